@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, Protocol, TypedDict
 
-from crawl4llm.archive.appendfile import AppendFile
+from crawl4llm.archive.appendfile import AppendFile, sync_path
 
 NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
 
@@ -54,17 +54,68 @@ class FailureLine(TypedDict):
     parent: str | None
 
 
+class Document(Protocol):
+    """What is told of a document that failed: an entry of the frontier, or a candidate for it."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def parent(self) -> str | None: ...
+
+
+def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
+    """The line for a document that ended without a page."""
+    return {
+        "id": document.key,
+        "url": document.url,
+        "outcome": outcome,
+        "reason": reason,
+        "depth": document.depth,
+        "parent": document.parent,
+    }
+
+
+class LogPosition(NamedTuple):
+    """How far both files have been written, in bytes: a place to commit, and to cut back to."""
+
+    pages: int
+    failures: int
+
+
 class CrawlLog:
     """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it."""
 
-    def __init__(self, directory: Path) -> None:
-        self._pages = AppendFile(directory / NAME)
-        self._failures = AppendFile(directory / FAILURES)
+    def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
+        """Begin both files in a directory, or, with ``at``, go on with them and drop what is behind.
+
+        Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
+        """
+        self._directory = directory
+        self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
+        self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
         """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """With ``fsync``, return once all lines are on the disk; ArchiveError where that fails."""
+        if fsync:
+            self._pages.sync()
+            self._failures.sync()
+            sync_path(self._directory)
+
+    def position(self) -> LogPosition:
+        """The end of all lines written so far."""
+        return LogPosition(self._pages.size, self._failures.size)
 
     def close(self) -> None:
         """Close the files."""

@@ -1,4 +1,8 @@
-"""A file that grows by whole pieces and can be cut back to where it was."""
+"""A file that grows by whole pieces and can be cut back to where it was; renames and removals beside it.
+
+Nothing but :meth:`AppendFile.sync` and :func:`sync_path` waits for the disk. What is cut, renamed or removed may be
+as it was after a power cut, until they have been called.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +25,26 @@ class ArchiveError(InputError):
 
 
 class AppendFile:
-    """A new file to which only whole pieces are added.
+    """A file to which only whole pieces are added.
 
     Writes are not buffered: ``size`` counts bytes that the operating system has. Once :meth:`sync` has returned they
     survive a power cut too.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Create the file; ArchiveError where that fails or one of that name exists."""
+    def __init__(self, path: Path, at: int | None = None) -> None:
+        """Create the file; with ``at``, open it again at that size in bytes and drop what is behind.
+
+        Raises ArchiveError where that fails: without ``at`` where a file of that name exists, with it where there is
+        none that is as long. None is needed at 0.
+        """
         self.path = path
         self.size = 0
-        try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
-        except FileExistsError as exc:
-            raise ArchiveError(f"{path} exists already; archive into a new directory") from exc
-        except OSError as exc:
-            raise ArchiveError.of("create", path, exc) from exc
+        self._sync_error: OSError | None = None
+        if at is None:
+            self._fd = _create(path)
+        else:
+            self._fd = _reopen(path, at)
+            self.cut(at)
 
     def append(self, piece: bytes) -> int:
         """Write a piece at the end and return its offset; ArchiveError, and nothing written, where that fails."""
@@ -60,10 +68,17 @@ class AppendFile:
         self.size = size
 
     def sync(self) -> None:
-        """Wait until everything written is on the disk."""
+        """Wait until everything written is on the disk.
+
+        Where that has failed once it always fails: the system may have thrown away what it could not write, and then
+        reports no error again (fsync(2), "EIO"). The file can be opened again at a size that was synced.
+        """
         try:
+            if self._sync_error is not None:
+                raise self._sync_error
             os.fsync(self._fd)
         except OSError as exc:
+            self._sync_error = exc
             raise ArchiveError.of("sync", self.path, exc) from exc
 
     def close(self) -> None:
@@ -74,8 +89,8 @@ class AppendFile:
             raise ArchiveError.of("close", self.path, exc) from exc
 
 
-def sync_directory(path: Path) -> None:
-    """Wait until the names of new and renamed files in a directory are on the disk."""
+def sync_path(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -84,3 +99,54 @@ def sync_directory(path: Path) -> None:
             os.close(fd)
     except OSError as exc:
         raise ArchiveError.of("sync", path, exc) from exc
+
+
+def rename(path: Path, name: str) -> Path:
+    """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
+    renamed = path.with_name(name)
+    try:
+        os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
+    except OSError as exc:
+        raise ArchiveError.of("rename", path, exc) from exc
+    return renamed
+
+
+def remove(path: Path) -> None:
+    """Remove a file; ArchiveError where that fails."""
+    try:
+        os.unlink(path)  # noqa: PTH108 - as in `rename`
+    except OSError as exc:
+        raise ArchiveError.of("remove", path, exc) from exc
+
+
+def _create(path: Path) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+    except FileExistsError as exc:
+        raise ArchiveError(f"{path} exists already; archive into a new directory") from exc
+    except OSError as exc:
+        raise ArchiveError.of("create", path, exc) from exc
+
+
+def _reopen(path: Path, at: int) -> int:
+    """Open a file that holds at least ``at`` bytes."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | (0 if at else os.O_CREAT), 0o666)
+    except FileNotFoundError as exc:
+        if not at:
+            raise ArchiveError.of("create", path, exc) from exc
+        raise lost(path, "is missing", f"{at:,} bytes of it") from exc
+    except OSError as exc:
+        raise ArchiveError.of("open", path, exc) from exc
+    size = os.fstat(fd).st_size
+    if size < at:
+        os.close(fd)
+        raise lost(path, f"holds {size:,} bytes", f"{at:,}")
+    return fd
+
+
+def lost(path: Path, found: str, committed: str) -> ArchiveError:
+    """The one-line error for a file that holds less than was committed."""
+    return ArchiveError(
+        f"{path} {found}, but {committed} were committed; restore it from a backup or begin a new crawl"
+    )

@@ -2,19 +2,23 @@
 
 ``PREFIX-00000.warc.gz``, ``PREFIX-00001.warc.gz`` and so on: no clock in the names, so equal crawls make equal files.
 A file bears ``.open`` after its name until it is full, or the series closed, and the next flush has renamed it: what is
-named ``.warc.gz`` changes no more. Where one file ends and the next begins depends on the records alone, never on when
-the series is flushed.
+named ``.warc.gz`` changes no more, unless the series is opened again at a place within it. Where one file ends and the
+next begins depends on the records alone, never on when the series is flushed, closed or opened again.
 
-A :class:`Position` names a place to go back to: cut that file to its offset, remove the files of higher serial.
+A :class:`Position` names a place to go back to: that file is cut to its offset, files of higher serial are removed.
+Whatever happens after a flush with ``fsync`` (the process killed, the power cut, also while going back) the series can
+go back to the position of that flush. For data is synced before its file is renamed, and the names after that; going
+back takes either name of a file, and may stop anywhere and begin again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.archive.appendfile import AppendFile, ArchiveError, sync_directory
+from crawl4llm.archive.appendfile import AppendFile, ArchiveError, lost, remove, rename, sync_path
 
 SUFFIX = ".warc.gz"
 OPEN_SUFFIX = ".open"
@@ -36,7 +40,18 @@ class WarcFiles:
     except that one whose first addition is larger by itself holds that and nothing more.
     """
 
-    def __init__(self, directory: Path, prefix: str, max_bytes: int, first_record: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        prefix: str,
+        max_bytes: int,
+        first_record: Callable[[str], bytes],
+        at: Position | None = None,
+    ) -> None:
+        """Begin a series, or go on at a position of one, and drop what is behind.
+
+        Raises ArchiveError, and drops nothing, where files before that position are missing or short.
+        """
         self._directory = directory
         self._prefix = prefix
         self._max_bytes = max_bytes
@@ -45,11 +60,14 @@ class WarcFiles:
         self._file: AppendFile | None = None
         self._begin = 0
         self._full: list[AppendFile] = []
+        self._unsynced: list[Path] = []  # finished files whose bytes may not be on the disk
+        if at is not None:
+            self._reopen(at)
 
     @property
     def name(self) -> str:
         """Final name of the file that the next record goes to."""
-        return f"{self._prefix}-{self._serial:05d}{SUFFIX}"
+        return self._name(self._serial)
 
     @property
     def position(self) -> Position:
@@ -84,13 +102,22 @@ class WarcFiles:
             self._serial += 1
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Rename the files that are full; with ``fsync``, wait until all since the last flush is on the disk."""
+        """Rename the files that are full; with ``fsync``, return once all before the position is on the disk."""
+        if fsync and self._file is not None:
+            self._file.sync()
         while self._full:
-            self._finish(self._full.pop(0), fsync=fsync)
+            self._finish(self._full[0], fsync=fsync)
         if fsync:
-            if self._file is not None:
-                self._file.sync()
-            sync_directory(self._directory)
+            while self._unsynced:
+                sync_path(self._unsynced[-1])
+                self._unsynced.pop()
+            sync_path(self._directory)
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Finish all files, ``fsync`` as in :meth:`flush`. The position stays: the last file may have room for more."""
+        if self._file is not None:
+            self._full.append(self._file)
+        self.flush(fsync=fsync)
 
     def _open(self) -> AppendFile:
         final = self._directory / self.name
@@ -101,16 +128,64 @@ class WarcFiles:
             file.append(self._first_record(self.name))
         except ArchiveError:
             file.close()
-            file.path.unlink()
+            remove(file.path)
             raise
         self._begin = file.size
         return file
 
     def _finish(self, file: AppendFile, *, fsync: bool) -> None:
+        """Rename and release the first of the full files, which stays among them where that fails."""
         if fsync:
             file.sync()
+        path = rename(file.path, file.path.stem)
+        if not fsync:
+            self._unsynced.append(path)
+        del self._full[0]
         file.close()
+
+    # -- going back -----------------------------------------------------------------------------------------------
+
+    def _reopen(self, at: Position) -> None:
+        """Make the series what it was at a position."""
+        found = self._found()
+        before = [self._committed(serial, found) for serial in range(at.serial)]
+        self._serial = at.serial
+        if at.offset:
+            path = self._committed(at.serial, found)
+            del found[at.serial]
+            self._file = AppendFile(_renamed(path, self.name + OPEN_SUFFIX), at.offset)
+            self._begin = len(self._first_record(self.name))
+        self._unsynced = [_renamed(path, self._name(serial)) for serial, path in enumerate(before)]
+        for serial, paths in found.items():
+            if serial >= at.serial:
+                for path in paths:
+                    remove(path)
+
+    def _found(self) -> dict[int, list[Path]]:
+        """The files of the series that are there, under either name, by serial."""
+        found = defaultdict(list)
         try:
-            file.path.rename(file.path.with_suffix(""))
+            for path in self._directory.iterdir():
+                name = path.name.removesuffix(OPEN_SUFFIX)
+                digits = name[len(self._prefix) + 1 : -len(SUFFIX)]
+                if digits.isdecimal() and name == self._name(int(digits)):
+                    found[int(digits)].append(path)
         except OSError as exc:
-            raise ArchiveError.of("rename", file.path, exc) from exc
+            raise ArchiveError.of("read", self._directory, exc) from exc
+        return found
+
+    def _committed(self, serial: int, found: dict[int, list[Path]]) -> Path:
+        """The file of a serial, under either name."""
+        paths = sorted(found.get(serial, []))
+        if not paths:
+            raise lost(self._directory / self._name(serial), "is missing", "pages in it")
+        if len(paths) > 1:
+            raise ArchiveError(f"{paths[0]} and {paths[1].name} both exist; remove the one that is not of this crawl")
+        return paths[0]
+
+    def _name(self, serial: int) -> str:
+        return f"{self._prefix}-{serial:05d}{SUFFIX}"
+
+
+def _renamed(path: Path, name: str) -> Path:
+    return path if path.name == name else rename(path, name)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from crawl4llm.archive.appendfile import AppendFile, ArchiveError
+from crawl4llm.archive.appendfile import AppendFile, ArchiveError, sync_path
 from crawl4llm.archive.cdxj import Entry, timestamp
 from crawl4llm.archive.compress import compress
-from crawl4llm.archive.files import WarcFiles
+from crawl4llm.archive.files import Position, WarcFiles
 from crawl4llm.archive.records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
 from simulate.corpus import PageRecord
 
@@ -53,11 +53,14 @@ class Archive(Protocol):
         ...
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Finish the files that are full; with ``fsync``, return once everything written is on the disk."""
+        """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
+
+        ArchiveError where that fails; such an archive must not be committed again, but opened at its last commit.
+        """
         ...
 
     def position(self) -> ArchivePosition:
-        """The end of all pages written so far; the operating system has every byte before it."""
+        """The end of all pages written so far; the operating system has every byte before it. Closing keeps it."""
         ...
 
     def close(self, *, fsync: bool = False) -> None:
@@ -72,17 +75,23 @@ class ArchiveWriter:
     itself. A page is in the archive wholly, with its line in the index, or not at all.
     """
 
-    def __init__(self, directory: Path, info: ArchiveInfo, max_bytes: int) -> None:
-        """Create the directory where needed; ArchiveError where it holds an archive already."""
+    def __init__(self, directory: Path, info: ArchiveInfo, max_bytes: int, at: ArchivePosition | None = None) -> None:
+        """Create the directory where needed, or, with ``at``, go on with the archive in it as it was at that position.
+
+        Raises ArchiveError: without ``at`` where the directory holds an archive already, with it where less than that
+        is left of one. Equal ``info`` and ``max_bytes`` make the archive of a crawl that never stopped.
+        """
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ArchiveError.of("create", directory, exc) from exc
+        self._directory = directory
         self._info = info
         self._records = RecordBuilder(info.crawl_id, info.start_date)
-        self._files = WarcFiles(directory, info.prefix, max_bytes, self._warcinfo)
+        self._index = AppendFile(directory / INDEX_NAME, None if at is None else at.index_offset)
+        files_at = None if at is None else Position(at.serial, at.offset)
+        self._files = WarcFiles(directory, info.prefix, max_bytes, self._warcinfo, files_at)
         self._warcinfo_id = self._records.warcinfo_id(self._files.name)
-        self._index = AppendFile(directory / INDEX_NAME)
 
     def write(self, page: PageRecord, fields: Fields) -> None:
         """See :meth:`Archive.write`."""
@@ -111,9 +120,9 @@ class ArchiveWriter:
 
     def flush(self, *, fsync: bool = False) -> None:
         """See :meth:`Archive.flush`."""
-        if fsync:
-            self._index.sync()
         self._files.flush(fsync=fsync)
+        if fsync:
+            self._sync_index()
 
     def position(self) -> ArchivePosition:
         """See :meth:`Archive.position`."""
@@ -121,9 +130,14 @@ class ArchiveWriter:
 
     def close(self, *, fsync: bool = False) -> None:
         """See :meth:`Archive.close`."""
-        self._files.rotate()
-        self.flush(fsync=fsync)
+        self._files.close(fsync=fsync)
+        if fsync:
+            self._sync_index()
         self._index.close()
+
+    def _sync_index(self) -> None:
+        self._index.sync()
+        sync_path(self._directory.parent)  # where the directory's own name may be new
 
     def _members(self, page: PageRecord, fields: Fields) -> tuple[ContentRecord, list[bytes]]:
         """A page's content record, and its records as gzip members, that one first."""
