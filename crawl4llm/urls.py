@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _BLANKS = "".join(map(chr, range(0x21)))
@@ -118,3 +118,11 @@ def _remove_dot_segments(path: str) -> str:
     if path.endswith(("/.", "/..")):
         segments.append("")
     return "/" + "/".join(segments)
+
+
+def host_of(url: str) -> str:
+    """The host of a URL in lower case; empty where it has none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:  # such as a bracket without its pair
+        return ""

@@ -2,14 +2,113 @@
 
 from __future__ import annotations
 
-from frontier_contract import FrontierContract
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
-from crawl4llm.frontier import Frontier
+import pytest
+from frontier_contract import FrontierContract, RerankContract
+
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, runs
+from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.job.store import Store
+
+Make = Callable[[Store, Caps], DurableFrontier]
 
 
-class TestMemoryFrontier(FrontierContract):
+class TestMemoryFrontier(RerankContract):
     """The store in memory."""
 
-    def new_frontier(self) -> Frontier:
-        return MemoryFrontier()
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return MemoryFrontier(caps)
+
+
+class Reopened:
+    """A durable frontier that is saved, committed and opened anew before every third thing that is done with it."""
+
+    def __init__(self, make: Make, caps: Caps, every: int = 3) -> None:
+        self._folder = Path(tempfile.mkdtemp())
+        self._make, self._caps, self._every = make, caps, every
+        self._calls = itertools.count(1)
+        self._store = Store(self._folder / "store.mdb", fsync=False)
+        self._frontier = make(self._store, caps)
+
+    def _open(self) -> DurableFrontier:
+        if next(self._calls) % self._every == 0:
+            self._frontier.save()
+            self._store.commit()
+            self._store.close()
+            self._store = Store(self._folder / "store.mdb", fsync=False)
+            self._frontier = self._make(self._store, self._caps)
+        return self._frontier
+
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        return self._open().push(entries)
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        return self._open().rerank(scores)
+
+    def lease(self, n: int) -> list[Lease]:
+        return self._open().lease(n)
+
+    def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
+        return self._open().settle(lease, outcome, reason)
+
+    def give_back(self, lease: Lease, *, attempted: bool) -> bool:
+        return self._open().give_back(lease, attempted=attempted)
+
+    def __len__(self) -> int:
+        return len(self._frontier)
+
+    @property
+    def leased(self) -> int:
+        return self._frontier.leased
+
+    @property
+    def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
+        return self._frontier.outcomes
+
+    def close(self) -> None:
+        self._store.close()
+        shutil.rmtree(self._folder)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few records and merges of a few runs, a few records at a time."""
+    monkeypatch.setattr(runs, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(runs, "_FAN_IN", 2)
+    monkeypatch.setattr(runs, "_LEAST_MOVES", 2)
+    monkeypatch.setattr("crawl4llm.frontier.durable._MOST_FRESH", 4)
+
+
+class TestDurableFrontier(FrontierContract):
+    """The store on disk."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Reopened(plain_or_indexed, caps, every=1_000_000)
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestDurableFrontierInSmallPieces(FrontierContract):
+    """The store on disk, taken up again all the time."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Reopened(plain_or_indexed, caps)
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestIndexedFrontierInSmallPieces(RerankContract):
+    """The store on disk with its index, taken up again all the time."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Reopened(IndexedFrontier, caps, every=2)
+
+
+def plain_or_indexed(store: Store, caps: Caps) -> DurableFrontier:
+    """As a crawl chooses."""
+    return DurableFrontier(store, caps) if caps.per_host is None else IndexedFrontier(store, caps)

@@ -14,7 +14,7 @@ from crawl4llm import policies, rating
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
-from crawl4llm.policies import Candidate, Policy, Rating, known_policies, load_policy
+from crawl4llm.policies import BasePolicy, Candidate, Policy, Rating, known_policies, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.workers import PageWorkers
 
@@ -29,21 +29,13 @@ TEXTS = {"a": "0.25 words", "b": "0.75", "c": "0.5", "empty": " \n"}
 FOUND = [*LINKS, "gone"]
 
 
-class Fixed:
+class Fixed(BasePolicy):
     """A policy of somebody else's."""
 
     name = "fixed"
-    looks_ahead = False
-    corpus_parts = ()
-
-    def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
-        """Needs nothing."""
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(1.0) for _ in candidates]
-
-    def dequeued(self, entries: Sequence[Entry]) -> None:
-        """Does not mind."""
 
 
 def graph() -> GraphCorpus:

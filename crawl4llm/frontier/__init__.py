@@ -41,11 +41,43 @@ class Outcome(enum.Enum):
     """It was not wanted; the reason says why."""
 
 
+FRONTIER_FULL, HOST_FULL = "frontier_full", "host_full"
+
+
+class Caps(NamedTuple):
+    """How many documents may be queued at once; None: any number. Those on lease do not count."""
+
+    total: int | None = None
+    per_host: int | None = None
+    """Documents without a host (seeds known by their key alone) are not held to it."""
+
+
+NO_CAPS = Caps()
+
+
+class Evicted(NamedTuple):
+    """A document that had to leave the frontier because others are better."""
+
+    entry: Entry
+    reason: str
+    """FRONTIER_FULL or HOST_FULL."""
+
+
 class Frontier(Protocol):
     """A priority queue with leases. All stores pass one contract test suite, and give the same order."""
 
-    def push(self, entries: Iterable[Entry]) -> None:
-        """Queue documents that were never pushed before."""
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        """Queue documents that were never pushed before. Returns, counted as dropped, those beyond the caps.
+
+        First the worst of each host that has too many leave, then the worst of all.
+        """
+        ...
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        """Give queued documents new scores, by key; returns how many have another than before.
+
+        Documents that are not queued are left alone. Of several scores for one document the last one counts.
+        """
         ...
 
     def lease(self, n: int) -> list[Lease]:

@@ -3,31 +3,59 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.frontier import FRONTIER_FULL, HOST_FULL, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.urls import host_of
+
+_GARBAGE = 1000
+"""Stale places in the heap that are no reason to clear it, however few are not."""
 
 
 class MemoryFrontier:
-    """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process."""
+    """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process.
 
-    def __init__(self) -> None:
+    A new score is a new place in the heap; the old one is stale, as is the place of a document that was evicted, and
+    passed over when it comes up. When most places are stale the heap is built anew.
+    """
+
+    def __init__(self, caps: Caps = NO_CAPS) -> None:
+        self._caps = caps
         self._heap: list[tuple[float, str]] = []
         self._queued: dict[str, Entry] = {}
+        self._hosts: defaultdict[str, set[str]] = defaultdict(set)
+        """Keys queued by host, where hosts are capped."""
         self._leases: dict[int, Entry] = {}
         self._outcomes: Counter[tuple[Outcome, str | None]] = Counter()
         self._last_token = 0
 
-    def push(self, entries: Iterable[Entry]) -> None:
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        entries = list(entries)
         for entry in entries:
-            self._queued[entry.key] = entry
-            heapq.heappush(self._heap, (-entry.score, entry.key))
+            self._enter(entry)
+        if self._caps == NO_CAPS:
+            return []
+        return [*self._heed_host_cap(entries), *self._heed_total_cap()]
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        changed = 0
+        for key, score in dict(scores).items():
+            entry = self._queued.get(key)
+            if entry is not None and entry.score != score:
+                entry.score = score
+                heapq.heappush(self._heap, _place(entry))
+                changed += 1
+        self._sweep()
+        return changed
 
     def lease(self, n: int) -> list[Lease]:
-        leases = []
-        for _ in range(min(n, len(self._heap))):
-            entry = self._queued.pop(heapq.heappop(self._heap)[1])
+        leases: list[Lease] = []
+        while len(leases) < n and self._queued:
+            place = heapq.heappop(self._heap)
+            if place[1] not in self._queued or _place(self._queued[place[1]]) != place:
+                continue
+            entry = self._leave(place[1])
             entry.attempts += 1
             self._last_token += 1
             self._leases[self._last_token] = entry
@@ -46,11 +74,11 @@ class MemoryFrontier:
             return False
         if not attempted:
             entry.attempts -= 1
-        self.push([entry])
+        self._enter(entry)
         return True
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._queued)
 
     @property
     def leased(self) -> int:
@@ -63,4 +91,51 @@ class MemoryFrontier:
     def close(self) -> None:
         self._heap.clear()
         self._queued.clear()
+        self._hosts.clear()
         self._leases.clear()
+
+    def _enter(self, entry: Entry) -> None:
+        self._queued[entry.key] = entry
+        heapq.heappush(self._heap, _place(entry))
+        if self._caps.per_host is not None and (host := host_of(entry.url)):
+            self._hosts[host].add(entry.key)
+
+    def _leave(self, key: str) -> Entry:
+        entry = self._queued.pop(key)
+        if self._caps.per_host is not None and (host := host_of(entry.url)):
+            self._hosts[host].discard(key)
+        return entry
+
+    def _heed_host_cap(self, entries: Iterable[Entry]) -> list[Evicted]:
+        assert self._caps.per_host is not None or not self._hosts
+        evicted = []
+        for host in sorted({host_of(entry.url) for entry in entries} & self._hosts.keys()):
+            surplus = len(self._hosts[host]) - (self._caps.per_host or 0)
+            evicted += self._evict(surplus, [self._queued[key] for key in self._hosts[host]], HOST_FULL)
+        return evicted
+
+    def _heed_total_cap(self) -> list[Evicted]:
+        if self._caps.total is None:
+            return []
+        return self._evict(len(self._queued) - self._caps.total, self._queued.values(), FRONTIER_FULL)
+
+    def _evict(self, surplus: int, among: Iterable[Entry], reason: str) -> list[Evicted]:
+        """The worst first."""
+        if surplus <= 0:
+            return []
+        worst = heapq.nlargest(surplus, among, key=_place)
+        for entry in worst:
+            self._leave(entry.key)
+        self._sweep()
+        self._outcomes[Outcome.DROPPED, reason] += len(worst)
+        return [Evicted(entry, reason) for entry in worst]
+
+    def _sweep(self) -> None:
+        if len(self._heap) > 2 * len(self._queued) + _GARBAGE:
+            self._heap = [_place(entry) for entry in self._queued.values()]
+            heapq.heapify(self._heap)
+
+
+def _place(entry: Entry) -> tuple[float, str]:
+    """Sorts as the frontier does."""
+    return -entry.score, entry.key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -33,6 +34,14 @@ class Policy(BasePolicy):
         """Set the clock to the last alarm; a document that came back to the frontier has rung before."""
         if entries:
             self._clock = max(self._clock, -entries[-1].score)
+
+    def save(self) -> bytes:
+        """The clock."""
+        return struct.pack("<d", self._clock)
+
+    def load(self, state: bytes) -> None:
+        """Set the clock."""
+        (self._clock,) = struct.unpack("<d", state)
 
     def _waiting_time(self, key: str) -> float:
         digest = blake2b(f"{self._options.crawl_seed}:{key}".encode(), digest_size=8).digest()

@@ -1,0 +1,147 @@
+"""The frontier on disk with an index by document and by host, so that a document in it can be found."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+
+from crawl4llm.frontier import HOST_FULL, NO_CAPS, Caps, Entry, Evicted
+from crawl4llm.frontier.durable import STATE, DurableFrontier
+from crawl4llm.frontier.records import SCORE_BYTES, decode, encode
+from crawl4llm.frontier.runs import Record
+from crawl4llm.job.store import Store
+from crawl4llm.urls import host_of
+
+_CURRENT, _HOSTS, _VERSION = "current", "hosts", b"version"
+_NUMBER, _LENGTH = struct.Struct(">Q"), struct.Struct("<I")
+_KEY_BYTES = 470
+"""Bytes of a document key that fit into an LMDB key, with host, score and fingerprint."""
+_AFTER_ALL = b"\xff" * SCORE_BYTES
+"""Not a finite score's, and greater."""
+
+
+class IndexedFrontier(DurableFrontier):
+    """A durable frontier that heeds the cap by host, and gives new scores to documents in it.
+
+    The runs hold a version number in place of the document, which lies in a B-tree: a record whose number is not its
+    document's present one is passed over. So a document can leave from the middle. A push costs some times more.
+    """
+
+    indexed = True
+
+    def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
+        super().__init__(store, caps)
+        self._version = int.from_bytes(store.get("state", _VERSION) or b"", "big")
+
+    def push(self, entries: Iterable[Entry]) -> list[Evicted]:
+        entries = list(entries)
+        self._enter(entries)
+        evicted = []
+        if (cap := self._caps.per_host) is not None:
+            for host in sorted({host for entry in entries if (host := host_of(entry.url))}):
+                while self._host_count(_fingerprint(host)[:8]) > cap:
+                    evicted.append(self._evict(self._pop_worst_of(_fingerprint(host)[:8]), HOST_FULL))
+        return evicted + super().push([])
+
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        changed = 0
+        for key, score in dict(scores).items():
+            stored = self._store.get(_CURRENT, _fingerprint(key))
+            if stored is None or (entry := _decode(stored)).score == score:
+                continue
+            self._forget(entry, encode(entry)[0])
+            entry.score = score
+            self._queued -= 1
+            self._enter([entry])
+            changed += 1
+        return changed
+
+    def save(self) -> None:
+        self._store.put("state", _VERSION, self._version.to_bytes(8, "big"))
+        super().save()
+
+    def verify(self) -> None:
+        super().verify()
+        if (count := self._store.count(_CURRENT)) != len(self):
+            raise self._store.damaged(f"the index holds {count:,} documents of {len(self):,}")
+
+    # -- a version number in place of the document ----------------------------------------------------------------
+
+    def _record(self, entry: Entry) -> Record:
+        sort_key, rest = encode(entry)
+        self._version += 1
+        version = _NUMBER.pack(self._version)
+        key = _fingerprint(entry.key)
+        self._store.put(_CURRENT, key, version + _LENGTH.pack(len(sort_key)) + sort_key + rest)
+        if host := host_of(entry.url):
+            self._store.put(_HOSTS, self._host_key(host, sort_key), key)
+            self._count_host(_fingerprint(host)[:8], 1)
+        return sort_key, version
+
+    def _look_up(self, record: Record) -> Entry | None:
+        sort_key, version = record
+        stored = self._store.get(_CURRENT, _fingerprint(sort_key[SCORE_BYTES:]))
+        return _decode(stored) if stored is not None and stored.startswith(version) else None
+
+    def _leave(self, record: Record) -> Entry | None:
+        entry = self._look_up(record)
+        if entry is not None:
+            self._forget(entry, record[0])
+        return entry
+
+    def _keep(self) -> Callable[[Record], bool]:
+        return lambda record: self._look_up(record) is not None
+
+    def _forget(self, entry: Entry, sort_key: bytes) -> None:
+        self._store.delete(_CURRENT, _fingerprint(entry.key))
+        if host := host_of(entry.url):
+            self._store.delete(_HOSTS, self._host_key(host, sort_key))
+            self._count_host(_fingerprint(host)[:8], -1)
+
+    # -- hosts ----------------------------------------------------------------------------------------------------
+
+    def _pop_worst_of(self, host: bytes) -> Entry:
+        """Take the worst document of a host that has one."""
+        place = self._store.last_key(_HOSTS, host, host + _AFTER_ALL)
+        key = self._store.get(_HOSTS, place or b"") or b""
+        stored = self._store.get(_CURRENT, key)
+        if stored is None:
+            raise self._store.damaged("the index of hosts names a document that is not queued")
+        entry = _decode(stored)
+        self._forget(entry, encode(entry)[0])
+        return entry
+
+    def _host_count(self, host: bytes) -> int:
+        return int.from_bytes(self._store.get(_HOSTS, host) or b"", "little")
+
+    def _count_host(self, host: bytes, change: int) -> None:
+        if count := self._host_count(host) + change:
+            self._store.put(_HOSTS, host, count.to_bytes(8, "little"))
+        else:
+            self._store.delete(_HOSTS, host)
+
+    @staticmethod
+    def _host_key(host: str, sort_key: bytes) -> bytes:
+        """Documents of a host in order of their sort keys; very long keys that begin alike, in any order."""
+        place = sort_key[: SCORE_BYTES + _KEY_BYTES]
+        rest = _fingerprint(sort_key) if len(place) < len(sort_key) else b""
+        return _fingerprint(host)[:8] + place + rest
+
+
+def stored_frontier(store: Store) -> DurableFrontier:
+    """The frontier that a store holds, of whichever kind. Raises StoreError."""
+    state = store.get("state", STATE)
+    return (IndexedFrontier if state and json.loads(state)["indexed"] else DurableFrontier)(store)
+
+
+def _decode(stored: bytes) -> Entry:
+    start = _NUMBER.size + _LENGTH.size
+    (length,) = _LENGTH.unpack_from(stored, _NUMBER.size)
+    return decode((stored[start : start + length], stored[start + length :]))
+
+
+def _fingerprint(text: str | bytes) -> bytes:
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return blake2b(data, digest_size=16).digest()

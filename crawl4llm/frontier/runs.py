@@ -1,0 +1,281 @@
+"""Sorted runs on disk: an external priority queue of records.
+
+Records come in sorted runs, which are cut into blocks and written one after the other; the best record is the least of
+the heads of all runs. So a push costs its own bytes, wherever it belongs in the order, where a B-tree would change
+another page for each. Runs of one size class are merged into one of the next, as in a log-structured merge tree
+(O'Neil et al. 1996), so that their number grows with the logarithm of the frontier.
+
+Merging moves records from the heads of some runs to the end of a new one. At each moment all of them are sorted runs,
+so a merge can rest at any record, and goes on a little with each addition: none takes long.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from crawl4llm.frontier.records import pack, unpack
+from crawl4llm.job.store import Store
+
+TABLE = "frontier"
+_KEY = struct.Struct(">QQ")
+_BLOCK_BYTES = 16_000
+"""Four pages of LMDB: reading one is one look-up, and freed ones fit new ones."""
+_FAN_IN = 12
+"""Runs of a size class at which they are merged."""
+_MOVES_PER_RECORD = 2
+"""Records moved by each merge for each record added: a merge is done before the next one of its class begins."""
+_LEAST_MOVES = 1024
+
+Record = tuple[bytes, bytes]
+
+
+@dataclass(slots=True)
+class _Run:
+    """Blocks ``first`` to ``end - 1`` of run ``id``, without ``skip`` records at the front and ``drop`` at the end."""
+
+    id: int
+    level: int
+    first: int = 0
+    end: int = 0
+    skip: int = 0
+    drop: int = 0
+    count: int = 0
+    target: int | None = None
+    """The run that it is merged into."""
+    head: list[Record] = field(default_factory=list)
+    """The records left of block ``first`` and ``skip`` more before them, or nothing: not loaded."""
+    tail: list[Record] = field(default_factory=list)
+    """The records left of block ``end - 1``, where that is another one, or nothing: not loaded."""
+
+    def state(self) -> list[int | None]:
+        """What is needed to find it again."""
+        return [self.id, self.level, self.first, self.end, self.skip, self.drop, self.count, self.target]
+
+
+class SortedRuns:
+    """All runs of a store."""
+
+    def __init__(
+        self, store: Store, state: dict[str, Any] | None = None, *, keep: Callable[[Record], bool] | None = None
+    ) -> None:
+        """Take up the runs that :meth:`state` told of; none without. Merges drop what ``keep`` does not want."""
+        self._store = store
+        self._keep = keep
+        self._next_id: int = state["next"] if state else 0
+        self._runs = {run[0]: _Run(*run) for run in state["runs"]} if state else {}
+        self._heads: list[tuple[bytes, int]] | None = None
+
+    def __len__(self) -> int:
+        return sum(run.count for run in self._runs.values())
+
+    def state(self) -> dict[str, Any]:
+        """Where the runs are; to be committed with them."""
+        return {"next": self._next_id, "runs": [run.state() for run in self._runs.values()]}
+
+    # -- adding and merging ---------------------------------------------------------------------------------------
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Add sorted records as a run, and merge a little."""
+        if records:
+            self._append(self._new_run(0), records)
+        self._plan_merges()
+        moves = max(_MOVES_PER_RECORD * len(records), _LEAST_MOVES)
+        for target in sorted(self._targets()):
+            self._merge(self._runs[target], moves, self._keep)
+        self._heads = None
+
+    def start_over(self) -> None:
+        """Begin to merge everything into one run; :meth:`go_on` does it."""
+        self._runs = {run.id: run for run in self._runs.values() if run.count}
+        sources = list(self._runs.values())
+        target = self._new_run(1 + max((run.level for run in sources), default=0))
+        for run in sources:
+            run.target = target.id
+
+    def go_on(self, moves: int, keep: Callable[[Record], bool]) -> bool:
+        """Merge on; whether there is more to do."""
+        for target in sorted(self._targets()):
+            self._merge(self._runs[target], moves, keep)
+        self._heads = None
+        return bool(self._targets())
+
+    def _new_run(self, level: int) -> _Run:
+        run = self._runs[self._next_id] = _Run(self._next_id, level)
+        self._next_id += 1
+        return run
+
+    def _targets(self) -> set[int]:
+        return {run.target for run in self._runs.values() if run.target is not None}
+
+    def _plan_merges(self) -> None:
+        """Begin to merge the runs of each level that has many of them outside of merges."""
+        targets = self._targets()
+        self._runs = {run.id: run for run in self._runs.values() if run.count or run.id in targets}
+        free: dict[int, list[_Run]] = {}
+        for run in self._runs.values():
+            if run.target is None and run.id not in targets:
+                free.setdefault(run.level, []).append(run)
+        for level, runs in free.items():
+            if len(runs) >= _FAN_IN:
+                target = self._new_run(level + 1)
+                for run in runs:
+                    run.target = target.id
+
+    def _merge(self, target: _Run, moves: int, keep: Callable[[Record], bool] | None) -> None:
+        """Move about so many records from the runs that are merged to the end of their target."""
+        sources = [run for run in self._runs.values() if run.target == target.id]
+        while sources and moves > 0:
+            # All that comes before the first end of a loaded block is loaded.
+            bound = min(self._head(run)[-1][0] for run in sources)
+            moved = [record for run in sources for record in self._take(run, bound)]
+            moves -= len(moved)
+            moved.sort()
+            self._append(target, list(filter(keep, moved)) if keep else moved)
+            sources = [run for run in sources if run.count]
+
+    def _take(self, run: _Run, bound: bytes) -> list[Record]:
+        """Take from the loaded block of a run what is not beyond ``bound``."""
+        head, start = self._head(run), run.skip
+        end = bisect_right(head, bound, lo=start, key=itemgetter(0))
+        self._advance(run, end - start)
+        return head[start:end]
+
+    def _append(self, run: _Run, records: Sequence[Record]) -> None:
+        """Add records at the end of a run."""
+        if run.drop:
+            self._put(run, run.end - 1, self._block(run, run.end - 1)[: -run.drop])
+            run.drop = 0
+        run.tail = []
+        start, size = 0, 0
+        for place, (sort_key, rest) in enumerate(records):
+            size += len(sort_key) + len(rest) + 8
+            if size > _BLOCK_BYTES and place > start:
+                self._put(run, run.end, records[start:place])
+                run.end += 1
+                start, size = place, len(sort_key) + len(rest) + 8
+        if start < len(records):
+            self._put(run, run.end, records[start:])
+            run.end += 1
+        run.count += len(records)
+
+    # -- taking ---------------------------------------------------------------------------------------------------
+
+    def first(self) -> bytes | None:
+        """Sort key of the best record."""
+        heads = self._sorted_heads()
+        return heads[0][0] if heads else None
+
+    def pop(self) -> Record:
+        """Take the best record; there must be one."""
+        heads = self._sorted_heads()
+        run = self._runs[heads[0][1]]
+        record = self._head(run)[run.skip]
+        self._advance(run, 1)
+        if run.count:
+            heapq.heapreplace(heads, (self._head(run)[run.skip][0], run.id))
+        else:
+            heapq.heappop(heads)
+        return record
+
+    def last(self) -> bytes | None:
+        """Sort key of the worst record."""
+        return max((self._tail(run)[-1][0] for run in self._runs.values() if run.count), default=None)
+
+    def pop_last(self) -> Record:
+        """Take the worst record; there must be one."""
+        run = max((run for run in self._runs.values() if run.count), key=lambda run: self._tail(run)[-1][0])
+        record = self._tail(run).pop()
+        run.count -= 1
+        run.drop += 1
+        if not run.count:
+            self._drop_run(run)
+            self._heads = None
+        elif not run.tail and run.end - run.first > 1:
+            run.end -= 1
+            run.drop = 0
+            self._store.delete(TABLE, _KEY.pack(run.id, run.end))
+        return record
+
+    def __iter__(self) -> Iterator[Record]:
+        """All records, best first; nothing may be changed meanwhile."""
+        return heapq.merge(*map(self._records, self._runs.values()))
+
+    def _records(self, run: _Run) -> Iterator[Record]:
+        skip, left = run.skip, run.count
+        for number in range(run.first, run.end):
+            records = self._block(run, number)[skip : skip + left]
+            yield from records
+            skip, left = 0, left - len(records)
+
+    def _sorted_heads(self) -> list[tuple[bytes, int]]:
+        if self._heads is None:
+            self._heads = [(self._head(run)[run.skip][0], run.id) for run in self._runs.values() if run.count]
+            heapq.heapify(self._heads)
+        return self._heads
+
+    def _head(self, run: _Run) -> list[Record]:
+        if not run.head:
+            records = self._block(run, run.first)
+            run.head = records[: len(records) - run.drop] if run.end - run.first == 1 else records
+        return run.head
+
+    def _tail(self, run: _Run) -> list[Record]:
+        if run.end - run.first == 1:
+            return self._head(run)
+        if not run.tail:
+            records = self._block(run, run.end - 1)
+            run.tail = records[: len(records) - run.drop]
+        return run.tail
+
+    def _advance(self, run: _Run, taken: int) -> None:
+        """Leave records at the front of the loaded block behind."""
+        run.skip += taken
+        run.count -= taken
+        if not run.count:
+            self._drop_run(run)
+        elif run.skip == len(run.head):
+            self._store.delete(TABLE, _KEY.pack(run.id, run.first))
+            run.first += 1
+            run.skip = 0
+            run.head = []
+
+    def _drop_run(self, run: _Run) -> None:
+        """Remove what is left of an empty run, and itself unless more will be merged into it."""
+        for number in range(run.first, run.end):
+            self._store.delete(TABLE, _KEY.pack(run.id, number))
+        run.first = run.end
+        run.skip = run.drop = 0
+        run.head, run.tail = [], []
+        if run.id not in self._targets():
+            del self._runs[run.id]
+
+    def verify(self) -> None:
+        """Raise StoreError unless each run is in order and whole, and nothing else lies beside them."""
+        for run in self._runs.values():
+            before, count = b"", 0
+            for sort_key, _ in self._records(run):
+                if sort_key < before:
+                    raise self._store.damaged(f"run {run.id} is out of order")
+                before, count = sort_key, count + 1
+            if count != run.count:
+                raise self._store.damaged(f"run {run.id} holds {count:,} documents of {run.count:,}")
+        if (blocks := sum(run.end - run.first for run in self._runs.values())) != self._store.count(TABLE):
+            raise self._store.damaged(f"it holds {self._store.count(TABLE):,} blocks of {blocks:,}")
+
+    # -- blocks ---------------------------------------------------------------------------------------------------
+
+    def _block(self, run: _Run, number: int) -> list[Record]:
+        block = self._store.get(TABLE, _KEY.pack(run.id, number))
+        try:
+            return unpack(block or b"")
+        except ValueError as error:
+            raise self._store.damaged(f"block {number} of run {run.id}: {error}") from None
+
+    def _put(self, run: _Run, number: int, records: Sequence[Record]) -> None:
+        self._store.put(TABLE, _KEY.pack(run.id, number), pack(records))
