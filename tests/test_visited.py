@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from visited_helpers import ROOMY, TIGHT, Reopened, small_parts
 
 from crawl4llm.visited import MemoryVisited, VisitedSet
 
-KINDS: list[Callable[[], VisitedSet]] = [MemoryVisited]
+KINDS: dict[str, Callable[[], VisitedSet]] = {
+    "memory": MemoryVisited,
+    "durable, all in its cache": lambda: Reopened(1_000_000, ROOMY),
+    "durable, with filter": lambda: Reopened(4, ROOMY),
+    "durable, without cache and filter": lambda: Reopened(0, TIGHT),
+}
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+@pytest.fixture(scope="module", autouse=True)
+def _parts() -> Iterator[None]:
+    with small_parts():
+        yield
+
+
+@pytest.fixture(params=list(KINDS.values()), ids=list(KINDS))
 def visited(request: pytest.FixtureRequest) -> VisitedSet:
     """An empty visited set, of each kind."""
     made: VisitedSet = request.param()
@@ -55,15 +67,15 @@ def test_keys_that_look_alike_are_told_apart(visited: VisitedSet) -> None:
 
 def test_nothing_is_lost_among_many(visited: VisitedSet) -> None:
     def keys(start: int) -> list[str]:
-        return [f"clueweb22-en{number // 5:04d}-{number % 97:02d}-{number:05d}" for number in range(start, 60_000, 2)]
+        return [f"clueweb22-en{number // 5:04d}-{number % 97:02d}-{number:05d}" for number in range(start, 20_000, 2)]
 
     assert visited.add(keys(0)) == keys(0)
     assert visited.add(keys(1)) == keys(1)
-    assert len(visited) == 60_000
+    assert len(visited) == 20_000
     assert visited.add(keys(0) + keys(1)) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 @settings(max_examples=60, deadline=None)
 @given(batches=st.lists(st.lists(st.text(max_size=2), max_size=8), max_size=8))
 def test_it_agrees_with_a_list(kind: Callable[[], VisitedSet], batches: list[list[str]]) -> None:
