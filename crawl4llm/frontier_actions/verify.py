@@ -1,0 +1,107 @@
+"""``scrapy frontier JOBDIR --verify``: whether everything is there that was committed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from crawl4llm import crawl_log
+from crawl4llm.archive import ArchivePosition, cdxj
+from crawl4llm.archive.appendfile import lost
+from crawl4llm.archive.files import OPEN_SUFFIX
+from crawl4llm.archive.writer import INDEX_NAME
+from crawl4llm.errors import InputError
+from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
+from crawl4llm.output import WARC
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_LONGEST_LINE = 1 << 20
+"""Bytes; a line of a log holds no more than two keys and a URL."""
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--verify``."""
+    parser.add_argument(
+        "--verify", action="store_true", help="check the JOBDIR and that the output holds what was committed"
+    )
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Yield ``sound``, or raise InputError that names the file and what is wrong with it."""
+    with StoredCrawl(opts.jobdir, thorough=True) as crawl:
+        if crawl.state.crawl is not None:
+            output = crawl.output(settings)
+            _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)
+            _check_lines(output / crawl_log.FAILURES, crawl.state.log.failures)
+            if crawl.state.archive.index_offset:
+                _check_archive(output / WARC, crawl.state.archive, crawl.pages)
+    yield "sound"
+
+
+def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
+    """Check the first ``size`` bytes of a log: so many lines, each of them JSON."""
+    _check_size(path, size)
+    found = read = 0
+    with path.open("rb") as file, tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar:
+        while read < size:
+            line = file.readline(min(size - read, _LONGEST_LINE))
+            found += 1
+            read += len(line)
+            if not _is_whole(line):
+                raise _damaged(f"{path} line {found:,}")
+            bar.update(len(line))
+    if lines not in {None, found}:
+        raise _damaged(f"{path}, which holds {found:,} pages of {lines:,},")
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return line.endswith(b"\n")
+
+
+def _check_archive(directory: Path, position: ArchivePosition, pages: int) -> None:
+    """Check that the index tells of all pages, and that the files are long enough for them."""
+    index = directory / INDEX_NAME
+    _check_size(index, position.index_offset)
+    ends: dict[str, int] = {}
+    found, filename = 0, ""
+    for entry in islice(cdxj.read(index), pages):
+        filename = entry.filename
+        ends[filename] = entry.offset + entry.length
+        found += 1
+    if found < pages:
+        raise _damaged(f"{index}, which holds {found:,} pages of {pages:,},")
+    ends[filename] = position.offset  # the last file's, with the metadata of its last page
+    for filename, end in ends.items():
+        _check_size(directory / filename, end)
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Check that a file, which may bear ``.open`` after its name, holds so many bytes."""
+    # A crawl that is running may rename the file between two looks.
+    for place in (path, path.with_name(path.name + OPEN_SUFFIX), path):
+        try:
+            found = place.stat().st_size
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise InputError(f"{place} cannot be read: {error.strerror}") from None
+        if found < size:
+            raise lost(place, f"holds {found:,} bytes", f"{size:,}")
+        return
+    raise lost(path, "is missing", f"{size:,} bytes of it")
+
+
+def _damaged(what: str) -> InputError:
+    return InputError(f"{what} is damaged; restore it from a backup or begin a new crawl")
