@@ -4,7 +4,8 @@
 
 The crawl is that of ../shared/reference-runs: 6,500 pages of ../shared/clueweb22-real by influence, n = 100. With
 ``--peer``, a checkout of the published implementation runs it too, in turn with ours; without, its cost is what the
-README there gives, scaled by how long ../shared/calibrate.py takes here.
+README there gives, scaled by how long ../shared/calibrate.py takes here. The crawl with JOBDIR is compared with that
+without.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.processes import Cost, measure, median
 
@@ -32,15 +34,24 @@ PUBLISHED_CPU, PUBLISHED_CALIBRATION = 16.1, 0.51
 """../shared/reference-runs/README.md, "Cost": CPU seconds of the peer, and of calibrate.py on that machine."""
 
 
-def our_command(output: Path, pages: int, archive: bool) -> list[str]:
+class Ours(NamedTuple):
+    """A way to run the crawl."""
+
+    pages: int = PAGES
+    archive: bool = False
+    durable: bool = False
+
+
+def our_command(output: Path, run: Ours) -> list[str]:
     """The crawl as a user starts it."""
     settings = {
         "CORPUS": CORPUS,
         "SCORER_MODEL": MODEL,
-        "CRAWL_MAX_PAGES": pages,
+        "CRAWL_MAX_PAGES": run.pages,
         "CRAWL_BATCH_SIZE": BATCH,
-        "WARC_ENABLED": archive,
+        "WARC_ENABLED": run.archive,
         "OUTPUT_DIR": output,
+        "JOBDIR": output.with_suffix(".job") if run.durable else "",
     }
     options = [option for name, value in settings.items() for option in ("-s", f"{name}={value}")]
     return [sys.executable, "-m", "scrapy", "crawl", "influence", "-a", f"seeds={SEEDS}", *options]
@@ -125,7 +136,13 @@ def main() -> None:
     if not CORPUS.exists():
         sys.exit(f"needs {CORPUS}, which is not here")
 
-    names = {"archive off": (PAGES, False), "archive on": (PAGES, True), "start-up (seeds only)": (1, False)}
+    names = {
+        "archive off": Ours(),
+        "archive off, JOBDIR": Ours(durable=True),
+        "archive on": Ours(archive=True),
+        "archive on, JOBDIR": Ours(archive=True, durable=True),
+        "start-up (seeds only)": Ours(pages=1),
+    }
     costs: dict[str, list[Cost]] = {name: [] for name in (*names, "published implementation")}
     calibrations = []
     env = {"PYTHONPATH": str(PROJECT)}
@@ -133,9 +150,8 @@ def main() -> None:
         work = Path(folder)
         for run in range(args.runs):
             calibrations.append(calibration())
-            for name, (pages, archive) in names.items():
-                output = work / f"{run}-{pages}-{archive}"
-                costs[name].append(measure(our_command(output, pages, archive), PROJECT, env))
+            for number, (name, ours) in enumerate(names.items()):
+                costs[name].append(measure(our_command(work / f"{run}-{number}", ours), PROJECT, env))
             if args.peer:
                 command, peer_env = peer_command(work, args.peer.resolve())
                 costs["published implementation"].append(measure(command, work, peer_env))
@@ -149,14 +165,17 @@ def main() -> None:
     for name in ("archive off", "archive on"):
         cpu = medians[name].cpu - started
         print(f"{name}: {PAGES / cpu:,.0f} pages crawled, {VISITED / cpu:,.0f} visited a CPU second, start-up apart")
-    ours = medians["archive off"].cpu
+    for name in ("archive off", "archive on"):
+        ratio = medians[f"{name}, JOBDIR"].cpu / medians[name].cpu
+        print(f"{name}: ratio of CPU with JOBDIR to that without: {ratio:.2f}")
+    cpu = medians["archive off"].cpu
     if args.peer:
-        print(f"ratio of CPU to the published implementation: {ours / medians['published implementation'].cpu:.2f}")
+        print(f"ratio of CPU to the published implementation: {cpu / medians['published implementation'].cpu:.2f}")
     else:
         here = sorted(calibrations)[len(calibrations) // 2]
         peer = PUBLISHED_CPU * here / PUBLISHED_CALIBRATION
         print(f"calibrate.py: {here:.2f} CPU s, so the published implementation would take {peer:.1f} CPU s")
-        print(f"ratio of CPU to the published implementation (scaled): {ours / peer:.2f}")
+        print(f"ratio of CPU to the published implementation (scaled): {cpu / peer:.2f}")
 
 
 if __name__ == "__main__":

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice, takewhile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from crawl4llm import rating
 from crawl4llm.archive import Archive
-from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine
+from crawl4llm.commits import Commits
+from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
+from crawl4llm.opt_out import OPT_OUT, Domain
 from crawl4llm.options import Options
-from crawl4llm.policies import Candidate, Policy
+from crawl4llm.outstanding import Answer, Outstanding
+from crawl4llm.policies import Candidate, CrawledPage, Policy
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import VisitedSet
 from crawl4llm.workers import PageWorkers
@@ -28,23 +31,12 @@ _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
 
-@dataclass(slots=True)
-class _Leased:
-    """A document on lease: what came of it, once something did."""
-
-    lease: Lease
-    done: bool = False
-    page: PageRecord | None = None
-    status: int | None = None
-    failure: tuple[Outcome, str] | None = None
-    """How it ended without a page; None too where it went back to the frontier."""
-
-
 class Crawl:
     """The state of a crawl, from seeds to N pages, without a word on how pages are fetched.
 
     The scheduler calls, in turn: :meth:`start`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
-    and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue again, until :attr:`finished`.
+    and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue again, until :attr:`finished`; at last
+    :meth:`wind_up`. A crawl that was taken up again hands out :meth:`unanswered` leases first.
 
     Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
     document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
@@ -61,8 +53,10 @@ class Crawl:
         visited: VisitedSet,
         archive: Archive,
         log: CrawlLog,
+        commits: Commits,
         provenance: Mapping[str, str],
         concurrent_leases: int = 1,
+        opted_out: Sequence[Domain] = (),
     ) -> None:
         self.options = options
         self.policy = policy
@@ -76,14 +70,19 @@ class Crawl:
         self._workers = workers
         self._archive = archive
         self._log = log
+        self._commits = commits
         self._provenance = provenance
         self._concurrent_leases = concurrent_leases
+        self._opted_out = opted_out
         self.errors_in_row = 0
         """Unanticipated errors since a page last went well."""
-        self._leased: dict[int, _Leased] = {}
-        self._held_back: list[tuple[Entry, Sequence[Link]]] = []
+        self._outstanding = Outstanding()
+        self._kept_out = 0
+        """Documents that N keeps out of this batch: first in turn where others fail, or N is raised."""
+        self._refused: list[FailureLine] = []
+        """To be logged with the candidates that were not refused."""
+        self._held_back: list[CrawledPage] = []
         """Pages that may be the last: their links are followed only if others fail, so that N is not reached."""
-        self._in_flight = 0
         self._influence_sum = 0.0
         self._influence_pages = 0
 
@@ -93,6 +92,11 @@ class Crawl:
     def continuous(self) -> bool:
         """Whether it runs in continuous order."""
         return self.options.crawl_batch_size == 0
+
+    @property
+    def lasting(self) -> bool:
+        """Whether another process can go on where this one ends."""
+        return self._commits.lasting
 
     @property
     def crawled(self) -> int:
@@ -107,28 +111,29 @@ class Crawl:
     @property
     def answered(self) -> int:
         """Leases of which something has been heard, and which :meth:`advance` has not taken yet."""
-        return len(self._leased) - self._in_flight
+        return self._outstanding.answered
 
     @property
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
-        if not self._leased:
+        waiting = self._outstanding
+        if not waiting.answered:
             return False
         if self.continuous:
-            return next(iter(self._leased.values())).done
-        return not self._in_flight or (self.answered >= _PAGES_AT_ONCE and self._finished_in_front(_PAGES_AT_ONCE))
+            return waiting.heard_of_first(1)
+        return not waiting.in_flight or (waiting.answered >= _PAGES_AT_ONCE and waiting.heard_of_first(_PAGES_AT_ONCE))
 
     @property
     def must_wait(self) -> bool:
         """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self.answered >= 2 * _PAGES_AT_ONCE
+        return self._outstanding.answered >= 2 * _PAGES_AT_ONCE
 
     @property
     def finished(self) -> str | None:
         """Why the crawl is over; None while it is not."""
         if self.crawled >= self.options.crawl_max_pages:
             return MAX_PAGES
-        return FRONTIER_EMPTY if not (self._leased or self._held_back or len(self.frontier)) else None
+        return FRONTIER_EMPTY if not (self._outstanding or self._held_back or len(self.frontier)) else None
 
     def statistics(self) -> dict[str, float | None]:
         """All figures of :mod:`crawl4llm.stats`, as they stand."""
@@ -148,60 +153,56 @@ class Crawl:
 
     async def start(self, seeds: Sequence[str]) -> None:
         """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n."""
+        await self.add_seeds(seeds)
+        self._commits.commit_now(self)
+
+    async def add_seeds(self, seeds: Sequence[str]) -> None:
+        """Visit documents that no page led to, and queue them."""
         keys = self.visited.add(seeds)
-        self.seeds = len(keys)
+        self.seeds += len(keys)
         if self.policy.looks_ahead:
             self.counts["pages/fetched"] += len(keys)
         await self._enqueue([Candidate(key, "", 0, None) for key in keys])
 
     def dequeue(self) -> list[Lease]:
         """Line 15: the best documents of the frontier; never more than are missing to N."""
-        wanted = self.options.crawl_max_pages - self.crawled - len(self._leased)
+        waiting = self._outstanding
+        wanted = self.options.crawl_max_pages - self.crawled - len(waiting)
         if self.continuous:
-            room = _REORDER_FACTOR * self._concurrent_leases - len(self._leased)
-            wanted = min(wanted, self._concurrent_leases - self._in_flight, room)
-        elif self._leased:
+            room = _REORDER_FACTOR * self._concurrent_leases - len(waiting)
+            wanted = min(wanted, self._concurrent_leases - waiting.in_flight, room)
+        elif waiting:
             return []
-        elif self.iteration:
-            wanted = min(wanted, self.options.crawl_batch_size)
+        else:
+            room = self._kept_out or (self.options.crawl_batch_size if self.iteration else self.seeds)
+            wanted = min(wanted, room)
+            self._kept_out = room - wanted
         leases = self.frontier.lease(max(wanted, 0))
-        self._leased.update((lease.token, _Leased(lease)) for lease in leases)
-        self._in_flight += len(leases)
+        if not len(self.frontier):
+            self._kept_out = 0
+        waiting.add(leases)
         self.policy.dequeued([lease.entry for lease in leases])
         return leases
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
         """Line 6, for one document: its page."""
-        if leased := self._answer(lease):
-            leased.page, leased.status = page, status
-            self._note(None)
+        if answer := self._answer(lease, None):
+            answer.page, answer.status = page, status
 
     def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
         """The document could not be had; unless that is final it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
-        leased = self._answer(lease)
-        if leased is None:
-            return
-        self._note(reason)
-        if final or lease.entry.attempts >= self.options.crawl_max_attempts:
-            self._end(leased, Outcome.FAILED, reason)
-        else:
-            self.frontier.give_back(lease, attempted=True)
-            self.counts["frontier/retried"] += 1
+        answer = self._answer(lease, reason)
+        if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
+            answer.outcome = Outcome.FAILED
 
     def dropped(self, lease: Lease, reason: str) -> None:
         """The document is not wanted."""
-        if leased := self._answer(lease):
-            self._end(leased, Outcome.DROPPED, reason)
-
-    def give_back(self, lease: Lease) -> None:
-        """The document was never asked for: it stays in the frontier."""
-        if self._answer(lease):
-            del self._leased[lease.token]
-            self.frontier.give_back(lease, attempted=False)
+        if answer := self._answer(lease, reason):
+            answer.outcome = Outcome.DROPPED
 
     def unanswered(self) -> list[Lease]:
         """Leases of which nothing has been heard, in the order of their hand-out."""
-        return [leased.lease for leased in self._leased.values() if not leased.done]
+        return self._outstanding.unanswered()
 
     async def advance(self, *, expand: bool = True) -> None:
         """Lines 7 to 14: log and archive the pages that were fetched, then score and enqueue their new outlinks.
@@ -209,85 +210,128 @@ class Crawl:
         ``expand=False`` leaves the outlinks alone, as it is when the crawl has its N pages. Raises InputError where log
         or archive cannot be written; what they held before can still be read.
         """
-        may_be_last = not expand or self.crawled + len(self._leased) >= self.options.crawl_max_pages
-        done = self._take_done()
-        influence = await self._influence(done)
+        may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
+        # Always as many at once, whatever came in by when.
+        taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
+        influence = await self._influence(taken)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []
+        failures: list[FailureLine] = []
         if not may_be_last:
             candidates += self._expand_held_back()
         try:
-            for leased in done:
-                entry, page = leased.lease.entry, leased.page
+            for answer in taken:
                 if not self.policy.looks_ahead:
                     self.counts["pages/fetched"] += 1
-                if page is None:
+                if answer.page is None:
+                    failures += self._end(answer)
                     continue
-                self._take_page(leased.lease, page, influence[entry.key])
+                page = self._take_page(answer.lease, answer.page, influence[answer.lease.entry.key])
                 if may_be_last:
-                    self._held_back.append((entry, page.outlinks or ()))
+                    self._held_back.append(page)
                 else:
-                    candidates += self._expand(entry, page.outlinks or ())
-                lines.append(self._line(entry, page, leased.status, influence[entry.key]))
+                    candidates += self._expand(page)
+                lines.append(self._line(page, answer.lease.entry, answer.status))
         finally:
-            try:
-                self._archive.flush()
-            finally:
-                self._log.write(lines, [self._failure_line(leased) for leased in done if leased.failure])
-        if not self._leased:
+            self._log.write(lines, failures)
+        if not self._outstanding and not self._kept_out:
             self.iteration += not self.continuous
             if expand and not self.finished:
                 candidates += self._expand_held_back()
         await self._enqueue(candidates)
+        if self.finished:
+            self._commits.commit_now(self)
+        else:
+            self._commits.commit(self)
+
+    async def go_on(self) -> None:
+        """Follow the links of what were the last pages, in a crawl that was taken up again to crawl more."""
+        if not self._outstanding and not self._kept_out and not self.finished:
+            await self._enqueue(self._expand_held_back())
+
+    async def wind_up(self) -> None:
+        """The crawl ends here, for now or for good; documents that were not asked for go back to the frontier.
+
+        In a batch that another process will finish all documents stay on lease, and answers that cannot be taken yet
+        are forgotten: the batch, and its slices, will be the same.
+        """
+        if self.continuous or not self.lasting:
+            for lease in self.unanswered():
+                self._outstanding.withdraw(lease)
+                self.frontier.give_back(lease, attempted=False)
+            while self.can_advance:
+                await self.advance(expand=self.lasting)
+        self._commits.commit_now(self)
+
+    # -- pause and resume -----------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
+        return {
+            "counts": dict(self.counts),
+            "iteration": self.iteration,
+            "kept_out": self._kept_out,
+            "seeds": self.seeds,
+            "influence": [self._influence_sum, self._influence_pages],
+            "held_back": [[*_fields(page.entry), page.influence, page.links] for page in self._held_back],
+        }
+
+    def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
+        """Go on, in a new crawl, from what :meth:`save` gave, with the frontier's leases."""
+        self.counts.update(state["counts"])
+        self.iteration = state["iteration"]
+        self._kept_out = state["kept_out"]
+        self.seeds = state["seeds"]
+        self._influence_sum, self._influence_pages = state["influence"]
+        self._held_back = [
+            CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
+            for *entry, influence, links in state["held_back"]
+        ]
+        self._outstanding.add(leases)
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
-    def _answer(self, lease: Lease) -> _Leased | None:
-        leased = self._leased.get(lease.token)
-        if leased is None or leased.done:
+    def _answer(self, lease: Lease, reason: str | None) -> Answer | None:
+        """Note an answer; None where the lease has ended."""
+        answer = self._outstanding.answer(lease)
+        if answer is None:
             self.counts["late"] += 1
             return None
-        leased.done = True
-        self._in_flight -= 1
-        return leased
+        answer.reason = reason
+        self._watch(reason)
+        return answer
+
+    def _watch(self, reason: str | None) -> None:
+        self.errors_in_row = self.errors_in_row + 1 if reason == rating.ERROR else 0
 
     def _note(self, reason: str | None) -> None:
         """Keep count of pages without text, and of unanticipated errors."""
         self.counts["pages/no_text"] += reason == rating.NO_TEXT
-        if reason == rating.ERROR:
-            self.counts["errors"] += 1
-            self.errors_in_row += 1
-        else:
-            self.errors_in_row = 0
+        self.counts["errors"] += reason == rating.ERROR
 
-    def _end(self, leased: _Leased, outcome: Outcome, reason: str) -> None:
-        self.frontier.settle(leased.lease, outcome, reason)
-        leased.failure = (outcome, reason)
+    def _end(self, answer: Answer) -> list[FailureLine]:
+        """What becomes of a document that there is no page of."""
+        self._note(answer.reason)
+        if answer.outcome is None:
+            self.frontier.give_back(answer.lease, attempted=True)
+            self.counts["frontier/retried"] += 1
+            return []
+        self.frontier.settle(answer.lease, answer.outcome, answer.reason)
+        return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
-    def _finished_in_front(self, n: int) -> bool:
-        """Whether the first ``n`` leases are done."""
-        return all(leased.done for leased in islice(self._leased.values(), n))
-
-    def _take_done(self) -> list[_Leased]:
-        """The answers that are next in the order of dequeueing; always as many at once, whatever came in by when."""
-        most = None if self.continuous else _PAGES_AT_ONCE
-        done = list(islice(takewhile(lambda leased: leased.done, self._leased.values()), most))
-        for leased in done:
-            del self._leased[leased.lease.token]
-        return done
-
-    async def _influence(self, done: Sequence[_Leased]) -> dict[str, float | None]:
-        """Influence scores of the pages among ``done``, by key."""
-        entries = [leased.lease.entry for leased in done if leased.page is not None]
-        if self.policy.looks_ahead:
+    async def _influence(self, taken: Sequence[Answer]) -> dict[str, float | None]:
+        """Influence scores of the pages among ``taken``, by key."""
+        entries = [answer.lease.entry for answer in taken if answer.page is not None]
+        if self.policy.scores_influence:
             return {entry.key: entry.score for entry in entries}
         ratings = await self._workers.run(rating.influence, [entry.key for entry in entries])
         for rated in ratings:
+            self._watch(rated.reason)
             self._note(rated.reason)
             self.counts["pages/unrated"] += rated.score is None
         return {entry.key: rated.score for entry, rated in zip(entries, ratings, strict=True)}
 
-    def _take_page(self, lease: Lease, page: PageRecord, influence: float | None) -> None:
+    def _take_page(self, lease: Lease, page: PageRecord, influence: float | None) -> CrawledPage:
         """Archive one page."""
         self._archive.write(
             page,
@@ -307,68 +351,77 @@ class Crawl:
         if influence is not None:
             self._influence_sum += influence
             self._influence_pages += 1
+        return CrawledPage(replace(lease.entry, url=page.url), influence, page.outlinks or ())
 
-    def _expand(self, entry: Entry, links: Sequence[Link]) -> list[Candidate]:
+    def _expand(self, page: CrawledPage) -> list[Candidate]:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
+        self.policy.crawled(page)
+        entry, _, links = page
         targets = {link.key: link for link in reversed(links) if link.key is not None}
         new = self.visited.add(link.key for link in links if link.key is not None)
         self.counts["links/seen"] += len(links)
         self.counts["links/without_key"] += sum(link.key is None for link in links)
         self.counts["links/new"] += len(new)
-        if self.policy.looks_ahead:
-            self.counts["pages/fetched"] += len(new)
         depth = entry.depth + 1
-        return [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
+        candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
+        if self._opted_out:
+            candidates = self._without_opted_out(candidates)
+        if self.policy.looks_ahead:
+            self.counts["pages/fetched"] += len(candidates)
+        return candidates
+
+    def _without_opted_out(self, candidates: list[Candidate]) -> list[Candidate]:
+        unwanted = [one for one in candidates if any(domain.holds(one.url) for domain in self._opted_out)]
+        self.counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
+        self._refused += [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
+        return [one for one in candidates if one not in unwanted]
 
     def _expand_held_back(self) -> list[Candidate]:
         held_back, self._held_back = self._held_back, []
-        return [candidate for entry, links in held_back for candidate in self._expand(entry, links)]
+        return [candidate for page in held_back for candidate in self._expand(page)]
 
     async def _enqueue(self, candidates: Sequence[Candidate]) -> None:
         """Line 11, in bulk: candidates that the policy has a score for enter the frontier."""
         entries: list[Entry] = []
-        failures: list[FailureLine] = []
+        failures, self._refused = self._refused, []
         for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
+            self._watch(rated.reason)
             self._note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
                 self.counts[f"{Outcome.FAILED.value}/{reason}"] += 1
-                failures.append(_failure(Outcome.FAILED, reason, candidate))
-            elif not math.isfinite(rated.score):
-                raise InputError(f"URL_POLICY {self.policy.name} gave {candidate.key} the score {rated.score}")
+                failures.append(failure_line(Outcome.FAILED.value, reason, candidate))
             else:
-                entries.append(Entry(candidate.key, candidate.url, rated.score, candidate.depth, candidate.parent))
-        self.frontier.push(entries)
+                score = self._checked(candidate.key, rated.score)
+                entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))
+        failures += [failure_line(Outcome.DROPPED.value, why, entry) for entry, why in self.frontier.push(entries)]
+        self.counts["frontier/reranked"] += self.frontier.rerank(
+            (key, self._checked(key, score)) for key, score in self.policy.reranked()
+        )
         self._log.write([], failures)
 
-    def _line(self, entry: Entry, page: PageRecord, status: int | None, influence: float | None) -> CrawlLine:
+    def _checked(self, key: str, score: float) -> float:
+        """A score that the policy gave, if it is one."""
+        if not math.isfinite(score):
+            raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
+        return score
+
+    def _line(self, page: CrawledPage, leased: Entry, status: int | None) -> CrawlLine:
         """The crawl log's line for the page that was just taken."""
         return {
             "order": self.crawled - 1,
             "iteration": None if self.continuous else self.iteration,
-            "id": entry.key,
-            "url": page.url,
+            "id": leased.key,
+            "url": page.entry.url,
             "status": status,
-            "priority": entry.score,
-            "influence": influence,
-            "depth": entry.depth,
-            "parent": entry.parent,
+            "priority": leased.score,
+            "influence": page.influence,
+            "depth": leased.depth,
+            "parent": leased.parent,
             "visited": len(self.visited),
             "fetched": self.counts["pages/fetched"],
         }
 
-    @staticmethod
-    def _failure_line(leased: _Leased) -> FailureLine:
-        assert leased.failure is not None
-        return _failure(*leased.failure, leased.lease.entry)
 
-
-def _failure(outcome: Outcome, reason: str, document: Entry | Candidate) -> FailureLine:
-    return {
-        "id": document.key,
-        "url": document.url,
-        "outcome": outcome.value,
-        "reason": reason,
-        "depth": document.depth,
-        "parent": document.parent,
-    }
+def _fields(entry: Entry) -> list[Any]:
+    return [entry.key, entry.url, entry.score, entry.depth, entry.parent, entry.attempts]

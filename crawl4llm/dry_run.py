@@ -42,6 +42,7 @@ class DryRun:
             "CRAWL_MAX_PAGES": min(PAGES, self.options.crawl_max_pages),
             "CRAWL_BATCH_SIZE": min(PAGES // 10, self.options.crawl_batch_size),
             "OUTPUT_DIR": str(folder / "run"),
+            "JOBDIR": None,
         }
         short.setdict(values, priority="cmdline")
         self.run = Run(short, seeds_file)

@@ -119,8 +119,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _option(default: Any, check: Check, meaning: str) -> Any:
-    return field(default=default, metadata={"check": check, "meaning": meaning})
+def _option(default: Any, check: Check, meaning: str, *, fixed: bool = False) -> Any:
+    """``fixed``: it may not change when a crawl is resumed."""
+    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,43 +135,54 @@ class Options:
         "or WARC files: a file, a folder, a glob pattern, or a text file with a list of paths.",
     )
     corpus_duplicates: str = _option(
-        "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held."
+        "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True
     )
     corpus_canonical_links: bool = _option(
-        False, flag, "WARC files: whether a page is also found under the URL that its canonical link names."
+        False, flag, "WARC files: whether a page is also found under the URL that its canonical link names.", fixed=True
     )
     clueweb22_link_id_position: int = _option(
-        5, whole(0), "Position of the target's id in a link of `outlink/` and `inlink/`; slimmed copies have it at 0."
+        5,
+        whole(0),
+        "Position of the target's id in a link of `outlink/` and `inlink/`; slimmed copies have it at 0.",
+        fixed=True,
     )
     clueweb22_target_prefix: str = _option(
         "",
         str,
         "Only documents whose id starts so are targets of links; the paper's crawl takes `clueweb22-en0`. "
         "Empty: whatever the tree holds.",
+        fixed=True,
     )
     simulation_text: str = _option(
         "corpus",
         one_of("corpus", "extracted"),
         "The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML.",
+        fixed=True,
     )
     simulation_date: str = _option(
         "2022-08-01T00:00:00Z",
         date_time,
         "Date of archive records of pages whose capture date the corpus does not hold (no clock enters a simulation).",
+        fixed=True,
     )
-    text_extractor: str = _option("trafilatura", one_of(*EXTRACTORS), "What extracts main text from HTML.")
+    text_extractor: str = _option("trafilatura", one_of(*EXTRACTORS), "What extracts main text from HTML.", fixed=True)
     text_time_limit: float = _option(
         30.0, seconds, "Seconds a page may take to look up, extract and score; over that it fails as `timeout`."
     )
     scorer: str = _option(
-        "fasttext", scorer_name, "What gives a page's text its influence score: a scorer's name, or a dotted path."
+        "fasttext",
+        scorer_name,
+        "What gives a page's text its influence score: a scorer's name, or a dotted path.",
+        fixed=True,
     )
     scorer_model: str | None = _option(
         None,
         optional_text,
         "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
     )
-    scorer_label: str = _option("__label__hq", text, "The classifier's label whose probability is the influence score.")
+    scorer_label: str = _option(
+        "__label__hq", text, "The classifier's label whose probability is the influence score.", fixed=True
+    )
     scoring_workers: int = _option(
         -1,
         whole(-1),
@@ -178,19 +190,55 @@ class Options:
         "does it, without a time limit.",
     )
     url_policy: str = _option(
-        "influence", policy_name, "What orders the frontier: a policy's name, or the dotted path of a policy class."
+        "influence",
+        policy_name,
+        "What orders the frontier: a policy's name, or the dotted path of a policy class.",
+        fixed=True,
     )
     crawl_max_pages: int = _option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
     crawl_batch_size: int = _option(
-        100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next."
+        100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next.", fixed=True
     )
-    crawl_seed: int = _option(0, whole(0), "Seed of everything random.")
+    crawl_seed: int = _option(0, whole(0), "Seed of everything random.", fixed=True)
     crawl_seeds: int = _option(100, whole(1), "Random documents of the corpus to start from where no seeds are given.")
     crawl_concurrent_leases: int = _option(
         0,
         whole(0),
         "Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. "
         "With 1 the order is the strict best-first one, whatever the concurrency.",
+    )
+    frontier_max_urls: int = _option(
+        0,
+        whole(0),
+        "Documents that may wait in the frontier; beyond that the worst are dropped as `frontier_full`. 0: any number.",
+        fixed=True,
+    )
+    frontier_max_urls_per_host: int = _option(
+        0,
+        whole(0),
+        "The same by host, dropped as `host_full`; makes a frontier on disk some times slower. 0: any number.",
+        fixed=True,
+    )
+    visited_cache: int = _option(
+        1_000_000,
+        whole(1),
+        "With `JOBDIR`: visited documents that are remembered in memory, the last ones; about 100 bytes each.",
+    )
+    visited_filter_bytes: int = _option(
+        268_435_456,
+        whole(1),
+        "With `JOBDIR`: memory of the Bloom filter in front of the visited set on disk, at most; one that would grow "
+        "beyond is given up, and each new document is looked up on disk.",
+    )
+    commit_interval_pages: int = _option(
+        1000, whole(1), "With `JOBDIR`: pages crawled after which log, archive and state are committed together."
+    )
+    commit_interval_seconds: float = _option(10.0, seconds, "With `JOBDIR`: seconds after which they are committed.")
+    commit_fsync: bool = _option(
+        True,
+        flag,
+        "With `JOBDIR`: whether a commit waits for the disk. Without, it survives the end of the process, but a power "
+        "cut can damage the crawl.",
     )
     crawl_max_attempts: int = _option(3, whole(1), "Leases of a document before it is given up as failed.")
     crawl_max_errors: int = _option(
@@ -202,9 +250,11 @@ class Options:
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )
-    warc_enabled: bool = _option(True, flag, "Whether crawled pages are archived.")
-    warc_max_bytes: int = _option(1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.")
-    warc_prefix: str = _option("crawl4llm", file_name_part, "First part of the names of WARC files.")
+    warc_enabled: bool = _option(True, flag, "Whether crawled pages are archived.", fixed=True)
+    warc_max_bytes: int = _option(
+        1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.", fixed=True
+    )
+    warc_prefix: str = _option("crawl4llm", file_name_part, "First part of the names of WARC files.", fixed=True)
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."

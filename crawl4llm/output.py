@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm import crawl_log
+from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 
 RUNS = Path("crawls")
@@ -56,14 +57,27 @@ def _next_numbered(parent: Path) -> Path:
         return output
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file whole or not at all. Raises InputError where it cannot be written."""
+def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False) -> None:
+    """Write a JSON file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError."""
     text = json.dumps(content, indent=2, default=str) + "\n"
     temporary = path.with_name(path.name + ".open")
     try:
         temporary.write_text(text, encoding="utf-8")
+        if fsync:
+            sync_path(temporary)
         temporary.replace(path)
+        if fsync:
+            sync_path(path.parent)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a run; empty where there is none, or it is no run's."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from crawl4llm import __version__
-from crawl4llm.archive import Archive, ArchiveInfo, ArchiveWriter, NullArchive
+from crawl4llm.archive import Archive, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
 from crawl4llm.crawl_log import CrawlLog
 from crawl4llm.errors import InputError
+from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.job.job import Job
+from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.output import SETTINGS, STATS, WARC, claim_output_dir, write_json
 from crawl4llm.policies import Policy, load_policy
@@ -52,6 +56,8 @@ class Run:
     output: Path
     seeds: Seeds
     workers: PageWorkers[PageRater]
+    job: Job | None
+    """What makes it outlive its process, if JOBDIR is set."""
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
@@ -62,11 +68,12 @@ class Run:
         self.options = options = read_options(settings)
         for given, meant in misspelt(settings).items():
             logger.warning("Setting %s is not known; did you mean %s?", given, meant)
-        if settings.get("JOBDIR"):
-            raise InputError("JOBDIR is set, but a crawl cannot be paused and resumed yet; run it without JOBDIR")
         if options.corpus is None:
             raise InputError("CORPUS is not set, and the live web cannot be crawled yet; set CORPUS=demo, or a path")
         policy_class = load_policy(options.url_policy)
+        self.job = job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
+        if job is not None:
+            opened.callback(job.close)
         self.corpus, rater = open_rater(settings)
         opened.callback(self.corpus.close)
         self.corpus.check()
@@ -75,29 +82,59 @@ class Run:
             self.seeds = sample_seeds(self.corpus, options.crawl_seeds, options.crawl_seed)
         else:
             self.seeds = read_seeds(Path(seeds_file), self.corpus)
-        self.output = claim_output_dir(options.output_dir)
         self.workers = workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
-        workers.start()
         policy = policy_class(workers, options)
         identity = self._identity(policy, rater)
-        crawl_id = uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True))
-        write_json(self.output / SETTINGS, {"crawl_id": str(crawl_id), **identity, **self._settings()})
-        log = CrawlLog(self.output)
+        crawl_id = str(uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
+        if job is None:
+            self.output = claim_output_dir(options.output_dir)
+        else:
+            job.settle(crawl_id, identity)
+            self.output, crawl_id = job.output, job.crawl_id
+        workers.start()
+        about = {"crawl_id": crawl_id, **identity, **self._settings()}
+        write_json(self.output / SETTINGS, about, fsync=job is not None and options.commit_fsync)
+        if job is not None:
+            job.open(reranks=policy.reranks)
+        log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
-        archive = self._archive(crawl_id, identity)
+        archive = self._archive(crawl_id, identity, at=job.state.archive if job else None)
         opened.callback(archive.close)
+        caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         self.crawl = Crawl(
             options,
             policy=policy,
             workers=workers,
-            frontier=MemoryFrontier(),
-            visited=MemoryVisited(),
+            frontier=job.frontier if job else MemoryFrontier(caps),
+            visited=job.visited if job else MemoryVisited(),
             archive=archive,
             log=log,
+            commits=job.commits(log, archive) if job else NoCommits(archive),
             provenance={"model-digest": identity["model_digest"], "corpus": identity["corpus"]},
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
+            opted_out=[Domain(name) for name in job.state.purged] if job else [],
         )
-        self.crawl.counts.update(self.seeds.counts)
+        if job is not None and job.state.crawl is not None:
+            policy.load(job.state.policy)
+            self.crawl.load(job.state.crawl, job.frontier.leases())
+        else:
+            self.crawl.counts.update(self.seeds.counts)
+
+    @property
+    def finished(self) -> str | None:
+        """Why there is nothing to do, in a crawl that was taken up again; None where there is."""
+        if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
+            return None
+        return self.crawl.finished
+
+    async def start(self) -> None:
+        """Queue the seeds, or, where a crawl is taken up again, those that were added to it meanwhile."""
+        if self.job is None or self.job.state.crawl is None:
+            await self.crawl.start(self.seeds.keys)
+        else:
+            await self.crawl.go_on()
+            if self.job.state.seeds:
+                await self.crawl.add_seeds(self.job.state.seeds)
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """What decides which pages are crawled in which order, but for N."""
@@ -123,7 +160,7 @@ class Run:
             "settings": {name.upper(): value for name, value in values.items()},
         }
 
-    def _archive(self, crawl_id: uuid.UUID, identity: dict[str, Any]) -> Archive:
+    def _archive(self, crawl_id: str, identity: dict[str, Any], at: ArchivePosition | None) -> Archive:
         options = self.options
         if not options.warc_enabled:
             return NullArchive()
@@ -137,12 +174,12 @@ class Run:
             "model-digest": identity["model_digest"],
         }
         info = ArchiveInfo(
-            crawl_id=crawl_id,
+            crawl_id=uuid.UUID(crawl_id),
             prefix=options.warc_prefix,
             start_date=options.simulation_date,
             fields={name: value for name, value in fields.items() if value},
         )
-        return ArchiveWriter(self.output / WARC, info, options.warc_max_bytes)
+        return ArchiveWriter(self.output / WARC, info, options.warc_max_bytes, at=at)
 
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from scrapy import Request, Spider, signals
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
+    from crawl4llm.frontier import Lease
     from crawl4llm.spiders.influence import InfluenceSpider
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class InfluenceScheduler(BaseScheduler):
         return deferred_from_coro(self._begin())
 
     def close(self, reason: str) -> Deferred[None]:
-        """Finish what was fetched; documents that were not asked for stay in the frontier."""
+        """Take what was fetched; documents that were not asked for stay in the frontier."""
         return deferred_from_coro(self._end())
 
     def has_pending_requests(self) -> bool:
@@ -88,14 +90,18 @@ class InfluenceScheduler(BaseScheduler):
 
     async def _begin(self) -> None:
         try:
-            await self._crawl.start(self._spider.run.seeds.keys)
+            await self._spider.run.start()
         except InputError as error:
-            self._crawl.failure = str(error)
-            raise CloseSpider(BAD_INPUT) from None
+            self._crawl.failure = str(error)  # the engine finds nothing to do; it could not be stopped here yet
+            return
+        self._ask_for(self._crawl.unanswered())
         self._hand_out()
 
     def _hand_out(self) -> None:
-        for lease in self._crawl.dequeue():
+        self._ask_for(self._crawl.dequeue())
+
+    def _ask_for(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
             self._ready.append(request_for(lease, self._spider.parse, self._spider.on_failure))
 
     def _advance_if_possible(self) -> None:
@@ -144,6 +150,8 @@ class InfluenceScheduler(BaseScheduler):
         self._advance_if_possible()
         if self.has_pending_requests():
             raise DontCloseSpider
+        if self._crawl.failure is not None:
+            raise CloseSpider(BAD_INPUT)
         raise CloseSpider(self._crawl.finished or INTERNAL_ERROR)
 
     def _when_callback_fails(self, response: Response) -> None:
@@ -164,11 +172,8 @@ class InfluenceScheduler(BaseScheduler):
         if self._advancing is not None:
             await self._advancing
         if self._crawl.failure is None:
-            for lease in self._crawl.unanswered():
-                self._crawl.give_back(lease)
             try:
-                while self._crawl.can_advance:
-                    await self._crawl.advance(expand=False)
+                await self._crawl.wind_up()
             except InputError as error:
                 self._crawl.failure = str(error)
         self._publish()

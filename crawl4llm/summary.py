@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, Crawl
-from crawl4llm.output import SETTINGS, STATS
+from crawl4llm.output import SETTINGS, STATS, read_json
 from crawl4llm.progress import in_short
 from crawl4llm.stats import PREFIX
 
@@ -17,6 +15,7 @@ _REASONS = {
     FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
     "shutdown": "interrupted",
 }
+_DONE = (MAX_PAGES, FRONTIER_EMPTY)
 _SAME = ("corpus_digest", "model_digest", "text", "extractor", "seeds_digest")
 """What two runs must have in common for their mean influence to be compared."""
 
@@ -38,7 +37,9 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
-    if crawl.crawled:
+    if crawl.lasting and reason not in _DONE:
+        lines.append("Next: the same command resumes it")
+    elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
         lines += [
             f"Next: compare with a policy:  scrapy crawl influence -s URL_POLICY={baseline}",
@@ -56,23 +57,14 @@ def _tally(figures: dict[str, float | None], outcome: str) -> str:
 def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
     """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one."""
     ours = crawl.mean_influence
-    settings = _read(output / SETTINGS)
+    settings = read_json(output / SETTINGS)
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
     seen: set[str] = set()
     for other in others:
-        theirs, figures = _read(other / SETTINGS), _read(other / STATS)
+        theirs, figures = read_json(other / SETTINGS), read_json(other / STATS)
         mean, pages = figures.get(f"{PREFIX}influence/mean"), figures.get(f"{PREFIX}pages/crawled")
         policy = str(theirs.get("policy"))
         comparable = pages and all(theirs.get(name) == settings.get(name) for name in _SAME)
         if ours and mean and comparable and policy not in seen | {crawl.policy.name}:
             seen.add(policy)
             yield f"{ours / mean:.2f} times that of {policy} ({mean:.3f}, {pages:,} pages, {other})"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON file of a run; empty where there is none, or it is no run's."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -11,16 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from archive_helpers import INFO
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm import crawl
-from crawl4llm.archive import Archive, NullArchive
+from crawl4llm.archive import Archive, ArchiveWriter, NullArchive
+from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
 from crawl4llm.crawl_log import CrawlLog
 from crawl4llm.errors import PageError
 from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.job.job import Job
 from crawl4llm.options import Options
+from crawl4llm.output import SETTINGS, WARC, write_json
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import MemoryVisited
@@ -72,21 +76,28 @@ class Driven:
         self.corpus = corpus
         self._folder = folder
         self._log = CrawlLog(folder)
-        checked = Options(**options)
-        workers = PageWorkers(PageRater(corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
-        self.crawl = Crawl(
-            checked,
-            policy=load_policy(checked.url_policy)(workers, checked),
-            workers=workers,
+        self.crawl = self._new_crawl(
+            Options(**options),
+            leases,
             frontier=MemoryFrontier(),
             visited=MemoryVisited(),
             archive=archive or NullArchive(),
             log=self._log,
-            provenance={"corpus": "graph"},
-            concurrent_leases=leases,
+            commits=NoCommits(archive or NullArchive()),
         )
         self.dequeued: list[str] = []
         """Keys in the order in which they were leased."""
+
+    def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
+        workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
+        return Crawl(
+            options,
+            policy=load_policy(options.url_policy)(workers, options),
+            workers=workers,
+            provenance={"corpus": "graph"},
+            concurrent_leases=leases,
+            **parts,
+        )
 
     def start(self, *seeds: str) -> None:
         asyncio.run(self.crawl.start(seeds))
@@ -125,8 +136,7 @@ class Driven:
         return self
 
     async def _run(self, seeds: Sequence[str], order: random.Random | None) -> None:
-        await self.crawl.start(seeds)
-        in_flight: list[Lease] = []
+        in_flight = await self._begin(seeds)
         while not self.crawl.finished:
             in_flight += self.dequeue()
             assert in_flight, "the crawl is not finished, yet there is nothing to do"
@@ -134,6 +144,11 @@ class Driven:
             while self.crawl.can_advance:
                 await self.crawl.advance()
         assert not in_flight
+
+    async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
+        """Start it; returns what is on lease from before."""
+        await self.crawl.start(seeds)
+        return []
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -160,3 +175,41 @@ class Driven:
 
     def close(self) -> None:
         self._log.close()
+
+
+class JobCrawl(Driven):
+    """A crawl of a graph with a JOBDIR, begun or taken up again; ``folder`` holds that and the output."""
+
+    def __init__(self, corpus: GraphCorpus, folder: Path, *, leases: int = 1, **options: Any) -> None:
+        self.corpus = corpus
+        checked = Options(**options, output_dir=str(folder / "run"))
+        self.job = job = Job(folder / "job", checked)
+        job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
+        write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
+        self._folder = job.output
+        job.open(reranks=False)
+        self._log = CrawlLog(job.output, at=job.state.log)
+        self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, at=job.state.archive)
+        self.crawl = self._new_crawl(
+            checked,
+            leases,
+            frontier=job.frontier,
+            visited=job.visited,
+            archive=self.archive,
+            log=self._log,
+            commits=job.commits(self._log, self.archive),
+        )
+        if job.state.crawl is not None:
+            self.crawl.policy.load(job.state.policy)
+            self.crawl.load(job.state.crawl, job.frontier.leases())
+        self.dequeued = []
+
+    async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
+        if self.job.state.crawl is None:
+            await self.crawl.start(seeds)
+        return self.crawl.unanswered()
+
+    def close(self) -> None:
+        self.archive.close()
+        self._log.close()
+        self.job.close()

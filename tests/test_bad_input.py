@@ -36,7 +36,6 @@ def own_web(demo_web: Web, tmp_path: Path) -> Web:
         ({"TEXT_EXTRACTOR": "readability"}, ["TEXT_EXTRACTOR", "trafilatura, resiliparse"]),
         ({"SIMULATION_TEXT": "both"}, ["SIMULATION_TEXT", "corpus, extracted"]),
         ({"SCORER": "stars"}, ["SCORER", "'stars'", "fasttext, length"]),
-        ({"JOBDIR": "job"}, ["JOBDIR"]),
     ],
     ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )

@@ -52,10 +52,19 @@ class Command(ScrapyCrawl):
 
     def _run(self, crawler: Crawler, seeds: str | None, spider_args: dict[str, Any]) -> None:
         """Crawl, write ``stats.json``, print the summary."""
+        from crawl4llm.output import STATS
         from crawl4llm.run import Run
+        from crawl4llm.stats import PREFIX
         from crawl4llm.summary import summary
 
         run = Run(crawler.settings, seeds)
+        if finished := run.finished:
+            run.close()
+            if not (run.output / STATS).exists():  # killed just before it was written
+                run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
+            print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
+            print(summary(run.crawl, finished, run.output))
+            return
         reason = self._crawl(crawler, run, spider_args)
         print(summary(run.crawl, reason, run.output))
         self._judge(run, reason)

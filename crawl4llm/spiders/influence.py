@@ -11,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from crawl4llm.errors import PageError
+from crawl4llm.errors import InputError, PageError
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import lease_of, page_of
 from crawl4llm.run import Run
@@ -64,4 +64,7 @@ class InfluenceSpider(Spider):
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""
-        self.run.close()
+        try:
+            self.run.close()
+        except InputError as error:
+            self.crawl.failure = self.crawl.failure or str(error)

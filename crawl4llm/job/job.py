@@ -1,0 +1,136 @@
+"""The durable side of a crawl: opened from its JOBDIR, compared with what is asked for, begun or taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.archive import Archive
+from crawl4llm.archive.appendfile import sync_path
+from crawl4llm.crawl_log import CrawlLog
+from crawl4llm.errors import InputError
+from crawl4llm.frontier import Caps
+from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.job.check import ID, check_store
+from crawl4llm.job.commits import JobCommits, State, read_state
+from crawl4llm.job.jobdir import JobDir
+from crawl4llm.job.store import Store
+from crawl4llm.options import Options, setting_name
+from crawl4llm.output import SETTINGS, claim_output_dir, read_json
+from crawl4llm.progress import wants_bar
+from crawl4llm.visited.durable import DurableVisited
+
+_DIGESTS = {"corpus_digest": "CORPUS", "model_digest": "SCORER_MODEL", "seeds_digest": "seeds"}
+"""What decides which pages are crawled and is no setting's value, and what the user gives for it."""
+
+
+class Job:
+    """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
+
+    frontier: DurableFrontier
+    visited: DurableVisited
+    state: State
+    output: Path
+    crawl_id: str
+
+    def __init__(self, path: Path, options: Options) -> None:
+        """Lock it, and check a crawl that it holds. Raises InputError."""
+        self._options = options
+        with ExitStack() as opened:
+            self._dir = JobDir(path)
+            opened.callback(self._dir.close)
+            self.resumed = self._dir.job is not None
+            if self._dir.job is not None:
+                check_store(self._dir.store_path, self._dir.job["crawl_id"])
+            self._opened = opened.pop_all()
+
+    def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
+        """Begin this crawl, or see to it that it is the one begun before. Raises InputError that names what differs."""
+        settings = _fixed_settings(self._options)
+        job = self._dir.job
+        if job is None:
+            self.crawl_id = crawl_id
+            self.output = claim_output_dir(self._options.output_dir)
+            sync_path(self.output.parent)
+            with closing(Store(self._dir.store_path, fsync=self._options.commit_fsync)) as store:
+                store.put("state", ID, crawl_id.encode())
+                store.commit()
+            digests = {name: identity[name] for name in _DIGESTS}
+            output = str(self.output.resolve())
+            self._dir.begin({"crawl_id": crawl_id, "output": output, "digests": digests, "settings": settings})
+            return
+        given = {_DIGESTS[name]: identity[name] for name in _DIGESTS} | settings
+        begun = {_DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
+        different = [
+            f"{name} was {begun[name]!r}, is {given[name]!r}" for name in given if given[name] != begun.get(name)
+        ]
+        if different:
+            raise InputError(
+                f"JOBDIR {self._dir.path} was begun with other settings: {'; '.join(different)}; give the same, or "
+                "another JOBDIR"
+            )
+        self.crawl_id = job["crawl_id"]
+        self.output = self._find_output(Path(job["output"]))
+
+    def open(self, *, reranks: bool) -> None:
+        """Open frontier and visited set as they were at the last commit. Workers must have been forked before."""
+        options = self._options
+        caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
+        self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
+        self._opened.callback(self._store.close)
+        self.state = read_state(self._store)
+        self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
+        self.visited = DurableVisited(
+            self._store,
+            self._dir.filter_path,
+            cache=options.visited_cache,
+            filter_bytes=options.visited_filter_bytes,
+            fsync=options.commit_fsync,
+        )
+        self._opened.callback(self.visited.close)
+        self.visited.load_filter(progress=wants_bar(options.progress_bar))
+
+    def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
+        """What commits the crawl to this JOBDIR."""
+        return JobCommits(
+            self._store,
+            frontier=self.frontier,
+            visited=self.visited,
+            log=log,
+            archive=archive,
+            options=self._options,
+        )
+
+    def close(self) -> None:
+        """Forget what was not committed, and let others use the JOBDIR."""
+        self._opened.close()
+
+    def _has_started(self) -> bool:
+        with closing(Store(self._dir.store_path, readonly=True)) as store:
+            return read_state(store).crawl is not None
+
+    def _find_output(self, begun: Path) -> Path:
+        """The output directory, which may have been moved."""
+        given = self._options.output_dir
+        output = begun if given is None else Path(given)
+        found = read_json(output / SETTINGS).get("crawl_id")
+        if found == self.crawl_id:
+            return output
+        if found is None and output.resolve() == begun and not self._has_started():
+            output.mkdir(exist_ok=True)
+            return output
+        raise InputError(
+            f"OUTPUT_DIR {output} does not hold the crawl of JOBDIR {self._dir.path}, which was written to {begun}; "
+            "leave OUTPUT_DIR out, or, if you moved that, give its new place"
+        )
+
+
+def _fixed_settings(options: Options) -> dict[str, Any]:
+    """The settings that may not change between runs, as JSON gives them back."""
+    return {
+        setting_name(option): getattr(options, option.name) for option in fields(Options) if option.metadata["fixed"]
+    }

@@ -1,0 +1,36 @@
+"""Domains whose owners opted out: their documents are dropped wherever they turn up."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from crawl4llm.errors import InputError
+from crawl4llm.urls import host_of
+
+OPT_OUT = "opt_out"
+"""The reason that is counted."""
+_DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+
+
+class Domain:
+    """A domain with all below it."""
+
+    def __init__(self, given: str) -> None:
+        """Raises InputError where that is none."""
+        self.name = _ascii(given)
+        if not _DOMAIN.fullmatch(self.name):
+            raise InputError(f"{given!r} is not a domain; give it like example.com")
+
+    def holds(self, url: str) -> bool:
+        """Whether a URL is of this domain."""
+        host = _ascii(host_of(url))
+        return host == self.name or host.endswith(f".{self.name}")
+
+
+def _ascii(host: str) -> str:
+    """A host in the form that URLs are compared in: lower case, ASCII (RFC 3490), no dot at the end."""
+    if not host.isascii():
+        with suppress(UnicodeError):
+            host = host.encode("idna").decode()
+    return host.lower().removesuffix(".")

@@ -1,0 +1,264 @@
+"""A crawl with JOBDIR that is killed, stopped and resumed is the crawl that was never disturbed, to the last byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, stats
+
+SMALL = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 900, "COMMIT_INTERVAL_PAGES": 25, "WARC_MAX_BYTES": 200_000}
+
+
+def files(output: Path) -> dict[str, bytes]:
+    """What a crawl is judged by: log, failures, index and every WARC file."""
+    found = {name: (output / name).read_bytes() for name in ("crawl.jsonl", "failures.jsonl")}
+    return found | {path.name: path.read_bytes() for path in sorted((output / "warc").iterdir())}
+
+
+def start(
+    web: Web, output: Path, job: Path, preexec_fn: Callable[[], None] | None = None, **settings: object
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *crawl_args(web, output, **settings, JOBDIR=job)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        preexec_fn=preexec_fn,  # noqa: PLW1509 - there are no threads here
+    )
+
+
+def finish(web: Web, output: Path, job: Path, **settings: object) -> str:
+    """Run a crawl to its end; what it printed."""
+    result = crawl(web, output, JOBDIR=job, **settings)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random) -> bool:
+    """Kill a crawl while it starts, or a little after it has begun to write; whether it was still alive."""
+    if draw.random() < 0.2:
+        time.sleep(draw.uniform(0.0, 1.5))
+    else:
+        log = output / "crawl.jsonl"
+        before = log.stat().st_size if log.exists() else 0
+        while process.poll() is None and (not log.exists() or log.stat().st_size <= before):
+            # a resumed process first cuts the log back
+            before = min(before, log.stat().st_size if log.exists() else 0)
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0.0, 0.06))
+    alive = process.poll() is None
+    process.kill()
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return alive
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lives", "settings"),
+    [
+        pytest.param(20, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
+        pytest.param(8, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
+        pytest.param(8, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
+    ],
+)
+def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
+    settings = {**SMALL, **settings}
+    assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    draw = random.Random(lives)
+    output, job = tmp_path / "killed", tmp_path / "job"
+    kills = sum(kill_while(start(demo_web, output, job, **settings), output, draw) for _ in range(lives))
+    assert kills >= lives // 2, "it was finished long before the last kill"
+    finish(demo_web, output, job, **settings)
+    assert files(output) == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"CRAWL_BATCH_SIZE": 400, "URL_POLICY": "random"}, {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 700}]
+)
+def test_interrupted(demo_web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Ctrl-C pauses a crawl, also in the middle of a batch; killed while it shuts down it has lost nothing either."""
+    settings = {**SMALL, **settings}
+    assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    output, job = tmp_path / "paused", tmp_path / "job"
+    for kill_too in (True, False):
+        process = start(demo_web, output, job, **settings)
+        pages = (output / "crawl.jsonl").stat().st_size if (output / "crawl.jsonl").exists() else 0
+        wait_for(lambda at=pages: (output / "crawl.jsonl").stat().st_size > at + 10_000, output / "crawl.jsonl")
+        process.send_signal(signal.SIGINT)
+        if kill_too:
+            time.sleep(0.02)
+            process.kill()
+        out, err = process.communicate(timeout=60)
+        assert "Traceback" not in err, err
+    assert process.returncode == 130, err
+    assert "resume" in out
+    assert len(crawl_log(output)) < settings["CRAWL_MAX_PAGES"]
+    finish(demo_web, output, job, **settings)
+    assert files(output) == files(tmp_path / "whole")
+
+
+def wait_for(condition: Callable[[], bool], path: Path) -> None:
+    end = time.monotonic() + 60
+    while not (path.exists() and condition()):
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("batch_size", [50, 0])
+def test_more_pages_are_asked_for_later(demo_web: Web, tmp_path: Path, batch_size: int) -> None:
+    """The pages are those of the longer crawl, also where N cut a batch short."""
+    settings = {**SMALL, "CRAWL_BATCH_SIZE": batch_size, "COMMIT_INTERVAL_PAGES": 1000}
+    assert crawl(demo_web, tmp_path / "whole", **{**settings, "CRAWL_MAX_PAGES": 600}).returncode == 0
+    output, job = tmp_path / "run", tmp_path / "job"
+    for pages in (210, 425, 600):
+        finish(demo_web, output, job, **{**settings, "CRAWL_MAX_PAGES": pages})
+        assert len(crawl_log(output)) == pages
+        assert stats(output)["pages/crawled"] == pages
+        assert not list((output / "warc").glob("*.open"))
+    whole, grown = files(tmp_path / "whole"), files(output)
+    assert {name for name in whole if whole[name] != grown[name]} <= {"crawl.jsonl"}  # there the counters differ
+    for name in ("id", "iteration", "priority", "parent"):
+        assert [page[name] for page in crawl_log(output)] == [page[name] for page in crawl_log(tmp_path / "whole")]
+    said = finish(demo_web, output, job, **{**settings, "CRAWL_MAX_PAGES": 600})
+    assert "This crawl is finished" in said
+    assert "CRAWL_MAX_PAGES" in said
+    assert files(output) == grown
+
+
+@pytest.mark.parametrize("settings", [{}, {"FRONTIER_MAX_URLS": 60, "FRONTIER_MAX_URLS_PER_HOST": 4}])
+def test_both_stores_give_the_same_crawl(demo_web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
+    settings = {**SMALL, "CRAWL_MAX_PAGES": 400, **settings}
+    assert crawl(demo_web, tmp_path / "memory", **settings).returncode == 0
+    finish(demo_web, tmp_path / "disk", tmp_path / "job", **settings)
+    assert files(tmp_path / "disk") == files(tmp_path / "memory")
+    figures = [
+        {name: value for name, value in stats(tmp_path / store).items() if not name.startswith("time")}
+        for store in ("memory", "disk")
+    ]
+    assert figures[0] == figures[1]
+    if settings.get("FRONTIER_MAX_URLS"):
+        assert figures[0]["dropped/frontier_full"] > 10
+        assert figures[0]["dropped/host_full"] > 10
+        assert figures[0]["frontier/queued"] <= 60
+
+
+@pytest.fixture
+def paused(demo_web: Web, tmp_path: Path) -> dict[str, Any]:
+    """A crawl of 60 pages in ``run`` with the JOBDIR ``job``; its settings."""
+    settings = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
+    finish(demo_web, tmp_path / "run", tmp_path / "job", **settings)
+    return settings
+
+
+def test_settings_that_may_not_change_are_named(paused: dict[str, Any], demo_web: Web, tmp_path: Path) -> None:
+    changed = {**paused, "CRAWL_BATCH_SIZE": 31, "URL_POLICY": "random", "CRAWL_MAX_PAGES": 90}
+    message = error_of(crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **changed))
+    assert "CRAWL_BATCH_SIZE was 30, is 31; " in message
+    assert "URL_POLICY was 'influence', is 'random'" in message
+    assert "CRAWL_MAX_PAGES" not in message
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text(crawl_log(tmp_path / "run")[0]["id"] + "\n")
+    message = error_of(crawl(demo_web, tmp_path / "run", seeds, JOBDIR=tmp_path / "job", **paused))
+    assert "seeds was 'sha256:" in message
+
+
+def test_the_output_is_found_and_may_be_moved(paused: dict[str, Any], demo_web: Web, tmp_path: Path) -> None:
+    more = {**paused, "CRAWL_MAX_PAGES": 120, "JOBDIR": tmp_path / "job"}
+    (tmp_path / "run").rename(tmp_path / "moved")
+    message = error_of(crawl(demo_web, tmp_path / "run", **more))
+    assert "OUTPUT_DIR" in message
+    assert not (tmp_path / "run").exists()
+    assert crawl(demo_web, tmp_path / "moved", **more).returncode == 0
+    assert len(crawl_log(tmp_path / "moved")) == 120
+    (tmp_path / "moved").rename(tmp_path / "run")
+    result = crawl(demo_web, Path(), **{**more, "OUTPUT_DIR": "", "CRAWL_MAX_PAGES": 180})
+    assert result.returncode == 0, result.stderr
+    assert len(crawl_log(tmp_path / "run")) == 180
+
+
+def test_a_jobdir_is_for_one_process(demo_web: Web, tmp_path: Path) -> None:
+    process = start(demo_web, tmp_path / "run", tmp_path / "job", **SMALL)
+    wait_for(lambda: True, tmp_path / "run/crawl.jsonl")
+    message = error_of(crawl(demo_web, tmp_path / "other", JOBDIR=tmp_path / "job", **SMALL))
+    assert f"in use by process {process.pid}" in message
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("cut", "store.mdb is damaged"),
+        ("empty", "store.mdb is damaged: it holds 0 bytes"),
+        ("missing", "store.mdb is damaged: it holds 0 bytes"),
+        ("foreign", "store.mdb is damaged: it does not belong to job.json"),
+        ("old", "has format 0, of crawl4llm 0.0.9"),
+        ("no json", "job.json is damaged"),
+        ("log", "crawl.jsonl holds 100 bytes"),
+    ],
+)
+def test_damage_is_named(paused: dict[str, Any], demo_web: Web, tmp_path: Path, damage: str, words: str) -> None:
+    job = tmp_path / "job"
+    store, described = job / "store.mdb", json.loads((job / "job.json").read_text())
+    if damage in {"cut", "empty"}:
+        os.truncate(store, store.stat().st_size // 2 if damage == "cut" else 0)
+    elif damage == "missing":
+        store.unlink()
+    elif damage == "foreign":
+        (job / "job.json").write_text(json.dumps({**described, "crawl_id": "another"}))
+    elif damage == "old":
+        (job / "job.json").write_text(json.dumps({**described, "format": 0, "version": "0.0.9"}))
+    elif damage == "no json":
+        (job / "job.json").write_text("{")
+    else:
+        os.truncate(tmp_path / "run/crawl.jsonl", 100)
+    before = {path.name: path.read_bytes() for path in job.iterdir() if not path.name.endswith("lock")}
+    message = error_of(crawl(demo_web, tmp_path / "run", JOBDIR=job, **{**paused, "CRAWL_MAX_PAGES": 90}))
+    assert words in message
+    if damage != "log":
+        assert {path.name: path.read_bytes() for path in job.iterdir() if not path.name.endswith("lock")} == before
+
+
+@pytest.mark.parametrize("name", ["requests.seen", "notes.txt"])
+def test_a_folder_of_something_else_is_refused(demo_web: Web, tmp_path: Path, name: str) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / name).touch()
+    assert name in error_of(crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **SMALL))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_loses_nothing(demo_web: Web, tmp_path: Path) -> None:
+    """A limit on file size stands in for the disk: first a WARC file cannot grow, then the store."""
+    settings = {**SMALL, "CRAWL_MAX_PAGES": 400}
+    assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    output, job = tmp_path / "run", tmp_path / "job"
+    for limit in (40_000, 90_000, 150_000):
+        process = start(demo_web, output, job, preexec_fn=limit_file_size(limit), **settings)
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 1, err
+        assert "Traceback" not in err, err
+        assert len([line for line in err.splitlines() if line.startswith("crawl4llm: error: ")]) == 1, err
+    finish(demo_web, output, job, **settings)
+    assert files(output) == files(tmp_path / "whole")
+
+
+def limit_file_size(size: int) -> Callable[[], None]:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
