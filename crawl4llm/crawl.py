@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
 from crawl4llm import rating
 from crawl4llm.archive import Archive
 from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine
+from crawl4llm.domains import domain_of_url
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.options import Options
-from crawl4llm.policies import Candidate, Policy
+from crawl4llm.policies import Candidate, CrawledPage, Policy
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import VisitedSet
 from crawl4llm.workers import PageWorkers
-from simulate.corpus import Link, PageRecord
+from simulate.corpus import PageRecord
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
 
@@ -81,7 +82,7 @@ class Crawl:
         self.errors_in_row = 0
         """Unanticipated errors since a page last went well."""
         self._leased: dict[int, _Leased] = {}
-        self._held_back: list[tuple[Entry, Sequence[Link]]] = []
+        self._held_back: list[CrawledPage] = []
         """Pages that may be the last: their links are followed only if others fail, so that N is not reached."""
         self._in_flight = 0
         self._influence_sum = 0.0
@@ -224,10 +225,11 @@ class Crawl:
                 if page is None:
                     continue
                 self._take_page(leased.lease, page, influence[entry.key])
+                crawled = CrawledPage(replace(entry, url=page.url), influence[entry.key], page.outlinks or ())
                 if may_be_last:
-                    self._held_back.append((entry, page.outlinks or ()))
+                    self._held_back.append(crawled)
                 else:
-                    candidates += self._expand(entry, page.outlinks or ())
+                    candidates += self._expand(crawled)
                 lines.append(self._line(entry, page, leased.status, influence[entry.key]))
         finally:
             try:
@@ -279,7 +281,7 @@ class Crawl:
     async def _influence(self, done: Sequence[_Leased]) -> dict[str, float | None]:
         """Influence scores of the pages among ``done``, by key."""
         entries = [leased.lease.entry for leased in done if leased.page is not None]
-        if self.policy.looks_ahead:
+        if self.policy.scores_influence:
             return {entry.key: entry.score for entry in entries}
         ratings = await self._workers.run(rating.influence, [entry.key for entry in entries])
         for rated in ratings:
@@ -308,11 +310,17 @@ class Crawl:
             self._influence_sum += influence
             self._influence_pages += 1
 
-    def _expand(self, entry: Entry, links: Sequence[Link]) -> list[Candidate]:
+    def _expand(self, page: CrawledPage) -> list[Candidate]:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
+        self.policy.crawled(page)
+        entry, _, links = page
+        if self.options.crawl_scope == "domain":
+            domain = domain_of_url(entry.url)
+            links = [link for link in links if link.key is None or domain_of_url(link.url) == domain]
+            self.counts["links/off_scope"] += len(page.links) - len(links)
         targets = {link.key: link for link in reversed(links) if link.key is not None}
         new = self.visited.add(link.key for link in links if link.key is not None)
-        self.counts["links/seen"] += len(links)
+        self.counts["links/seen"] += len(page.links)
         self.counts["links/without_key"] += sum(link.key is None for link in links)
         self.counts["links/new"] += len(new)
         if self.policy.looks_ahead:
@@ -322,7 +330,7 @@ class Crawl:
 
     def _expand_held_back(self) -> list[Candidate]:
         held_back, self._held_back = self._held_back, []
-        return [candidate for entry, links in held_back for candidate in self._expand(entry, links)]
+        return [candidate for page in held_back for candidate in self._expand(page)]
 
     async def _enqueue(self, candidates: Sequence[Candidate]) -> None:
         """Line 11, in bulk: candidates that the policy has a score for enter the frontier."""
@@ -334,12 +342,22 @@ class Crawl:
                 reason = str(rated.reason)
                 self.counts[f"{Outcome.FAILED.value}/{reason}"] += 1
                 failures.append(_failure(Outcome.FAILED, reason, candidate))
-            elif not math.isfinite(rated.score):
-                raise InputError(f"URL_POLICY {self.policy.name} gave {candidate.key} the score {rated.score}")
             else:
-                entries.append(Entry(candidate.key, candidate.url, rated.score, candidate.depth, candidate.parent))
+                score = self._checked(candidate.key, rated.score)
+                entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))
         self.frontier.push(entries)
+        self.counts["frontier/reranked"] += self.frontier.rerank(
+            (key, self._checked(key, score)) for key, score in self.policy.reranked()
+        )
         self._log.write([], failures)
+        if self.options.evaluation_log:
+            self._log.write_estimates(self.crawled, list(self.policy.estimates()))
+
+    def _checked(self, key: str, score: float) -> float:
+        """A score that the policy gave, if it is one."""
+        if not math.isfinite(score):
+            raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
+        return score
 
     def _line(self, entry: Entry, page: PageRecord, status: int | None, influence: float | None) -> CrawlLine:
         """The crawl log's line for the page that was just taken."""

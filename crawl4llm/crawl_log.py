@@ -1,18 +1,19 @@
 """The crawl log: ``crawl.jsonl``, one line a crawled page, in the order in which pages left the frontier.
 
-Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page.
+Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page; and with EVALUATION_LOG
+``estimates.jsonl``, what a policy thinks later of pages that were crawled.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
 from crawl4llm.archive.appendfile import AppendFile
 
-NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
+NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
 
 
 class CrawlLine(TypedDict):
@@ -54,19 +55,40 @@ class FailureLine(TypedDict):
     parent: str | None
 
 
-class CrawlLog:
-    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it."""
+class EstimatesLine(TypedDict):
+    """One line of the log of estimates."""
 
-    def __init__(self, directory: Path) -> None:
+    crawled: int
+    """Pages crawled by then."""
+    scores: dict[str, float]
+    """By document key, the URL scores that pages crawled before would have now."""
+
+
+class CrawlLog:
+    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it.
+
+    The log of estimates is kept only with ``estimates``.
+    """
+
+    def __init__(self, directory: Path, *, estimates: bool = False) -> None:
         self._pages = AppendFile(directory / NAME)
         self._failures = AppendFile(directory / FAILURES)
+        self._estimates = AppendFile(directory / ESTIMATES) if estimates else None
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
         """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
+    def write_estimates(self, crawled: int, scores: Sequence[tuple[str, float]]) -> None:
+        """Append a line to the log of estimates, if it is kept and there are any. Raises InputError likewise."""
+        if self._estimates is not None and scores:
+            line: EstimatesLine = {"crawled": crawled, "scores": dict(scores)}
+            self._estimates.append(f"{json.dumps(line)}\n".encode())
+
     def close(self) -> None:
         """Close the files."""
         self._pages.close()
         self._failures.close()
+        if self._estimates is not None:
+            self._estimates.close()

@@ -1,4 +1,4 @@
-"""The output directory of a crawl: ``crawl.jsonl``, ``warc/``, ``settings.json``, ``stats.json``."""
+"""The output directory of a crawl: ``crawl.jsonl``, ``warc/``, ``settings.json``, ``seeds.txt``, ``stats.json``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawl4llm import crawl_log
 from crawl4llm.errors import InputError
 
 RUNS = Path("crawls")
-SETTINGS, STATS, WARC = "settings.json", "stats.json", "warc"
+SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
 
 
 def claim_output_dir(path: str | None) -> Path:
@@ -58,7 +58,11 @@ def _next_numbered(parent: Path) -> Path:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file whole or not at all. Raises InputError where it cannot be written."""
-    text = json.dumps(content, indent=2, default=str) + "\n"
+    write_text(path, json.dumps(content, indent=2, default=str) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all. Raises InputError where it cannot be written."""
     temporary = path.with_name(path.name + ".open")
     try:
         temporary.write_text(text, encoding="utf-8")

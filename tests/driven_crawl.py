@@ -21,7 +21,8 @@ from crawl4llm.errors import PageError
 from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.options import Options
-from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
+from crawl4llm.ordering import make_policy
+from crawl4llm.policies import BasePolicy, Candidate, Rating
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import MemoryVisited
 from crawl4llm.workers import PageWorkers
@@ -71,12 +72,12 @@ class Driven:
     ) -> None:
         self.corpus = corpus
         self._folder = folder
-        self._log = CrawlLog(folder)
         checked = Options(**options)
+        self._log = CrawlLog(folder, estimates=checked.evaluation_log)
         workers = PageWorkers(PageRater(corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
         self.crawl = Crawl(
             checked,
-            policy=load_policy(checked.url_policy)(workers, checked),
+            policy=make_policy(workers, checked),
             workers=workers,
             frontier=MemoryFrontier(),
             visited=MemoryVisited(),

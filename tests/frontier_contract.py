@@ -119,6 +119,73 @@ class FrontierContract:
         frontier.push([entry("c", 0.3), entry("d", 0.05)])
         assert keys_of(frontier.lease(3)) == ["c", "a", "d"]
 
+    # -- new scores -----------------------------------------------------------------------------------------------
+
+    def test_a_new_score_gives_a_new_place(self, frontier: Frontier) -> None:
+        frontier.push([entry("a", 0.4), entry("b", 0.3), entry("c", 0.2), entry("d", 0.1)])
+        assert frontier.rerank([("d", 0.35), ("a", 0.15)]) == 2
+        assert len(frontier) == 4
+        assert [(lease.entry.key, lease.entry.score) for lease in frontier.lease(9)] == [
+            ("d", 0.35),
+            ("b", 0.3),
+            ("c", 0.2),
+            ("a", 0.15),
+        ]
+        assert (len(frontier), frontier.leased) == (0, 4)
+
+    def test_scores_change_to_the_last_bit(self, frontier: Frontier) -> None:
+        keys = [str(number) for number in range(len(SCORES_IN_ORDER))]
+        frontier.push(entry(key, 0.5) for key in keys)
+        assert frontier.rerank(zip(keys, SCORES_IN_ORDER, strict=True)) == len(keys)
+        assert [lease.entry.score for lease in frontier.lease(1000)] == SCORES_IN_ORDER
+
+    def test_documents_that_now_tie_are_taken_by_key(self, frontier: Frontier) -> None:
+        frontier.push(entry(key, number) for number, key in enumerate(KEYS_IN_ORDER))
+        assert frontier.rerank((key, 0.5) for key in KEYS_IN_ORDER) == len(KEYS_IN_ORDER)
+        assert keys_of(frontier.lease(1000)) == KEYS_IN_ORDER
+
+    def test_a_score_may_change_there_and_back(self, frontier: Frontier) -> None:
+        frontier.push([entry("a", 0.4), entry("b", 0.3)])
+        for score in (0.1, 0.4, 0.2, 0.4):
+            assert frontier.rerank([("a", score)]) == 1
+        a, b = frontier.lease(3)
+        assert (a.entry.score, b.entry.key, len(frontier)) == (0.4, "b", 0)
+        assert frontier.give_back(a, attempted=False)
+        assert keys_of(frontier.lease(3)) == ["a"]
+
+    def test_of_several_new_scores_the_last_counts(self, frontier: Frontier) -> None:
+        frontier.push([entry("a", 0.4), entry("b", 0.3), entry("c", 0.2)])
+        assert frontier.rerank([("a", 0.9), ("c", 0.9), ("b", 0.5), ("a", 0.1), ("c", 0.2)]) == 2
+        assert keys_of(frontier.lease(3)) == ["b", "c", "a"]
+
+    def test_only_what_is_queued_and_scored_otherwise_changes(self, frontier: Frontier) -> None:
+        frontier.push(entry(key, 0.5) for key in "abc")
+        a, b = frontier.lease(2)
+        assert frontier.settle(a, Outcome.ARCHIVED)
+        assert frontier.rerank([]) == 0
+        assert frontier.rerank([("a", 0.9), ("b", 0.9), ("c", 0.5), ("never pushed", 0.9)]) == 0
+        assert (len(frontier), frontier.leased) == (1, 1)
+        assert frontier.give_back(b, attempted=True)
+        assert [lease.entry.score for lease in frontier.lease(9)] == [0.5, 0.5]
+
+    def test_what_was_given_back_can_be_ranked_anew(self, frontier: Frontier) -> None:
+        frontier.push([entry("a", 0.5), entry("b", 0.4)])
+        (a,) = frontier.lease(1)
+        assert frontier.give_back(a, attempted=True)
+        assert frontier.rerank([("a", 0.3)]) == 1
+        b, a = frontier.lease(2)
+        assert (b.entry.key, a.entry) == ("b", replace(entry("a", 0.3), attempts=2))
+
+    def test_many_new_scores_leave_everything_in_order(self, frontier: Frontier) -> None:
+        keys = [f"{number:02d}" for number in range(50)]
+        frontier.push(entry(key, 0.0) for key in keys)
+        for turn in range(1, 100):
+            assert frontier.rerank((key, turn / (1 + int(key))) for key in keys) == len(keys)
+        assert len(frontier) == len(keys)
+        assert [(lease.entry.key, lease.entry.score) for lease in frontier.lease(99)] == [
+            (key, 99 / (1 + int(key))) for key in keys
+        ]
+
     # -- what an entry holds --------------------------------------------------------------------------------------
 
     def test_a_lease_gives_back_all_that_was_pushed(self, frontier: Frontier) -> None:
@@ -255,6 +322,16 @@ class _AgainstModel(RuleBasedStateMachine):
         assert not tokens or not self.given_out or tokens[0] > self.given_out[-1].token
         self.leases.update(zip(tokens, expected, strict=True))
         self.given_out += leases
+
+    @rule(data=st.data())
+    def rerank(self, data: st.DataObject) -> None:
+        keys = st.one_of(st.sampled_from(sorted(self.pushed) or [""]), st.text(max_size=3))
+        scores = data.draw(st.lists(st.tuples(keys, _SCORES), max_size=6))
+        queued = {one.key: one for one in self.queued}
+        changed = {key: score for key, score in dict(scores).items() if key in queued and queued[key].score != score}
+        for key, score in changed.items():
+            queued[key].score = score
+        assert self.frontier.rerank(scores) == len(changed)
 
     @precondition(lambda self: self.given_out)
     @rule(data=st.data(), outcome=st.sampled_from(Outcome), reason=st.sampled_from(["timeout", "http_404"]))

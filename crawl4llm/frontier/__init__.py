@@ -48,6 +48,11 @@ class Frontier(Protocol):
         """Queue documents that were never pushed before."""
         ...
 
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        """Give queued documents new scores, by key; returns how many have another than before. Documents that are not
+        queued are left alone. Of several scores for one document the last one counts."""
+        ...
+
     def lease(self, n: int) -> list[Lease]:
         """Take the ``n`` best documents (fewer where there are no more), best first."""
         ...

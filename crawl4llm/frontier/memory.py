@@ -8,9 +8,16 @@ from collections.abc import Iterable, Mapping
 
 from crawl4llm.frontier import Entry, Lease, Outcome
 
+_GARBAGE = 1000
+"""Stale places in the heap that are no reason to clear it, however few are not."""
+
 
 class MemoryFrontier:
-    """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process."""
+    """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process.
+
+    A new score is a new place in the heap; the old one is stale, and skipped when it comes up. When most places are
+    stale the heap is built anew.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, str]] = []
@@ -24,10 +31,26 @@ class MemoryFrontier:
             self._queued[entry.key] = entry
             heapq.heappush(self._heap, (-entry.score, entry.key))
 
+    def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
+        changed = 0
+        for key, score in dict(scores).items():
+            entry = self._queued.get(key)
+            if entry is not None and entry.score != score:
+                entry.score = score
+                heapq.heappush(self._heap, (-score, key))
+                changed += 1
+        if len(self._heap) > 2 * len(self._queued) + _GARBAGE:
+            self._heap = [(-entry.score, entry.key) for entry in self._queued.values()]
+            heapq.heapify(self._heap)
+        return changed
+
     def lease(self, n: int) -> list[Lease]:
-        leases = []
-        for _ in range(min(n, len(self._heap))):
-            entry = self._queued.pop(heapq.heappop(self._heap)[1])
+        leases: list[Lease] = []
+        while self._queued and len(leases) < n:
+            negative_score, key = heapq.heappop(self._heap)
+            if key not in self._queued or self._queued[key].score != -negative_score:
+                continue
+            entry = self._queued.pop(key)
             entry.attempts += 1
             self._last_token += 1
             self._leases[self._last_token] = entry
@@ -50,7 +73,7 @@ class MemoryFrontier:
         return True
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._queued)
 
     @property
     def leased(self) -> int:

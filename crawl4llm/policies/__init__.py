@@ -7,7 +7,7 @@ it is found by itself, and the contract tests run over it.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crawl4llm.options import Options
     from crawl4llm.rating import PageRater
     from crawl4llm.workers import PageWorkers
+    from simulate.corpus import Link
 
 
 class Candidate(NamedTuple):
@@ -39,43 +40,128 @@ class Rating(NamedTuple):
     reason: str | None = None
 
 
+class CrawledPage(NamedTuple):
+    """A page that was crawled, as a policy is told of it."""
+
+    entry: Entry
+    """The document as it left the frontier; its URL is the page's own, for seeds too."""
+    influence: float | None
+    """Its influence score; None where that could not be computed."""
+    links: Sequence[Link]
+    """All its outlinks in page order: also those without a key, and those to documents visited before."""
+
+
 class Policy(Protocol):
     """Score_URL: what the frontier orders by. :class:`BasePolicy` has what most policies share."""
 
     name: str
     looks_ahead: bool
     """Whether scoring fetches the candidate itself, as the paper's policy does; only a simulation can. Such a policy's
-    score is the influence score, its fetches are all documents it discovers, and its failures are final."""
+    fetches are all documents it discovers, and its failures are final."""
+    scores_influence: bool
+    """Whether its score is the influence score, which then is not computed a second time; it looks ahead."""
+    reranks: bool
+    """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...]
     """What it reads of the corpus, besides what every crawl needs (see Corpus.require)."""
 
     def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
-        """A policy for a crawl whose pages these workers look up."""
+        """A policy for a crawl whose pages these workers look up.
+
+        The same calls in the same order must give the same scores in the end, whatever the sizes of the slices in
+        which pages and candidates come.
+        """
+
+    @classmethod
+    def scorers(cls, options: Options) -> Sequence[str]:
+        """Names of scorers that it needs besides SCORER, as that setting has them. Raises InputError."""
+        ...
+
+    def identity(self) -> Mapping[str, object]:
+        """The settings and digests of files that decide its scores: with others, they make up the crawl's identity."""
+        ...
+
+    def crawled(self, page: CrawledPage) -> None:
+        """Told of each page in crawl order, before its new outlinks are scored. Pages that end the crawl are not told:
+        their links are not followed."""
+        ...
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """One rating for each candidate, in their order."""
+        """One rating for each candidate, in their order: the seeds, then what was found on the pages crawled last."""
+        ...
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        """Asked after each :meth:`score`: keys and new scores of documents that may be queued; others are ignored."""
+        ...
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        """Asked after each :meth:`reranked` of a crawl with EVALUATION_LOG: keys of pages that were crawled before, and
+        the scores that they would have now. They change nothing in the crawl."""
         ...
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """Told what left the frontier, in that order."""
         ...
 
+    def save(self) -> bytes:
+        """All it has learned; equal crawls give equal bytes. Not asked between :meth:`crawled` and :meth:`reranked`."""
+        ...
+
+    def load(self, state: bytes) -> None:
+        """Go on, in a new policy, from what :meth:`save` gave."""
+        ...
+
 
 class BasePolicy:
-    """A policy that reads nothing of the corpus, does not look ahead and does not mind what is dequeued."""
+    """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
     looks_ahead = False
+    scores_influence = False
+    reranks = False
     corpus_parts: tuple[str, ...] = ()
 
     def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
         self._workers = workers
         self._options = options
 
+    @classmethod
+    def scorers(cls, options: Options) -> Sequence[str]:
+        """See :meth:`Policy.scorers`."""
+        return ()
+
+    def identity(self) -> Mapping[str, object]:
+        """See :meth:`Policy.identity`."""
+        return {}
+
+    def crawled(self, page: CrawledPage) -> None:
+        """See :meth:`Policy.crawled`."""
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        """See :meth:`Policy.reranked`."""
+        return ()
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        """See :meth:`Policy.estimates`."""
+        return ()
+
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """See :meth:`Policy.dequeued`."""
 
+    def save(self) -> bytes:
+        """See :meth:`Policy.save`."""
+        return b""
 
-_PARTS = ("name", "looks_ahead", "corpus_parts", "score", "dequeued")
+    def load(self, state: bytes) -> None:
+        """See :meth:`Policy.load`."""
+
+
+SCORER_PREFIX = "scorer:"
+"""``scorer:NAME`` is the policy that looks ahead by a scorer of that name or dotted path."""
+
+_PARTS = (
+    *("name", "looks_ahead", "scores_influence", "reranks", "corpus_parts"),
+    *("scorers", "identity", "crawled", "score", "reranked", "estimates", "dequeued", "save", "load"),
+)
 """What a policy class must have."""
 
 
@@ -86,7 +172,11 @@ def known_policies() -> list[str]:
 
 def load_policy(name: str) -> type[Policy]:
     """The class of a policy by its name, or by the dotted path of a class. Raises InputError where there is none."""
-    path, _, attribute = (name if "." in name else f"{__name__}.{name}.Policy").rpartition(".")
+    if name.startswith(SCORER_PREFIX):
+        dotted = "crawl4llm.scorer_policy.ScorerPolicy"
+    else:
+        dotted = name if "." in name else f"{__name__}.{name}.Policy"
+    path, _, attribute = dotted.rpartition(".")
     try:
         found = getattr(import_module(path), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:

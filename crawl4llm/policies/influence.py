@@ -13,6 +13,7 @@ class Policy(BasePolicy):
 
     name = "influence"
     looks_ahead = True
+    scores_influence = True
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return await self._workers.run(rating.influence, [candidate.key for candidate in candidates])
