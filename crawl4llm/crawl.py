@@ -12,6 +12,7 @@ from crawl4llm import rating
 from crawl4llm.archive import Archive
 from crawl4llm.commits import Commits
 from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
+from crawl4llm.domains import domain_of_url
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.opt_out import OPT_OUT, Domain
@@ -357,9 +358,13 @@ class Crawl:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
         self.policy.crawled(page)
         entry, _, links = page
+        if self.options.crawl_scope == "domain":
+            domain = domain_of_url(entry.url)
+            links = [link for link in links if link.key is None or domain_of_url(link.url) == domain]
+            self.counts["links/off_scope"] += len(page.links) - len(links)
         targets = {link.key: link for link in reversed(links) if link.key is not None}
         new = self.visited.add(link.key for link in links if link.key is not None)
-        self.counts["links/seen"] += len(links)
+        self.counts["links/seen"] += len(page.links)
         self.counts["links/without_key"] += sum(link.key is None for link in links)
         self.counts["links/new"] += len(new)
         depth = entry.depth + 1
@@ -399,6 +404,8 @@ class Crawl:
             (key, self._checked(key, score)) for key, score in self.policy.reranked()
         )
         self._log.write([], failures)
+        if self.options.evaluation_log:
+            self._log.write_estimates(self.crawled, list(self.policy.estimates()))
 
     def _checked(self, key: str, score: float) -> float:
         """A score that the policy gave, if it is one."""

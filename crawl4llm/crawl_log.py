@@ -1,18 +1,19 @@
 """The crawl log: ``crawl.jsonl``, one line a crawled page, in the order in which pages left the frontier.
 
-Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page.
+Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page; and with EVALUATION_LOG
+``estimates.jsonl``, what a policy thinks later of pages that were crawled.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypedDict
 
 from crawl4llm.archive.appendfile import AppendFile, sync_path
 
-NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
+NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
 
 
 class CrawlLine(TypedDict):
@@ -54,6 +55,15 @@ class FailureLine(TypedDict):
     parent: str | None
 
 
+class EstimatesLine(TypedDict):
+    """One line of the log of estimates."""
+
+    crawled: int
+    """Pages crawled by then."""
+    scores: dict[str, float]
+    """By document key, the URL scores that pages crawled before would have now."""
+
+
 class Document(Protocol):
     """What is told of a document that failed: an entry of the frontier, or a candidate for it."""
 
@@ -83,41 +93,56 @@ def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
 
 
 class LogPosition(NamedTuple):
-    """How far both files have been written, in bytes: a place to commit, and to cut back to."""
+    """How far the files have been written, in bytes: a place to commit, and to cut back to."""
 
     pages: int
     failures: int
+    estimates: int = 0
 
 
 class CrawlLog:
-    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it."""
+    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it.
 
-    def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
-        """Begin both files in a directory, or, with ``at``, go on with them and drop what is behind.
+    The log of estimates is kept only with ``estimates``.
+    """
+
+    def __init__(self, directory: Path, at: LogPosition | None = None, *, estimates: bool = False) -> None:
+        """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
 
         Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
         """
         self._directory = directory
         self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
         self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
+        self._estimates = AppendFile(directory / ESTIMATES, None if at is None else at.estimates) if estimates else None
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
         """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
+    def write_estimates(self, crawled: int, scores: Sequence[tuple[str, float]]) -> None:
+        """Append a line to the log of estimates, if it is kept and there are any. Raises InputError likewise."""
+        if self._estimates is not None and scores:
+            line: EstimatesLine = {"crawled": crawled, "scores": dict(scores)}
+            self._estimates.append(f"{json.dumps(line)}\n".encode())
+
     def flush(self, *, fsync: bool = False) -> None:
         """With ``fsync``, return once all lines are on the disk; ArchiveError where that fails."""
         if fsync:
             self._pages.sync()
             self._failures.sync()
+            if self._estimates is not None:
+                self._estimates.sync()
             sync_path(self._directory)
 
     def position(self) -> LogPosition:
         """The end of all lines written so far."""
-        return LogPosition(self._pages.size, self._failures.size)
+        return LogPosition(self._pages.size, self._failures.size, self._estimates.size if self._estimates else 0)
 
     def close(self) -> None:
         """Close the files."""
         self._pages.close()
         self._failures.close()
+        if self._estimates is not None:
+            self._estimates.close()

@@ -14,8 +14,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.errors import InputError
-from crawl4llm.policies import known_policies
-from crawl4llm.scorers import SCORERS
+from crawl4llm.live_logging import LOGGERS
+from crawl4llm.normalisers import NORMALISERS
+from crawl4llm.policies import SCORER_PREFIX, known_policies
+from crawl4llm.scorers import SCORERS, parse_weights
 from crawl4llm.text import EXTRACTORS
 
 if TYPE_CHECKING:
@@ -80,6 +82,37 @@ def seconds(value: Any) -> float:
     return number
 
 
+def real_number(minimum: float, below: float = float("inf")) -> Check:
+    """A number from ``minimum`` on, and below ``below``."""
+
+    def check(value: Any) -> float:
+        try:
+            checked = float(value)
+        except (TypeError, ValueError):
+            checked = float("nan")
+        if not minimum <= checked < below:
+            wanted = f"of at least {minimum:g}" if below == float("inf") else f"from {minimum:g} to below {below:g}"
+            raise ValueError(f"must be a number {wanted}")
+        return checked
+
+    return check
+
+
+def terms(value: Any) -> tuple[str, ...]:
+    """Words or phrases, divided by commas, or a sequence of them; none where it is empty."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not (isinstance(given, list | tuple) and all(isinstance(term, str) for term in given)):
+        raise ValueError("must be words or phrases, divided by commas")
+    return tuple(" ".join(term.split()) for term in given if term.strip())
+
+
+def scorer_weights(value: Any) -> str:
+    """Scorers and their weights; see :func:`crawl4llm.scorers.parse_weights`. May be empty."""
+    if value != "":
+        parse_weights(str(value))
+    return str(value)
+
+
 def date_time(value: Any) -> str:
     """A W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
     try:
@@ -102,8 +135,23 @@ def one_of(*known: str) -> Check:
     return check
 
 
+def some_of(*known: str) -> Check:
+    """Some of a few words, divided by commas, or a sequence of them; none where it is empty."""
+
+    def check(value: Any) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("must be words, divided by commas")  # noqa: TRY004 - the one kind of error that checks raise
+        words = dict.fromkeys(str(word).strip() for word in given)
+        return tuple(one_of(*known)(word) for word in words if word)
+
+    return check
+
+
 def policy_name(value: Any) -> str:
-    """A policy of crawl4llm.policies, or the dotted path of a policy class."""
+    """A policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
+    if str(value).startswith(SCORER_PREFIX):
+        return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
     return str(value) if "." in str(value) else str(one_of(*known_policies())(value))
 
 
@@ -192,7 +240,60 @@ class Options:
     url_policy: str = _option(
         "influence",
         policy_name,
-        "What orders the frontier: a policy's name, or the dotted path of a policy class.",
+        "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
+        "`SCORER` takes it, by which each page is scored before it is crawled.",
+        fixed=True,
+    )
+    order: str = _option(
+        "desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.", fixed=True
+    )
+    hot_queue_topic: tuple[str, ...] = _option(
+        (),
+        terms,
+        "Words or phrases, divided by commas: documents that have one of them in URL or anchor, or that are within 3 "
+        "links of a page that speaks of one, come before all others, whatever the policy. Empty: none.",
+        fixed=True,
+    )
+    pagerank_damping: float = _option(
+        0.9,
+        real_number(0, 1),
+        "`pagerank`: d, the part of a page's IR that its links pass on; Cho et al. take 0.9.",
+        fixed=True,
+    )
+    pagerank_interval: int = _option(
+        100, whole(1), "`pagerank`: the equations are solved anew each time so many pages more are crawled.", fixed=True
+    )
+    harmonic_ranks: str | None = _option(
+        None,
+        optional_text,
+        "`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its "
+        "value, as `scrapy corpus ranks` writes them; gzip or not.",
+        fixed=True,
+    )
+    ensemble_weights: str = _option(
+        "",
+        scorer_weights,
+        "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
+        fixed=True,
+    )
+    ensemble_normaliser: str = _option(
+        "zscore",
+        one_of(*NORMALISERS),
+        "`ensemble`: what puts the scores on one scale, by the scores seen so far: `zscore` (standard deviations above "
+        "the mean), `minmax` (from 0 to 1), or `none`.",
+        fixed=True,
+    )
+    host_exploration: float = _option(
+        0.2,
+        real_number(0),
+        "`host`: the bonus of a host of which no page is crawled; it falls with the root of their number.",
+        fixed=True,
+    )
+    crawl_scope: str = _option(
+        "web",
+        one_of("web", "domain"),
+        "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
+        "that no seed's crawl leaves its domain.",
         fixed=True,
     )
     crawl_max_pages: int = _option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
@@ -250,6 +351,14 @@ class Options:
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )
+    evaluation_log: bool = _option(
+        False,
+        flag,
+        "Whether `estimates.jsonl` keeps what the policy thinks later of pages that were crawled (`backlink`, "
+        "`pagerank`, `parent_min` and `parent_mean` do), for the Limited Buffer model of `scrapy evaluate`. It can "
+        "grow much larger than the crawl log.",
+        fixed=True,
+    )
     warc_enabled: bool = _option(True, flag, "Whether crawled pages are archived.", fixed=True)
     warc_max_bytes: int = _option(
         1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.", fixed=True
@@ -258,6 +367,12 @@ class Options:
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
+    )
+    live_logging: tuple[str, ...] = _option(
+        (),
+        some_of(*LOGGERS),
+        "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
+        "the extra of its name.",
     )
     progress_bar: str = _option(
         "auto", one_of("auto", "on", "off"), "Progress bar instead of log lines; `auto`: on a terminal only."

@@ -1,4 +1,4 @@
-"""The output directory of a crawl: ``crawl.jsonl``, ``warc/``, ``settings.json``, ``stats.json``."""
+"""The output directory of a crawl: ``crawl.jsonl``, ``warc/``, ``settings.json``, ``seeds.txt``, ``stats.json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 
 RUNS = Path("crawls")
-SETTINGS, STATS, WARC = "settings.json", "stats.json", "warc"
+SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
 
 
 def claim_output_dir(path: str | None) -> Path:
@@ -58,8 +58,12 @@ def _next_numbered(parent: Path) -> Path:
 
 
 def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False) -> None:
-    """Write a JSON file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError."""
-    text = json.dumps(content, indent=2, default=str) + "\n"
+    """Write a JSON file as :func:`write_text` does."""
+    write_text(path, json.dumps(content, indent=2, default=str) + "\n", fsync=fsync)
+
+
+def write_text(path: Path, text: str, *, fsync: bool = False) -> None:
+    """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError."""
     temporary = path.with_name(path.name + ".open")
     try:
         temporary.write_text(text, encoding="utf-8")

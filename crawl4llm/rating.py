@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from crawl4llm.errors import PageError
 from crawl4llm.policies import Rating
@@ -27,12 +28,24 @@ class PageRater:
     scorer: Scorer
     extractor: str | None
     """Name of the extractor that takes text from the HTML; None for the corpus's own clean text."""
+    others: Mapping[str, Scorer] = field(default_factory=dict)
+    """Scorers that the policy needs besides, by name."""
 
     def text(self, key: str) -> str:
         """The text that is scored. Raises PageError."""
         if self.extractor is None:
             return self.corpus.text(key)
         return extract_text(self.corpus.html(key), EXTRACTORS[self.extractor])
+
+    def scorer_named(self, name: str) -> Scorer:
+        """One of the others; the scorer of influence where none of them has the name."""
+        return self.others.get(name, self.scorer)
+
+
+class SeveralScores(NamedTuple):
+    """What several scorers give one page."""
+
+    scores: tuple[float, ...]
 
 
 Task = Callable[[PageRater, str], Rating]
@@ -41,11 +54,24 @@ R = TypeVar("R")
 """What rates: a :class:`PageRater`, or another object that has what its tasks need."""
 J = TypeVar("J")
 """What is rated: a document key, or whatever else tells a page."""
+T = TypeVar("T")
+"""What a task finds out of a page: a Rating, or more."""
 
 
 def influence(rater: PageRater, key: str) -> Rating:
     """The influence score of a page's main text."""
     return rate_text(rater.scorer, rater.text(key))
+
+
+def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
+    """The task that scores a page's main text by several scorers of the rater; 0 each where there is none."""
+    return partial(_scores_by, names=tuple(names))
+
+
+def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScores:
+    text = rater.text(key)
+    scored = [rater.scorer_named(name).score([text])[0] if text.strip() else 0.0 for name in names]
+    return SeveralScores(tuple(scored))
 
 
 def rate_text(scorer: Scorer, text: str) -> Rating:
@@ -58,9 +84,9 @@ def indegree(rater: PageRater, key: str) -> Rating:
     return Rating(float(len(rater.corpus.inlinks(key))))
 
 
-def rate_all(rater: R, task: Callable[[R, J], Rating], pages: Sequence[J]) -> list[Rating]:
-    """Run a task on each page; a page that fails gets its reason and harms no other."""
-    ratings = []
+def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
+    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other."""
+    ratings: list[T | Rating] = []
     for page in pages:
         try:
             ratings.append(task(rater, page))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,10 +25,11 @@ from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.job.job import Job
 from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options, misspelt, read_options
-from crawl4llm.output import SETTINGS, STATS, WARC, claim_output_dir, write_json
+from crawl4llm.ordering import make_policy
+from crawl4llm.output import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.rating import PageRater
-from crawl4llm.scorers import load_scorer
+from crawl4llm.scorers import load_scorer, load_scorers
 from crawl4llm.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.text import load_extractor
 from crawl4llm.visited import MemoryVisited
@@ -74,7 +75,7 @@ class Run:
         self.job = job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
         if job is not None:
             opened.callback(job.close)
-        self.corpus, rater = open_rater(settings)
+        self.corpus, rater = open_rater(settings, policy_class.scorers(options))
         opened.callback(self.corpus.close)
         self.corpus.check()
         self.corpus.require("outlinks", *policy_class.corpus_parts)
@@ -83,7 +84,7 @@ class Run:
         else:
             self.seeds = read_seeds(Path(seeds_file), self.corpus)
         self.workers = workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
-        policy = policy_class(workers, options)
+        policy = make_policy(workers, options)
         identity = self._identity(policy, rater)
         crawl_id = str(uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
         if job is None:
@@ -92,11 +93,12 @@ class Run:
             job.settle(crawl_id, identity)
             self.output, crawl_id = job.output, job.crawl_id
         workers.start()
-        about = {"crawl_id": crawl_id, **identity, **self._settings()}
-        write_json(self.output / SETTINGS, about, fsync=job is not None and options.commit_fsync)
+        fsync = job is not None and options.commit_fsync
+        write_json(self.output / SETTINGS, {"crawl_id": crawl_id, **identity, **self._settings()}, fsync=fsync)
+        write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
         if job is not None:
             job.open(reranks=policy.reranks)
-        log = CrawlLog(self.output, at=job.state.log if job else None)
+        log = CrawlLog(self.output, at=job.state.log if job else None, estimates=options.evaluation_log)
         opened.callback(log.close)
         archive = self._archive(crawl_id, identity, at=job.state.archive if job else None)
         opened.callback(archive.close)
@@ -148,6 +150,8 @@ class Run:
             "text": options.simulation_text,
             "extractor": rater.extractor,
             "policy": policy.name,
+            "policy_settings": policy.identity(),
+            "scope": options.crawl_scope,
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
             "seeds_digest": _digest(self.seeds.keys),
@@ -190,8 +194,8 @@ class Run:
         self._opened.close()
 
 
-def open_rater(settings: BaseSettings) -> tuple[StoredCorpus, PageRater]:
-    """The corpus and the scorer that the settings name. Raises InputError."""
+def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[StoredCorpus, PageRater]:
+    """The corpus and the scorer that the settings name; and other scorers, by name. Raises InputError."""
     options = read_options(settings)
     if options.scorer_model is None and options.corpus == DEMO:
         options = replace(options, scorer_model=str(demo_web().model))
@@ -199,7 +203,7 @@ def open_rater(settings: BaseSettings) -> tuple[StoredCorpus, PageRater]:
     corpus = open_corpus(settings)
     extractor = _extractor(options)
     corpus.require("text" if extractor is None else "html")
-    return corpus, PageRater(corpus, scorer, extractor)
+    return corpus, PageRater(corpus, scorer, extractor, load_scorers(others, options))
 
 
 def _extractor(options: Options) -> str | None:

@@ -22,6 +22,7 @@ KEYS = {
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",
+    "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "seeds/given": "seeds that were given or drawn",

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.policies import Rating
-from crawl4llm.rating import R, rate_all
+from crawl4llm.rating import R, T, rate_all
 from simulate.orphans import end_with
 
 TIMEOUT, KILLED = "timeout", "killed"
@@ -87,10 +87,11 @@ class PageWorkers(Generic[R]):
             self._pool.join()
             self._pool = None
 
-    async def run(self, task: Callable[[R, P], Rating], pages: Sequence[P]) -> list[Rating]:
-        """One rating for each page, in the order of ``pages``. ``task`` is found in the workers by its module and name.
+    async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """What a task finds out of each page, in the order of ``pages``.
 
-        A page that exceeds the time limit fails as ``timeout``; one that ends its process twice as ``killed``.
+        The task is found in the workers by its module and name. A page that exceeds the time limit fails as
+        ``timeout``; one that ends its process twice as ``killed``.
         """
         if self._pool is None:
             return rate_all(self.rater, task, pages)
@@ -108,15 +109,15 @@ class PageWorkers(Generic[R]):
         return [rated[page] for page in pages]
 
     async def _run_chunk(
-        self, task: Callable[[R, P], Rating], pages: Sequence[P], turns: asyncio.Semaphore
-    ) -> list[Rating]:
+        self, task: Callable[[R, P], T], pages: Sequence[P], turns: asyncio.Semaphore
+    ) -> list[T | Rating]:
         async with turns:
             try:
                 return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
             except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
                 return [await self._run_alone(task, page) for page in pages]
 
-    async def _run_alone(self, task: Callable[[R, P], Rating], page: P) -> Rating:
+    async def _run_alone(self, task: Callable[[R, P], T], page: P) -> T | Rating:
         for _ in range(_ATTEMPTS):
             try:
                 (rating,) = await self._schedule(task, [page], self._time_limit)
@@ -129,13 +130,13 @@ class PageWorkers(Generic[R]):
             return rating
         return Rating(None, KILLED)
 
-    async def _schedule(self, task: Callable[[R, P], Rating], pages: Sequence[P], time_limit: float) -> list[Rating]:
+    async def _schedule(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
         pool = self._living_pool()
         try:
             scheduled = pool.schedule(_rate_chunk, args=(task, pages), timeout=time_limit)
         except RuntimeError as error:  # it ended just now
             raise BrokenProcessPool from error
-        future: asyncio.Future[list[Rating]] = asyncio.wrap_future(scheduled)
+        future: asyncio.Future[list[T | Rating]] = asyncio.wrap_future(scheduled)
         self._last_answer = time.monotonic()
         while not future.done():
             await asyncio.wait([future], timeout=1)
@@ -179,5 +180,5 @@ def _nothing() -> None:
     """A task that shows that the processes run."""
 
 
-def _rate_chunk(task: Callable[[Any, P], Rating], pages: Sequence[P]) -> list[Rating]:
+def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:
     return rate_all(_rater, task, pages)

@@ -24,8 +24,9 @@ from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.job.job import Job
 from crawl4llm.options import Options
+from crawl4llm.ordering import make_policy
 from crawl4llm.output import SETTINGS, WARC, write_json
-from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
+from crawl4llm.policies import BasePolicy, Candidate, Rating
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import MemoryVisited
 from crawl4llm.workers import PageWorkers
@@ -75,9 +76,10 @@ class Driven:
     ) -> None:
         self.corpus = corpus
         self._folder = folder
-        self._log = CrawlLog(folder)
+        checked = Options(**options)
+        self._log = CrawlLog(folder, estimates=checked.evaluation_log)
         self.crawl = self._new_crawl(
-            Options(**options),
+            checked,
             leases,
             frontier=MemoryFrontier(),
             visited=MemoryVisited(),
@@ -92,7 +94,7 @@ class Driven:
         workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
         return Crawl(
             options,
-            policy=load_policy(options.url_policy)(workers, options),
+            policy=make_policy(workers, options),
             workers=workers,
             provenance={"corpus": "graph"},
             concurrent_leases=leases,

@@ -31,7 +31,7 @@ def own_web(demo_web: Web, tmp_path: Path) -> Web:
         ({"CRAWL_MAX_PAGES": "many"}, ["CRAWL_MAX_PAGES", "'many'", "positive integer"]),
         ({"CRAWL_BATCH_SIZE": -1}, ["CRAWL_BATCH_SIZE", "0 or a positive integer"]),
         ({"CRAWL_BATCH_SIZE": "1.5"}, ["CRAWL_BATCH_SIZE", "'1.5'"]),
-        ({"URL_POLICY": "depth"}, ["URL_POLICY", "'depth'", "indegree, influence, random"]),
+        ({"URL_POLICY": "depth"}, ["URL_POLICY", "'depth'", "indegree, influence, "]),
         ({"URL_POLICY": "no.such.Policy"}, ["URL_POLICY", "no.such.Policy", "influence"]),
         ({"TEXT_EXTRACTOR": "readability"}, ["TEXT_EXTRACTOR", "trafilatura, resiliparse"]),
         ({"SIMULATION_TEXT": "both"}, ["SIMULATION_TEXT", "corpus, extracted"]),

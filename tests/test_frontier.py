@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from frontier_contract import FrontierContract, RerankContract
+from frontier_contract import FrontierContract, RerankContract, entry, keys_of
 
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, runs
 from crawl4llm.frontier.durable import DurableFrontier
@@ -25,6 +25,14 @@ class TestMemoryFrontier(RerankContract):
 
     def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
         return MemoryFrontier(caps)
+
+    def test_stale_places_are_cleared_away(self) -> None:
+        frontier = MemoryFrontier()
+        frontier.push(entry(str(number), 0.0) for number in range(1000))
+        for turn in range(1, 100):
+            frontier.rerank((str(number), turn / (number + 1)) for number in range(1000))
+        assert len(frontier._heap) <= 4000
+        assert keys_of(frontier.lease(1000)) == [str(number) for number in range(1000)]
 
 
 class Reopened:

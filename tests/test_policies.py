@@ -1,22 +1,29 @@
-"""The contract of policies, over every one that comes with the project."""
+"""The contract of policies, over every one that comes with the project, and over what wraps one."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
+from crawl_helpers import PROJECT
+from driven_crawl import Driven, pages_at_once
 from graph_corpus import URL, GraphCorpus, NumberScorer
+from policy_helpers import SEEDS, VARIANTS, new_crawl, new_policy, random_web, variants, write_ranks
 
 from crawl4llm import policies, rating
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry
-from crawl4llm.options import Options
-from crawl4llm.policies import BasePolicy, Candidate, Policy, Rating, known_policies, load_policy
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Policy, Rating, known_policies, load_policy
 from crawl4llm.rating import PageRater
-from crawl4llm.workers import PageWorkers
+from simulate.corpus import Link
 
 LINKS: dict[str, list[str | None]] = {
     "a": ["b", "c", "gone"],
@@ -42,40 +49,56 @@ def graph() -> GraphCorpus:
     return GraphCorpus(LINKS, TEXTS, corrupt=["damaged"])
 
 
-def new_policy(name: str, corpus: GraphCorpus, **options: object) -> Policy:
-    workers = PageWorkers(PageRater(corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
-    return load_policy(name)(workers, Options(**options))  # type: ignore[arg-type]
-
-
-def candidates(*keys: str, parent: str | None = "a") -> list[Candidate]:
+def candidates(*keys: str, parent: str | None = "p") -> list[Candidate]:
     return [Candidate(key, f"{URL}{key}", 1, parent, f"to {key}") for key in keys]
 
 
 def score(policy: Policy, *keys: str) -> list[Rating]:
+    """Ratings of documents that were found on one page."""
+    links = [Link(f"{URL}{key}", key, f"to {key}", False) for key in keys]
+    policy.crawled(CrawledPage(Entry("p", f"{URL}p", 0.5, 0, None, attempts=1), 0.25, links))
     return asyncio.run(policy.score(candidates(*keys)))
 
 
-@pytest.fixture(params=known_policies())
-def name(request: pytest.FixtureRequest) -> str:
-    """The name of every policy."""
-    found: str = request.param
-    return found
+@pytest.fixture(scope="module")
+def settings_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Settings by variant."""
+    return variants(write_ranks(tmp_path_factory.mktemp("ranks") / "ranks.tsv"))
+
+
+@pytest.fixture(params=VARIANTS)
+def settings(request: pytest.FixtureRequest, settings_of: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The settings of each policy and wrapper."""
+    return settings_of[request.param]
+
+
+@pytest.fixture
+def crawl_web(tmp_path: Path, settings: dict[str, Any]) -> Callable[..., Driven]:
+    """Crawls the web of several hosts."""
+    numbers = iter(range(100))
+
+    def crawl(**more: Any) -> Driven:
+        return new_crawl(random_web(), tmp_path / str(next(numbers)), **settings, **more)
+
+    return crawl
 
 
 # -- contract ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", known_policies())
 def test_a_policy_is_named_as_its_module(name: str) -> None:
     policy = load_policy(name)
     assert policy is import_module(f"{policies.__name__}.{name}").Policy
     assert policy.name == name
     assert policy.__doc__
-    assert isinstance(policy.looks_ahead, bool)
+    assert {type(flag) for flag in (policy.looks_ahead, policy.scores_influence, policy.reranks)} == {bool}
+    assert policy.looks_ahead or not policy.scores_influence
     assert set(policy.corpus_parts) <= {"text", "html", "outlinks", "inlinks"}
 
 
-def test_each_candidate_has_one_rating(name: str) -> None:
-    ratings = score(new_policy(name, graph()), *FOUND)
+def test_each_candidate_has_one_rating(settings: dict[str, Any]) -> None:
+    ratings = score(new_policy(graph(), **settings), *FOUND)
     assert len(ratings) == len(FOUND)
     for rated in ratings:
         if rated.score is None:
@@ -84,48 +107,115 @@ def test_each_candidate_has_one_rating(name: str) -> None:
             assert math.isfinite(rated.score)
 
 
-def test_no_candidates_no_ratings(name: str) -> None:
-    assert score(new_policy(name, graph())) == []
+def test_no_candidates_no_ratings(settings: dict[str, Any]) -> None:
+    policy = new_policy(graph(), **settings)
+    assert asyncio.run(policy.score([])) == []
+    assert list(policy.reranked()) == []
+    assert score(policy) == []
 
 
-def test_ratings_stand_in_the_order_of_the_candidates(name: str) -> None:
-    forward = score(new_policy(name, graph()), *FOUND)
-    backward = score(new_policy(name, graph()), *reversed(FOUND))
+def test_ratings_stand_in_the_order_of_the_candidates(settings: dict[str, Any]) -> None:
+    """Each for itself, but where the order in which documents are discovered counts."""
+    if settings["url_policy"] in {"breadth_first", "ensemble"}:
+        return
+    forward = score(new_policy(graph(), **settings), *FOUND)
+    backward = score(new_policy(graph(), **settings), *reversed(FOUND))
     assert dict(zip(FOUND, forward, strict=True)) == dict(zip(reversed(FOUND), backward, strict=True))
 
 
-def test_equal_crawls_have_equal_ratings(name: str) -> None:
-    runs = []
-    for _ in range(2):
-        policy = new_policy(name, graph(), crawl_seed=5)
-        runs.append(score(policy, "a", "b"))
-        policy.dequeued([Entry("b", f"{URL}b", -0.5, 0, None), Entry("a", f"{URL}a", -0.75, 0, None)])
-        policy.dequeued([])
-        runs[-1] += score(policy, *FOUND[2:])
-    assert runs[0] == runs[1]
-
-
-def test_only_a_policy_that_looks_ahead_reads_the_candidates(name: str) -> None:
+def test_only_a_policy_that_looks_ahead_reads_the_candidates(settings: dict[str, Any]) -> None:
     corpus = graph()
-    policy = new_policy(name, corpus)
+    policy = new_policy(corpus, **settings)
     score(policy, *FOUND)
-    read = {part for part, _ in corpus.lookups} & {"page", "text", "html", "outlinks"}
-    assert bool(read) == policy.looks_ahead
-    assert {part for part, _ in corpus.lookups} <= {"text"} | set(policy.corpus_parts)
+    if not settings.get("hot_queue_topic"):  # which reads the pages that were crawled
+        read = {part for part, _ in corpus.lookups} & {"page", "text", "html", "outlinks"}
+        assert bool(read) == policy.looks_ahead
+        assert {part for part, _ in corpus.lookups} <= {"text"} | set(policy.corpus_parts)
+    elif not policy.looks_ahead:
+        assert {key for _, key in corpus.lookups} <= {"p"}
 
 
-@pytest.mark.parametrize("ahead", [name for name in known_policies() if load_policy(name).looks_ahead])
-def test_a_policy_that_looks_ahead_scores_by_influence(ahead: str) -> None:
-    policy = new_policy(ahead, graph())
+@pytest.mark.parametrize("ahead", [name for name in known_policies() if load_policy(name).scores_influence])
+def test_a_policy_that_scores_influence_does(ahead: str) -> None:
     rater = PageRater(graph(), NumberScorer(), extractor=None)
-    assert score(policy, *FOUND) == rating.rate_all(rater, rating.influence, FOUND)
+    assert score(new_policy(graph(), url_policy=ahead), *FOUND) == rating.rate_all(rater, rating.influence, FOUND)
+
+
+@pytest.mark.parametrize("batch_size", [0, 1, 4])
+def test_slices_and_the_order_of_answers_leave_no_mark(crawl_web: Callable[..., Driven], batch_size: int) -> None:
+    whole = crawl_web(crawl_batch_size=batch_size).run(*SEEDS)
+    assert len(whole.lines) > 35
+    assert all(math.isfinite(line["priority"]) for line in whole.lines)
+    assert whole.crawl.policy.reranks is bool(whole.figures.get("frontier/reranked"))
+    assert {line["influence"] is None for line in whole.lines} == {True, False} or whole.crawl.policy.looks_ahead
+    for slices in (1, 3):
+        with pages_at_once(slices):
+            again = crawl_web(crawl_batch_size=batch_size).run(*SEEDS, shuffled_by=slices)
+        assert again.lines == whole.lines
+        assert again.crawl.policy.save() == whole.crawl.policy.save()
+
+
+def test_a_crawl_goes_on_from_what_was_saved(crawl_web: Callable[..., Driven], settings: dict[str, Any]) -> None:
+    whole = crawl_web(crawl_batch_size=1).run(*SEEDS)
+    resumed = crawl_web(crawl_batch_size=1)
+    resumed.start(*SEEDS)
+    while not resumed.crawl.finished:
+        state = resumed.crawl.policy.save()
+        assert isinstance(state, bytes)
+        resumed.crawl.policy = new_policy(resumed.corpus, **settings)
+        resumed.crawl.policy.load(state)
+        assert resumed.crawl.policy.save() == state
+        resumed.batch()
+    assert resumed.lines == whole.lines
+    assert resumed.crawl.policy.save() == whole.crawl.policy.save()
+
+
+def test_a_policy_is_told_of_documents_that_come_back(crawl_web: Callable[..., Driven]) -> None:
+    """Whatever fails, is given back or is tried again: no policy stumbles over it."""
+    driven = crawl_web(crawl_batch_size=0, crawl_max_attempts=2)
+    driven.start(*SEEDS)
+    step = 0
+    while not driven.crawl.finished:
+        for lease in driven.dequeue():
+            step += 1
+            if step % 5 == 0:
+                driven.crawl.failed(lease, "timeout", final=False)
+            elif step % 7 == 0:
+                asyncio.run(driven.crawl.wind_up())
+            else:
+                driven.fetch(lease)
+        if driven.crawl.can_advance:
+            driven.advance()
+    assert len(driven.ids) > 30
+
+
+def test_hash_randomisation_leaves_no_mark(tmp_path: Path) -> None:
+    ranks = write_ranks(tmp_path / "ranks.tsv")
+    runs = []
+    for hash_seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, str(PROJECT / "tests/policy_runs.py"), str(ranks)],
+            env={**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}", "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        runs.append(run.stdout.splitlines())
+    assert runs[0] == runs[1]
+    assert [line.split()[0] for line in runs[0]] == VARIANTS
+
+
+def test_identity_tells_what_decides_the_scores(settings: dict[str, Any]) -> None:
+    identity = new_policy(random_web(), **settings).identity()
+    own = set(settings) - {"url_policy", "order"}
+    assert own <= set(identity), "settings that change the order of a crawl are part of its identity"
 
 
 # -- each for itself --------------------------------------------------------------------------------------------------
 
 
 def test_influence() -> None:
-    assert score(new_policy("influence", graph()), "b", "a", "empty", "gone", "damaged") == [
+    assert score(new_policy(graph(), url_policy="influence"), "b", "a", "empty", "gone", "damaged") == [
         Rating(0.75),
         Rating(0.25),
         Rating(0.0, "no_text"),
@@ -135,7 +225,7 @@ def test_influence() -> None:
 
 
 def test_indegree() -> None:
-    assert score(new_policy("indegree", graph()), "c", "a", "b", "empty", "gone") == [
+    assert score(new_policy(graph(), url_policy="indegree"), "c", "a", "b", "empty", "gone") == [
         Rating(4.0),
         Rating(1.0),
         Rating(1.0),
@@ -161,7 +251,7 @@ def test_random_is_uniform_over_all_that_is_queued() -> None:
     draws = 2000
     taken = dict.fromkeys("abcdefghij", 0)
     for seed in range(draws):
-        policy = new_policy("random", graph(), crawl_seed=seed)
+        policy = new_policy(graph(), url_policy="random", crawl_seed=seed)
         queued = scores(policy, "abcdef")
         gone = {pop(policy, queued), pop(policy, queued)}
         queued |= scores(policy, "ghij")
@@ -175,13 +265,13 @@ def test_random_is_uniform_over_all_that_is_queued() -> None:
 
 
 def test_random_depends_on_the_seed_alone() -> None:
-    one, same, other = [scores(new_policy("random", graph(), crawl_seed=seed), FOUND) for seed in (1, 1, 2)]
+    one, same, other = [scores(new_policy(graph(), url_policy="random", crawl_seed=seed), FOUND) for seed in (1, 1, 2)]
     assert one == same != other
 
 
 def test_a_document_that_comes_back_does_not_turn_back_the_clock_of_random() -> None:
     """A lease that is given back is popped a second time, at its old score."""
-    policy, same = new_policy("random", graph()), new_policy("random", graph())
+    policy, same = new_policy(graph(), url_policy="random"), new_policy(graph(), url_policy="random")
     early, late = Entry("early", "", -0.5, 0, None), Entry("late", "", -3.0, 0, None)
     policy.dequeued([early, late])
     policy.dequeued([early])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-ACTIONS: Final = ("show", "sample", "index", "demo", "build")
+ACTIONS: Final = ("show", "sample", "index", "demo", "build", "ranks")
 
 
 class Action(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import fields
@@ -19,12 +20,17 @@ from crawl4llm.job.check import ID, check_store
 from crawl4llm.job.commits import JobCommits, State, read_state
 from crawl4llm.job.jobdir import JobDir
 from crawl4llm.job.store import Store
-from crawl4llm.options import Options, setting_name
+from crawl4llm.options import Options
 from crawl4llm.output import SETTINGS, claim_output_dir, read_json
 from crawl4llm.progress import wants_bar
 from crawl4llm.visited.durable import DurableVisited
 
-_DIGESTS = {"corpus_digest": "CORPUS", "model_digest": "SCORER_MODEL", "seeds_digest": "seeds"}
+_DIGESTS = {
+    "corpus_digest": "CORPUS",
+    "model_digest": "SCORER_MODEL",
+    "seeds_digest": "seeds",
+    "policy_settings": "policy",
+}
 """What decides which pages are crawled and is no setting's value, and what the user gives for it."""
 
 
@@ -59,11 +65,11 @@ class Job:
             with closing(Store(self._dir.store_path, fsync=self._options.commit_fsync)) as store:
                 store.put("state", ID, crawl_id.encode())
                 store.commit()
-            digests = {name: identity[name] for name in _DIGESTS}
+            digests = {name: identity.get(name) for name in _DIGESTS}
             output = str(self.output.resolve())
             self._dir.begin({"crawl_id": crawl_id, "output": output, "digests": digests, "settings": settings})
             return
-        given = {_DIGESTS[name]: identity[name] for name in _DIGESTS} | settings
+        given = {meaning: identity.get(name) for name, meaning in _DIGESTS.items()} | settings
         begun = {_DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
             f"{name} was {begun[name]!r}, is {given[name]!r}" for name in given if given[name] != begun.get(name)
@@ -131,6 +137,6 @@ class Job:
 
 def _fixed_settings(options: Options) -> dict[str, Any]:
     """The settings that may not change between runs, as JSON gives them back."""
-    return {
-        setting_name(option): getattr(options, option.name) for option in fields(Options) if option.metadata["fixed"]
-    }
+    settings = {o.name: getattr(options, o.name) for o in fields(Options) if o.metadata["fixed"]}
+    given: dict[str, Any] = json.loads(json.dumps({name.upper(): value for name, value in settings.items()}))
+    return given

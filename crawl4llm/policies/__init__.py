@@ -7,7 +7,7 @@ it is found by itself, and the contract tests run over it.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -72,6 +72,15 @@ class Policy(Protocol):
         which pages and candidates come.
         """
 
+    @classmethod
+    def scorers(cls, options: Options) -> Sequence[str]:
+        """Names of scorers that it needs besides SCORER, as that setting has them. Raises InputError."""
+        ...
+
+    def identity(self) -> Mapping[str, object]:
+        """The settings and digests of files that decide its scores: with others, they make up the crawl's identity."""
+        ...
+
     def crawled(self, page: CrawledPage) -> None:
         """Told of each page in crawl order, before its new outlinks are scored. Pages that end the crawl are not told:
         their links are not followed."""
@@ -85,12 +94,17 @@ class Policy(Protocol):
         """Asked after each :meth:`score`: keys and new scores of documents that may be queued; others are ignored."""
         ...
 
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        """Asked after each :meth:`reranked` of a crawl with EVALUATION_LOG: keys of pages that were crawled before, and
+        the scores that they would have now. They change nothing in the crawl."""
+        ...
+
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """Told what left the frontier, in that order."""
         ...
 
     def save(self) -> bytes:
-        """All it has learned, between two calls; equal crawls give equal bytes."""
+        """All it has learned; equal crawls give equal bytes. Not asked between :meth:`crawled` and :meth:`reranked`."""
         ...
 
     def load(self, state: bytes) -> None:
@@ -110,11 +124,24 @@ class BasePolicy:
         self._workers = workers
         self._options = options
 
+    @classmethod
+    def scorers(cls, options: Options) -> Sequence[str]:
+        """See :meth:`Policy.scorers`."""
+        return ()
+
+    def identity(self) -> Mapping[str, object]:
+        """See :meth:`Policy.identity`."""
+        return {}
+
     def crawled(self, page: CrawledPage) -> None:
         """See :meth:`Policy.crawled`."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         """See :meth:`Policy.reranked`."""
+        return ()
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        """See :meth:`Policy.estimates`."""
         return ()
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
@@ -128,9 +155,12 @@ class BasePolicy:
         """See :meth:`Policy.load`."""
 
 
+SCORER_PREFIX = "scorer:"
+"""``scorer:NAME`` is the policy that looks ahead by a scorer of that name or dotted path."""
+
 _PARTS = (
     *("name", "looks_ahead", "scores_influence", "reranks", "corpus_parts"),
-    *("crawled", "score", "reranked", "dequeued", "save", "load"),
+    *("scorers", "identity", "crawled", "score", "reranked", "estimates", "dequeued", "save", "load"),
 )
 """What a policy class must have."""
 
@@ -142,7 +172,11 @@ def known_policies() -> list[str]:
 
 def load_policy(name: str) -> type[Policy]:
     """The class of a policy by its name, or by the dotted path of a class. Raises InputError where there is none."""
-    path, _, attribute = (name if "." in name else f"{__name__}.{name}.Policy").rpartition(".")
+    if name.startswith(SCORER_PREFIX):
+        dotted = "crawl4llm.scorer_policy.ScorerPolicy"
+    else:
+        dotted = name if "." in name else f"{__name__}.{name}.Policy"
+    path, _, attribute = dotted.rpartition(".")
     try:
         found = getattr(import_module(path), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from crawl4llm.draws import draw
 from crawl4llm.policies import BasePolicy, Candidate, Rating
 
 if TYPE_CHECKING:
@@ -44,5 +44,4 @@ class Policy(BasePolicy):
         (self._clock,) = struct.unpack("<d", state)
 
     def _waiting_time(self, key: str) -> float:
-        digest = blake2b(f"{self._options.crawl_seed}:{key}".encode(), digest_size=8).digest()
-        return -math.log((int.from_bytes(digest, "big") + 1) / 2**64)
+        return -math.log(draw(self._options.crawl_seed, key))

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,6 +38,30 @@ class Scorer(Protocol):
     def score(self, texts: Sequence[str]) -> list[float]:
         """One finite score for each text; higher is better."""
         ...
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """Weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = (word.strip() for word in part.rpartition(":"))
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name or not math.isfinite(weights[name]):
+            raise ValueError("must be scorers and weights, like fasttext:1,length:0.5")
+        if name not in SCORERS and "." not in name:
+            raise ValueError(f"names no scorer; known are: {', '.join(SCORERS)}")
+    return weights
+
+
+def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
+    """The scorers that the policy needs, by their names, but for the one that SCORER names. Raises InputError."""
+    try:
+        return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
+    except InputError as error:
+        raise InputError(f"URL_POLICY = {options.url_policy!r}: {error}") from None
 
 
 def load_scorer(options: Options) -> Scorer:

@@ -1,0 +1,35 @@
+"""Hosts and registrable domains of URLs: who owns a page."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from tldextract import TLDExtract
+
+_suffixes = TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
+"""The Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the same anywhere.
+With its private part: the sites under ``github.io`` have separate owners."""
+
+
+def host_of(url: str) -> str:
+    """The host of a URL in lower case, without its port; empty where it has none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+@lru_cache(maxsize=65536)
+def domain_of(host: str) -> str:
+    """The registrable domain of a host: one label more than its public suffix; a suffix that is not listed has one
+    label (publicsuffix.org, "Algorithm"). Of an address, or a public suffix, it is that itself."""
+    parts = _suffixes(host)
+    if parts.suffix:
+        return parts.top_domain_under_public_suffix or host
+    return host if parts.ipv4 or ":" in host else ".".join(host.split(".")[-2:])
+
+
+def domain_of_url(url: str) -> str:
+    """The registrable domain of a URL's host."""
+    return domain_of(host_of(url))

@@ -1,0 +1,169 @@
+"""Runs: what crawls have left in their output directories, and whether they can be compared."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crawl4llm import crawl_log
+from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.domains import domain_of, host_of
+from crawl4llm.errors import InputError
+from crawl4llm.evaluation.arrays import Floats, Integers
+from crawl4llm.output import SEEDS, SETTINGS, STATS
+
+_SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
+"""What decides influence scores: runs that differ in one of these cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One crawl. Arrays have one value for each page crawled, in crawl order."""
+
+    path: Path
+    name: str
+    """The policy, and where several runs have the same, the directory's name too."""
+    facts: Mapping[str, Any]
+    """``settings.json``."""
+    keys: Sequence[str]
+    priority: Floats
+    influence: Floats
+    """NaN where the log has null."""
+    visited: Integers
+    fetched: Integers
+    domains: Integers
+    """Registrable domains seen so far, with this page's."""
+    seeds: Sequence[str]
+    """Keys of the seeds, as far as they are known."""
+    unfinished: str | None
+    """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def wanted(self) -> int:
+        """N: the pages it was to crawl."""
+        return int(self.facts["settings"]["CRAWL_MAX_PAGES"])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs in some output directories, which are of one corpus and one model.
+
+    Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
+    two cannot be compared.
+    """
+    facts = [_facts(path) for path in paths]
+    for path, theirs in zip(paths[1:], facts[1:], strict=True):
+        for what in _SAME:
+            if theirs[what] != facts[0][what]:
+                raise InputError(
+                    f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
+                    "the other; evaluate them by themselves"
+                )
+    return [_read(path, theirs, name) for path, theirs, name in zip(paths, facts, _names(paths, facts), strict=True)]
+
+
+def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    policies = [str(theirs["policy"]) for theirs in facts]
+    names = [
+        policy if policies.count(policy) == 1 else f"{policy} ({path.resolve().name})"
+        for policy, path in zip(policies, paths, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = [f"{policy} ({path})" for policy, path in zip(policies, paths, strict=True)]
+    return names
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"{path}: {SETTINGS} cannot be read ({error.strerror}); give the OUTPUT_DIR of a crawl"
+        ) from None
+    except ValueError:
+        raise InputError(f"{path}: {SETTINGS} is damaged") from None
+    if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
+        raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
+    return facts
+
+
+def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
+    keys: list[str] = []
+    numbers = array("d")
+    domains: set[str] = set()
+    seeds: list[str] = []
+    for line in read_log(path / crawl_log.NAME):
+        try:
+            domains.add(domain_of(host_of(line["url"])))
+            keys.append(line["id"])
+            scores = _number(line["priority"]), _number(line["influence"])
+            numbers.extend((*scores, line["visited"], line["fetched"], len(domains)))
+            if line["parent"] is None:
+                seeds.append(line["id"])
+        except (LookupError, TypeError, ValueError):
+            raise InputError(f"{path / crawl_log.NAME} is damaged: line {len(keys) + 1} is not a crawl log's") from None
+    if not keys:
+        raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
+    columns = np.array(numbers).reshape(len(keys), -1).T
+    counts = columns[2:].astype(np.int64)
+    return Run(
+        path=path,
+        name=name,
+        facts=facts,
+        keys=keys,
+        priority=columns[0],
+        influence=columns[1],
+        visited=counts[0],
+        fetched=counts[1],
+        domains=counts[2],
+        seeds=_seeds(path) or seeds,
+        unfinished=_why_unfinished(path),
+    )
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _seeds(path: Path) -> list[str]:
+    """Keys of the seeds, which the crawl has written down; empty where there is no such file."""
+    try:
+        return (path / SEEDS).read_text(encoding="utf-8").split()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path / SEEDS} cannot be read: {error}") from None
+
+
+def _why_unfinished(path: Path) -> str | None:
+    try:
+        stats = json.loads((path / STATS).read_text(encoding="utf-8"))
+        reason = stats.get("finish_reason")
+    except FileNotFoundError:
+        return f"it still runs or was killed: there is no {STATS}"
+    except (OSError, ValueError, AttributeError):
+        return f"its {STATS} cannot be read"
+    return None if reason in {MAX_PAGES, FRONTIER_EMPTY} else f"it ended by {reason}"
+
+
+def read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a log; one that is still being written ends at its last whole line. Raises InputError."""
+    read = 0
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
+                    read += 1
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is damaged: line {read + 1} is not JSON") from None

@@ -1,0 +1,87 @@
+"""Put scores of different scales on one, by the scores seen so far.
+
+Each score is compared with those seen up to it, itself included, in the order in which documents are discovered. So the
+result does not depend on how many documents come at once, and the first of all, or one of constant scores, is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Normaliser(Protocol):
+    """For the scores of one scorer."""
+
+    def seen(self, score: float) -> float:
+        """The next score, normalised."""
+        ...
+
+    def dump(self) -> list[float]:
+        """What it knows of the scores so far."""
+        ...
+
+    def restore(self, dumped: Sequence[float]) -> None:
+        """Go on from what was dumped."""
+        ...
+
+
+class Unchanged:
+    """Scores as they are."""
+
+    def seen(self, score: float) -> float:
+        return score
+
+    def dump(self) -> list[float]:
+        return []
+
+    def restore(self, dumped: Sequence[float]) -> None:
+        """There is nothing to know."""
+
+
+class ZScore:
+    """Standard deviations (of the population) above the mean, by Welford's method (Knuth, TAOCP 2, 4.2.2)."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares = 0.0, 0.0, 0.0
+
+    def seen(self, score: float) -> float:
+        self._count += 1
+        distance = score - self._mean
+        self._mean += distance / self._count
+        self._squares += distance * (score - self._mean)
+        deviation = math.sqrt(self._squares / self._count)
+        return (score - self._mean) / deviation if deviation else 0.0
+
+    def dump(self) -> list[float]:
+        return [self._count, self._mean, self._squares]
+
+    def restore(self, dumped: Sequence[float]) -> None:
+        self._count, self._mean, self._squares = dumped
+
+
+class MinMax:
+    """The place between the least and the largest score, from 0 to 1."""
+
+    def __init__(self) -> None:
+        self._bounds: list[float] = []
+
+    def seen(self, score: float) -> float:
+        least, largest = self._bounds or (score, score)
+        self._bounds = least, largest = [min(least, score), max(largest, score)]
+        return (score - least) / (largest - least) if largest > least else 0.0
+
+    def dump(self) -> list[float]:
+        return self._bounds
+
+    def restore(self, dumped: Sequence[float]) -> None:
+        self._bounds = list(dumped)
+
+
+NORMALISERS: dict[str, type[Unchanged] | type[ZScore] | type[MinMax]] = {
+    "none": Unchanged,
+    "zscore": ZScore,
+    "minmax": MinMax,
+}
+"""By their names in ENSEMBLE_NORMALISER."""

@@ -1,0 +1,18 @@
+"""Backlink count IB': the number of pages seen so far that link to a document (Cho et al. 1998, section 2)."""
+
+from __future__ import annotations
+
+from crawl4llm.seen_links import SeenLinksPolicy
+
+
+class Policy(SeenLinksPolicy[int]):
+    """Each linking page counts once, as in the pairs (u1, u2) of the paper's figure 1."""
+
+    name = "backlink"
+    seed_score = 0.0
+
+    def _seen(self, known: int | None, influence: float) -> int:
+        return (known or 0) + 1
+
+    def _score(self, known: int) -> float:
+        return float(known)

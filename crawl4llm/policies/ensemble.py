@@ -1,0 +1,57 @@
+"""A weighted sum of several scorers' scores, normalised: the published implementation's ensembles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from crawl4llm.errors import InputError
+from crawl4llm.normalisers import NORMALISERS
+from crawl4llm.scorer_policy import ScorerPolicy
+from crawl4llm.scorers import parse_weights
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
+    from crawl4llm.rating import PageRater
+    from crawl4llm.workers import PageWorkers
+
+
+class Policy(ScorerPolicy):
+    """ENSEMBLE_WEIGHTS of scores that ENSEMBLE_NORMALISER has put on one scale (see crawl4llm.normalisers).
+
+    Looks at the page before it is crawled, as ``influence`` does.
+    """
+
+    name = "ensemble"
+
+    def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
+        super().__init__(workers, options)
+        self._weights = list(parse_weights(options.ensemble_weights).values())
+        self._normalisers = [NORMALISERS[options.ensemble_normaliser]() for _ in self._weights]
+
+    @classmethod
+    def scorers(cls, options: Options) -> list[str]:
+        if not options.ensemble_weights:
+            raise InputError(
+                "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
+            )
+        return list(parse_weights(options.ensemble_weights))
+
+    def identity(self) -> Mapping[str, object]:
+        return {
+            **super().identity(),
+            "ensemble_weights": self._weights,
+            "ensemble_normaliser": self._options.ensemble_normaliser,
+        }
+
+    def save(self) -> bytes:
+        return json.dumps([normaliser.dump() for normaliser in self._normalisers]).encode()
+
+    def load(self, state: bytes) -> None:
+        for normaliser, dumped in zip(self._normalisers, json.loads(state), strict=True):
+            normaliser.restore(dumped)
+
+    def _combined(self, scores: Sequence[float]) -> float:
+        normalised = [normaliser.seen(score) for normaliser, score in zip(self._normalisers, scores, strict=True)]
+        return sum(weight * score for weight, score in zip(self._weights, normalised, strict=True))

@@ -1,0 +1,98 @@
+"""PageRank IR' on the links seen so far (Cho et al. 1998, section 2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
+from crawl4llm.seen_graph import SeenGraph
+from crawl4llm.seen_links import targets_of
+
+_TOLERANCE = 1e-9
+"""The equations count as solved when a step changes a document's IR by no more, on average."""
+
+
+class Policy(BasePolicy):
+    """Unnormalised, as the paper has it: IR(P) = (1 - d) + d (IR(T1)/c1 + ... + IR(Tn)/cn).
+
+    d is PAGERANK_DAMPING. A crawled page without links counts as one that links to every document seen. The equations
+    are solved after each PAGERANK_INTERVAL pages, from the last solution on. In between, a page that is crawled passes
+    its IR on to what it links to, and no further.
+    """
+
+    name = "pagerank"
+    reranks = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._damping = self._options.pagerank_damping
+        self._interval = self._options.pagerank_interval
+        self._graph = SeenGraph()
+        self._ranks: list[float] = []
+        """IR by the number of the document in the graph."""
+        self._changed: dict[int, None] = {}
+        self._revised: list[int] = []
+        """Pages crawled whose IR has changed; only with EVALUATION_LOG."""
+
+    def identity(self) -> Mapping[str, object]:
+        return {"pagerank_damping": self._damping, "pagerank_interval": self._interval}
+
+    def crawled(self, page: CrawledPage) -> None:
+        number = self._graph.add(page.entry.key, targets_of(page.links))
+        self._start_ranks()
+        targets = self._graph.targets(number)
+        passed_on = self._damping * self._ranks[number] / max(len(targets), 1)
+        for target in targets:
+            self._ranks[target] += passed_on
+            self._changed[target] = None
+        if len(self._graph.pages) % self._interval == 0:
+            self._solve()
+            self._changed = dict.fromkeys(range(len(self._graph)))
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        numbers = [self._graph.number(candidate.key) for candidate in candidates]
+        self._start_ranks()
+        return [Rating(self._ranks[number]) for number in numbers]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        changed, self._changed = self._changed, {}
+        if self._options.evaluation_log:
+            self._revised = [number for number in changed if self._graph.is_page(number)]
+        return [(self._graph.key(number), self._ranks[number]) for number in changed if not self._graph.is_page(number)]
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        revised, self._revised = self._revised, []
+        return [(self._graph.key(number), self._ranks[number]) for number in revised]
+
+    def save(self) -> bytes:
+        return json.dumps([self._graph.dump(), self._ranks]).encode()
+
+    def load(self, state: bytes) -> None:
+        dumped, self._ranks = json.loads(state)
+        self._graph = SeenGraph.restored(dumped)
+
+    def _start_ranks(self) -> None:
+        """Nothing is known yet of the links to a document seen for the first time."""
+        self._ranks.extend([1 - self._damping] * (len(self._graph) - len(self._ranks)))
+
+    def _solve(self) -> None:
+        """By the paper's iteration, whose steps shrink by the factor d."""
+        size = len(self._graph)
+        sources, targets = self._graph.links()
+        links = np.bincount(sources, minlength=size)
+        crawled = np.array(self._graph.pages, dtype=np.int64)
+        without_links = crawled[links[crawled] == 0]
+        share = self._damping / np.maximum(links, 1)
+        ranks: NDArray[np.float64] = np.array(self._ranks)
+        step = np.inf
+        while step > _TOLERANCE * size:
+            of_everyone = 1 - self._damping + self._damping * ranks[without_links].sum() / size
+            passed_on = np.bincount(targets, weights=(share * ranks)[sources], minlength=size)
+            step = np.abs(of_everyone + passed_on - ranks).sum()
+            ranks = of_everyone + passed_on
+        self._ranks = ranks.tolist()

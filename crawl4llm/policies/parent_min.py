@@ -1,0 +1,21 @@
+"""The influence score of the least page that links to a document, of those seen so far.
+
+It is called QMin in "Neural Prioritisation for Web Crawling" (arXiv 2506.16146).
+"""
+
+from __future__ import annotations
+
+from crawl4llm.seen_links import SEED_SCORE, SeenLinksPolicy
+
+
+class Policy(SeenLinksPolicy[float]):
+    """A linking page without an influence score counts as the mean of the pages before it."""
+
+    name = "parent_min"
+    seed_score = SEED_SCORE
+
+    def _seen(self, known: float | None, influence: float) -> float:
+        return influence if known is None else min(known, influence)
+
+    def _score(self, known: float) -> float:
+        return known

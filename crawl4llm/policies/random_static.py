@@ -1,0 +1,20 @@
+"""The published implementation's random baseline: a score drawn once, when a document is discovered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crawl4llm.draws import draw
+from crawl4llm.policies import BasePolicy, Candidate, Rating
+
+
+class Policy(BasePolicy):
+    """Favours new documents, since those still queued are the ones that drew badly; ``random`` does not.
+
+    The draw, between 0 and 1, is a hash of the random seed and the key.
+    """
+
+    name = "random_static"
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return [Rating(draw(self._options.crawl_seed, candidate.key)) for candidate in candidates]

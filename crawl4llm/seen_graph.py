@@ -1,0 +1,91 @@
+"""The link graph as far as a crawl has seen it: which crawled page links to which document."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+
+class SeenGraph:
+    """Documents have numbers in the order in which they were seen; a link between two of them counts once.
+
+    8 bytes a link, besides the keys.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._pages = array("q")
+        """The pages crawled, in crawl order."""
+        self._ends = array("q")
+        """For each of them, where its targets end in ``_targets``."""
+        self._targets = array("q")
+        self._places: dict[int, int] = {}
+        """The place of a page in ``_pages``."""
+
+    def __len__(self) -> int:
+        """Number of documents seen."""
+        return len(self._keys)
+
+    @property
+    def pages(self) -> Sequence[int]:
+        """The pages crawled, in crawl order."""
+        return self._pages
+
+    def number(self, key: str) -> int:
+        """The number of a document; a new one where it was not seen before."""
+        number = self._numbers.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+        return number
+
+    def key(self, number: int) -> str:
+        """The key of a document."""
+        return self._keys[number]
+
+    def add(self, key: str, targets: Iterable[str]) -> int:
+        """A page was crawled and links to some documents, each given once; returns the page's number."""
+        page = self.number(key)
+        self._places[page] = len(self._pages)
+        self._pages.append(page)
+        self._targets.extend(map(self.number, targets))
+        self._ends.append(len(self._targets))
+        return page
+
+    def is_page(self, number: int) -> bool:
+        """Whether a document was crawled."""
+        return number in self._places
+
+    def targets(self, page: int) -> Sequence[int]:
+        """What a page links to; nothing for one that was not crawled."""
+        place = self._places.get(page)
+        if place is None:
+            return ()
+        return self._targets[self._ends[place - 1] if place else 0 : self._ends[place]]
+
+    def links(self) -> tuple[Numbers, Numbers]:
+        """Sources and targets of all links."""
+        ends = np.array([0, *self._ends], dtype=np.int64)
+        sources = np.repeat(np.array(self._pages, dtype=np.int64), ends[1:] - ends[:-1])
+        return sources, np.array(self._targets, dtype=np.int64)
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON has it."""
+        return [self._keys, self._pages.tolist(), self._ends.tolist(), self._targets.tolist()]
+
+    @classmethod
+    def restored(cls, dumped: Sequence[Any]) -> SeenGraph:
+        """A graph that was dumped."""
+        graph = cls()
+        keys, pages, ends, targets = dumped
+        graph._keys = list(keys)
+        graph._numbers = {key: number for number, key in enumerate(graph._keys)}
+        graph._pages, graph._ends, graph._targets = array("q", pages), array("q", ends), array("q", targets)
+        graph._places = {page: place for place, page in enumerate(graph._pages)}
+        return graph

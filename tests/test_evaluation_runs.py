@@ -1,0 +1,114 @@
+"""Reading runs: what is evaluated, what is refused, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluation_helpers import FACTS, line, write_run
+
+from crawl4llm.errors import InputError
+from crawl4llm.evaluation.buffer import Change, read_changes
+from crawl4llm.evaluation.runs import read_runs
+
+
+def test_what_is_read(tmp_path: Path) -> None:
+    lines = [
+        line(0, url="http://a.blog.github.io/x", priority=1.5, influence=0.25, visited=10, fetched=4),
+        line(1, url="http://www.example.co.uk/", influence=None, visited=12, fetched=6),
+        line(2, url="http://example.co.uk/b", parent="key0", visited=12, fetched=7),
+    ]
+    (run,) = read_runs([write_run(tmp_path / "run", lines)])
+    assert (run.name, list(run.keys), len(run), run.wanted) == ("influence", ["key0", "key1", "key2"], 3, 3)
+    assert run.priority.tolist() == [1.5, 0.5, 0.5]
+    assert np.array_equal(run.influence, [0.25, np.nan, 0.5], equal_nan=True)
+    assert (run.visited.tolist(), run.fetched.tolist()) == ([10, 12, 12], [4, 6, 7])
+    assert run.domains.tolist() == [1, 2, 2]
+    assert (list(run.seeds), run.unfinished) == (["key0", "key1"], None)
+
+
+def test_seeds_that_were_not_crawled_are_known(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0)])
+    (path / "seeds.txt").write_text("key9\nkey0\n")
+    assert list(read_runs([path])[0].seeds) == ["key9", "key0"]
+
+
+def test_runs_of_one_policy_have_different_names(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    paths = [write_run(tmp_path / name, [line(0)]) for name in ("one", "two", "more/one")]
+    assert [run.name for run in read_runs(paths[:2])] == ["influence (one)", "influence (two)"]
+    assert len({run.name for run in read_runs(paths)}) == 3
+
+
+@pytest.mark.parametrize("what", ["corpus_digest", "model_digest", "label", "text", "extractor", "scorer"])
+def test_runs_that_cannot_be_compared(what: str, tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", [line(0)])
+    two = write_run(tmp_path / "two", [line(0)], **{what: "another"})
+    with pytest.raises(InputError) as error:
+        read_runs([one, two])
+    for named in (str(one), str(two), what, str(FACTS[what]), "another"):
+        assert named in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("finished", "why"),
+    [("shutdown", "ended by shutdown"), (None, "no stats.json"), ("max_pages", None), ("frontier_empty", None)],
+)
+def test_interrupted_runs(finished: str | None, why: str | None, tmp_path: Path) -> None:
+    unfinished = read_runs([write_run(tmp_path / "run", [line(0)], finished=finished)])[0].unfinished
+    assert unfinished is None if why is None else why in str(unfinished)
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0), line(1)], finished=None)
+    log = path / "crawl.jsonl"
+    log.write_text(log.read_text()[:-20])
+    assert list(read_runs([path])[0].keys) == ["key0"]
+
+
+def test_an_empty_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no page was crawled"):
+        read_runs([write_run(tmp_path / "run", [])])
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"settings\.json cannot be read \(No such file"):
+        read_runs([tmp_path / "run"])
+    path = write_run(tmp_path / "run", [line(0)])
+    (path / "crawl.jsonl").unlink()
+    with pytest.raises(InputError, match=r"crawl\.jsonl cannot be read: No such file"):
+        read_runs([path])
+
+
+def test_the_run_of_an_addon_has_no_corpus(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0)])
+    (path / "settings.json").write_text('{"policy": "influence", "settings": {}}')
+    with pytest.raises(InputError, match="names no corpus"):
+        read_runs([path])
+
+
+@pytest.mark.parametrize("damage", ["{\n", "[]\n", '{"id": "key1"}\n', "null\n", '"text"\n', "\xff\n"])
+def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0)])
+    log = path / "crawl.jsonl"
+    log.write_bytes(log.read_bytes() + damage.encode("latin-1") + log.read_bytes())
+    with pytest.raises(InputError, match=r"crawl\.jsonl is damaged: line 2 "):
+        read_runs([path])
+    (path / "settings.json").write_text(damage, encoding="latin-1")
+    with pytest.raises(InputError, match=r"settings\.json"):
+        read_runs([path])
+
+
+def test_estimates_of_pages_crawled_before(tmp_path: Path) -> None:
+    """An estimate of a document that is crawled later is what it has in the crawl log."""
+    path = write_run(tmp_path / "run", [line(0), line(1), line(2)])
+    (run,) = read_runs([path])
+    assert read_changes(run) == []
+    (path / "estimates.jsonl").write_text(
+        '{"crawled": 1, "scores": {"key0": 0.7, "key1": 0.8, "other": 0.9}}\n{"crawled": 3, "scores": {"key1": 0.1}}\n'
+    )
+    assert read_changes(run) == [Change(1, 0, 0.7), Change(3, 1, 0.1)]
+    (path / "estimates.jsonl").write_text('{"crawled": 1, "scores": {"key0": "much"}}\n')
+    with pytest.raises(InputError, match=r"estimates\.jsonl is damaged: line 1"):
+        read_changes(run)

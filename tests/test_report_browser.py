@@ -1,0 +1,219 @@
+"""The report in a real browser, from disk, without a network: headless Chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="needs the extra evaluation")
+pytest.importorskip("jinja2", reason="needs the extra evaluation")
+pytest.importorskip("selenium", reason="needs the extra test")
+
+from report_helpers import FIGURES, HOSTILE, REPORT
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from crawl4llm.evaluation.report import colours, write_report
+
+SWITCHES = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1300,900",
+)
+
+
+def installed(*names: str) -> str:
+    """Path of the first of some programs that is installed; the test is skipped where none is."""
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip(f"needs one of {', '.join(names)}; on Debian: apt-get install chromium chromium-driver")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    write_report(REPORT, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    options.binary_location = installed("chromium", "chromium-browser", "google-chrome")
+    switches = [*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]
+    if os.getuid() == 0:
+        switches.append("--no-sandbox")  # Chromium's sandbox does not run as root
+    for switch in switches:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = Chrome(options=options, service=Service(installed("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request: pytest.FixtureRequest, chromium: Chrome, report: Path) -> Iterator[Chrome]:
+    """The report, opened as a reader whose system is set to light or dark would; without a word on the console."""
+    see(chromium, request.param)
+    chromium.get((report / "report.html").as_uri())
+    yield chromium
+    assert console(chromium) == []
+    assert chromium.execute_script("return typeof hacked") == "undefined"
+
+
+def see(chromium: Chrome, scheme: str) -> None:
+    """Set the system's colours."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def console(chromium: Any) -> list[dict[str, Any]]:
+    """What the browser's console shows since this was last asked."""
+    messages: list[dict[str, Any]] = chromium.get_log("browser")
+    return messages
+
+
+def scheme_of(chromium: Chrome) -> str:
+    dark = chromium.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches")
+    return "dark" if dark else "light"
+
+
+def colour_of(chromium: Chrome, selector: str, part: str) -> str:
+    """A colour as it is shown, as six hexadecimal digits."""
+    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    shown = chromium.execute_script(script, selector, part)
+    return "#" + "".join(f"{int(number):02x}" for number in shown.removeprefix("rgb(").rstrip(")").split(", "))
+
+
+def column(chromium: Chrome, number: int) -> list[str]:
+    """The texts of a column of the table of runs, top to bottom."""
+    rows = chromium.find_elements(By.CSS_SELECTOR, "#section-harvest tbody tr")
+    return [row.find_elements(By.XPATH, "./*")[number].text for row in rows]
+
+
+def test_plots_are_drawn(page: Chrome) -> None:
+    for figure in FIGURES:
+        boxes: Any = page.execute_script(
+            "const boxOf = (element) => [element.getBoundingClientRect()].map((box) => [box.width, box.height])[0];"
+            "const svg = document.querySelector(arguments[0]);"
+            "return [boxOf(svg), ...[...svg.querySelectorAll('path[d*=L]:not(defs *), text')].map(boxOf)]",
+            f"#section-{figure.id} svg.plot",
+        )
+        assert boxes[0][0] > 400
+        assert boxes[0][1] > 200
+        assert len(boxes) > 4
+        assert all(width + height > 0 for width, height in boxes)
+
+
+def test_colours_follow_the_reader(page: Chrome) -> None:
+    light = scheme_of(page) == "light"
+    line = f'#section-recall [style*="stroke: {colours.SERIES[1]}"]'
+    back = f'#section-recall [style*="fill: {colours.BACKGROUND}"]'
+    assert (colour_of(page, line, "stroke") == colours.SERIES[1]) == light
+    assert (colour_of(page, back, "fill") == colours.BACKGROUND) == light
+    assert colour_of(page, back, "fill") == colour_of(page, "#section-recall", "backgroundColor")
+    assert (colour_of(page, "body", "color") < "#808080") == light
+
+
+def test_a_plot_of_its_own_follows_too(chromium: Chrome, report: Path) -> None:
+    for scheme in ("light", "dark"):
+        see(chromium, scheme)
+        chromium.get((report / "figures" / "recall.svg").as_uri())
+        shown = colour_of(chromium, f'[style*="fill: {colours.BACKGROUND}"]', "fill")
+        assert (shown == colours.BACKGROUND) == (scheme == "light")
+    assert console(chromium) == []
+
+
+def test_tables_sort_on_click(page: Chrome) -> None:
+    heading = page.find_elements(By.CSS_SELECTOR, "#section-harvest thead th")[1]
+    button = heading.find_element(By.TAG_NAME, "button")
+    assert column(page, 1) == ["6,500", "21,599", "100", "4,400"]
+    assert heading.get_attribute("aria-sort") is None
+    button.click()
+    assert column(page, 1) == ["100", "4,400", "6,500", "21,599"]
+    assert heading.get_attribute("aria-sort") == "ascending"
+    button.click()
+    assert column(page, 1) == ["21,599", "6,500", "4,400", "100"]
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_undefined_values_come_last_either_way(page: Chrome) -> None:
+    button = page.find_elements(By.CSS_SELECTOR, "#section-harvest thead button")[2]
+    button.click()
+    assert column(page, 2) == ["0.2311", "0.3", "\u2013", "\u2013"]
+    button.click()
+    assert column(page, 2) == ["0.3", "0.2311", "\u2013", "\u2013"]
+
+
+def test_names_sort_by_their_numbers_with_the_keyboard(page: Chrome) -> None:
+    first, second = page.find_elements(By.CSS_SELECTOR, "#section-harvest thead button")[:2]
+    second.send_keys(Keys.SPACE)
+    first.send_keys(Keys.ENTER)
+    names = column(page, 0)
+    assert [name for name in names if name.startswith("run")] == ["run 1", "run 9", "run 10"]
+    headings = page.find_elements(By.CSS_SELECTOR, "#section-harvest thead th")
+    assert [heading.get_attribute("aria-sort") for heading in headings] == ["ascending", None, None, None]
+
+
+def test_series_in_numbers_open_and_sort(page: Chrome) -> None:
+    page.find_element(By.CSS_SELECTOR, "#section-recall summary").click()
+    page.find_elements(By.CSS_SELECTOR, "#section-recall thead button")[1].click()
+    points = page.find_elements(By.CSS_SELECTOR, "#section-recall tbody td:nth-child(2)")
+    assert [cell.text for cell in points] == ["0", "1", "1", "2", "3", "4"]
+
+
+def test_names_are_only_text(page: Chrome) -> None:
+    readable = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
+    assert page.title.endswith(readable)
+    assert readable in column(page, 0)
+    assert page.find_element(By.CSS_SELECTOR, "#section-cloud figcaption").text == readable
+    assert page.find_elements(By.CSS_SELECTOR, "img, main script, svg script") == []
+    assert len(page.find_elements(By.TAG_NAME, "script")) == 1
+
+
+def test_runs_side_by_side(page: Chrome) -> None:
+    def keys() -> dict[str, bool]:
+        rows = page.find_elements(By.CSS_SELECTOR, "#runs tbody tr")
+        return {row.text.split()[0]: "differs" in row.text for row in rows if row.is_displayed()}
+
+    assert keys() == {"extra": True, "policy": True, "settings.CRAWL_SEED": False, "settings.WARC_PREFIX": False}
+    page.find_element(By.ID, "only-differences").click()
+    assert keys() == {"extra": True, "policy": True}
+
+
+def test_every_table_and_plot_has_a_name(page: Chrome) -> None:
+    """What a screen reader calls them, by the browser's own accessibility tree."""
+    nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    named = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    plots = [name for role, name in named if role in {"image", "img"}]
+    assert [name[:8] for name in plots] == [figure.title[:8] for figure in FIGURES]
+    tables = [name for role, name in named if role == "table"]
+    assert len(tables) == 3
+    assert all(tables)
+
+
+def test_nothing_is_loaded(page: Chrome) -> None:
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_links_lead_to_files_that_are_there(page: Chrome, report: Path) -> None:
+    links = [str(link.get_attribute("href")) for link in page.find_elements(By.CSS_SELECTOR, "a")]
+    files = {link for link in links if "#" not in link}
+    assert files == {path.as_uri() for path in report.rglob("*.csv")} | {
+        path.as_uri() for path in report.rglob("*.svg")
+    }
+    for link in set(links) - files:
+        assert page.find_elements(By.ID, link.partition("#")[2])

@@ -1,0 +1,185 @@
+"""Plots: text and gaps survive, colours have a dark counterpart, long series are thinned to what is seen."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import xml.etree.ElementTree as ET
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("matplotlib", reason="needs the extra evaluation")
+
+from report_helpers import FIGURES, LONG
+
+from crawl4llm.evaluation.figures import Figure, Series
+from crawl4llm.evaluation.report import colours
+from crawl4llm.evaluation.report.plot import draw, stand_alone, tick_label
+from crawl4llm.evaluation.report.thinning import cloud_points, line_points
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def figure(*series: Series, x_log: bool = False, y_log: bool = False) -> Figure:
+    return Figure("f", "title", "definition", "x", "y", series, x_log=x_log, y_log=y_log)
+
+
+def curves(svg: str, colour: str = colours.SERIES[0]) -> list[str]:
+    """What the lines of a colour are made of, the legend's aside."""
+    paths = re.findall(r'<path d="([^"]*)"[^>]*?style="fill: none; stroke: (#\w{6})', svg)
+    return [path for path, stroke in paths if stroke == colour][:-1]
+
+
+@pytest.mark.parametrize("drawn", FIGURES, ids=lambda drawn: drawn.id)
+def test_plot_is_xml_with_text_and_title(drawn: Figure) -> None:
+    root = ET.fromstring(stand_alone(draw(drawn)))
+    assert root.tag == f"{SVG}svg"
+    texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
+    assert drawn.x_label in texts
+    assert drawn.y_label in texts
+    title = root.find(f"{SVG}title")
+    assert title is not None
+    assert title.text is not None
+    assert title.text[:20] == drawn.title[:20]
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_names_in_the_legend() -> None:
+    root = ET.fromstring(draw(FIGURES[0]))
+    texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
+    assert "influence" in texts
+    assert any(text.startswith("</script></title><script>hacked = 1") for text in texts)
+    assert all(len(text) < 100 for text in texts)
+    assert any(text.startswith(LONG[:30]) and text.endswith(LONG[-30:]) for text in texts)
+
+
+def test_names_are_not_mathematics() -> None:
+    assert ">of $x_1$ &lt;b&gt;</text>" in draw(figure(Series("of $x_1$ <b>", [1, 2], [1, 2])))
+
+
+def test_ids_differ_between_plots() -> None:
+    """They stand on one page."""
+    found = [set(re.findall(r'id="([^"]+)"', draw(drawn))) for drawn in FIGURES]
+    assert found[0]
+    assert sum(map(len, found)) == len(set().union(*found))
+
+
+@pytest.mark.parametrize("drawn", FIGURES, ids=lambda drawn: drawn.id)
+def test_every_colour_has_a_dark_counterpart(drawn: Figure) -> None:
+    svg = draw(drawn)
+    used = set(re.findall(r"(fill|stroke): (#\w+)", svg))
+    assert ("fill", colours.BACKGROUND) in used
+    for part, colour in used:
+        assert f'[style*="{part}: {colour}"] {{ {part}: #' in colours.dark_plots()
+    assert not re.findall(r"(?:fill|stroke): (?!#|none)\w+", svg)
+
+
+def test_colours_can_be_read() -> None:
+    """Contrast of at least 4.5 to 1 (WCAG 2.2, 1.4.3), light and dark."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark = dict(re.findall(r'"fill: (#\w+)"\] \{ fill: (#\w+)', colours.dark_plots()))
+    for colour in (*colours.SERIES, colours.TEXT, colours.AXIS):
+        for front, back in ((colour, colours.BACKGROUND), (dark[colour], dark[colours.BACKGROUND])):
+            darker, lighter = sorted((luminance(front), luminance(back)))
+            assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (front, back)
+
+
+def test_undefined_values_leave_gaps() -> None:
+    whole = curves(draw(figure(Series("s", range(6), [1, 2, 3, 4, 3, 2]))))
+    gap = curves(draw(figure(Series("s", range(6), [1, 2, None, 4, 3, 2]))))
+    assert [path.count("M") for path in whole] == [1]
+    assert [path.count("M") for path in gap] == [2]
+
+
+def test_a_point_alone_is_seen() -> None:
+    assert "<use" in draw(figure(Series("s", [1, 2, 3], [None, 5, None]))).partition('id="x')[0]
+    alone = draw(figure(Series("s", [7], [5])))
+    assert re.search(rf'<use xlink:href="#\w+" x="[\d.]+" y="[\d.]+" style="fill: {colours.SERIES[0]}"', alone)
+
+
+@pytest.mark.parametrize("y", [[], [None], [1], [0, 0, 0], [-1, 0, 5], [1e-30, 1e30, 1], [math.nan] * 3])
+@pytest.mark.parametrize(("x_log", "y_log"), [(False, False), (False, True), (True, False), (True, True)])
+def test_odd_series(y: list[float | None], x_log: bool, y_log: bool) -> None:
+    kinds: tuple[Literal["line", "dashed", "points", "bars"], ...] = ("line", "dashed", "points", "bars")
+    svg = draw(figure(*(Series(kind, range(len(y)), y, kind=kind) for kind in kinds), x_log=x_log, y_log=y_log))
+    assert not re.search(r"\b(nan|inf)\b", svg)
+
+
+def test_values_that_a_logarithmic_axis_has_no_place_for() -> None:
+    drawn = figure(Series("s", [0, -1, 1, 10, 100, 1000], [5, 5, 5, 0, 5, 6], kind="points"), x_log=True, y_log=True)
+    assert len(re.findall(rf'<use [^>]*style="fill: {colours.SERIES[0]}"', draw(drawn))) == 3 + 1  # the legend's
+
+
+def test_bars_are_as_high_as_their_values() -> None:
+    svg = draw(FIGURES[2])
+    heights = []
+    for colour in colours.SERIES[:2]:
+        bars, _legend = re.findall(rf'<path d="([^"]*)"[^>]* style="fill: {colour}"', svg)
+        ends = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", bar)] for bar in bars.split("z")[:-1]]
+        heights += [max(bar) - min(bar) for bar in ends]
+    assert [round(height / heights[0] * 900, 1) for height in heights] == [900, 100, 10, 1, 90, 50, 10, 0]
+    assert heights[0] > 100
+
+
+@pytest.mark.parametrize("kind", ["line", "points", "bars"])
+def test_fifty_thousand_points(kind: Literal["line", "points", "bars"]) -> None:
+    chance = random.Random(0)
+    y = [chance.betavariate(0.3, 0.3) + 0.001 for _ in range(50_000)]
+    y[17] = 2.0
+    svg = draw(figure(Series("s", range(50_000), y, y, y, kind=kind)))
+    assert len(svg) < 1_600_000
+
+
+values = st.one_of(st.just(math.nan), st.floats(-100, 100))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 9), values, values), min_size=1, max_size=80), st.booleans())
+def test_thinned_lines_cover_the_same_pixels(points: list[tuple[float, float, float]], in_order: bool) -> None:
+    if in_order:
+        points.sort(key=lambda point: point[0])
+    x, y, other = (np.array(column) for column in zip(*points, strict=True))
+    kept = line_points(x, y, other)
+
+    assert list(kept) == sorted(set(kept))
+    stretch = np.cumsum(np.floor(np.concatenate((x[:1], x[:-1]))) != np.floor(x))
+    for number in range(stretch[-1] + 1):
+        everywhere = np.flatnonzero(stretch == number)
+        here = np.intersect1d(kept, everywhere)
+        defined = everywhere[~np.isnan(y[everywhere])]
+        assert len(here) <= 6
+        if not len(defined):
+            assert len(here), "the gap is kept"
+            continue
+        assert not np.isnan(y[here]).any()
+        assert (here[0], here[-1]) == (defined[0], defined[-1])
+        assert y[here].min() == y[defined].min()
+        assert y[here].max() == y[defined].max()
+        bounds = other[defined][~np.isnan(other[defined])]
+        if len(bounds) == len(defined):  # undefined bounds may hide others
+            assert (other[here].min(), other[here].max()) == (bounds.min(), bounds.max())
+
+
+def test_dots_that_hide_each_other() -> None:
+    x = np.array([0.1, 0.9, 1.1, 0.5, 1.9])
+    y = np.array([0.1, 0.9, 0.1, 1.5, 0.2])
+    assert list(cloud_points(x, y)) == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.30000000000000004, "0.3"), (20_000, "20,000"), (-2_500_000, "-2.5M"), (1e-5, "1e-05")],
+)
+def test_labels_of_ticks(value: float, text: str) -> None:
+    assert tick_label(value) == text
