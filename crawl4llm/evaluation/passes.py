@@ -53,7 +53,7 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
 
     Only what is not in the folder ``cache`` yet is computed; processes are started only for that.
     """
-    store = BlockStore(cache, {"what": task.what, "pages": pages.name, **task.depends_on})
+    store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
     numbers = range(blocks_of(pages.count))
     blocks = {number: block for number in numbers if (block := store.load(number)) is not None}
     if len(blocks) < len(numbers):

@@ -68,10 +68,7 @@ class Oracle(NamedTuple):
     """How many pages belong to it."""
 
 
-ORACLE_SHARE = 0.1
-
-
 def oracle_of(influence: Population) -> Oracle:
-    """The oracle set of a web."""
-    threshold = influence.value_at(max(1, int(np.ceil(ORACLE_SHARE * influence.size))))
+    """The oracle set of a web: a tenth of its pages, rounded up."""
+    threshold = influence.value_at(-(-influence.size // 10))
     return Oracle(threshold, influence.count_from(threshold.value))
