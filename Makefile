@@ -36,5 +36,5 @@ clean:
 	touch $@
 
 .venv/.test: .venv/.crawl
-	$(BIN)/python -m pip install --quiet --editable '.[fast,resiliparse,test,check]'
+	$(BIN)/python -m pip install --quiet --editable '.[fast,resiliparse,evaluation,tensorboard,wandb,test,check]'
 	touch $@
