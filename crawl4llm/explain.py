@@ -11,6 +11,7 @@ from crawl4llm import crawl_log
 from crawl4llm.corpus_actions.show import find_document
 from crawl4llm.errors import InputError, PageError
 from crawl4llm.output import SETTINGS
+from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater, Task, indegree, influence
 from crawl4llm.run import open_rater
 from crawl4llm.terminal import harmless
@@ -19,16 +20,6 @@ from simulate.corpus import Corpus
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_TAKEN_OVER = (
-    "CORPUS",
-    "CLUEWEB22_LINK_ID_POSITION",
-    "CLUEWEB22_TARGET_PREFIX",
-    "SIMULATION_TEXT",
-    "TEXT_EXTRACTOR",
-    "SCORER_MODEL",
-    "SCORER_LABEL",
-)
-"""Settings of the run that decide what a page is and what it scores."""
 _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 """Policies whose score of a page can be told without the crawl."""
 
@@ -39,10 +30,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     Settings on the command line count, then the run's, then the project's. Raises InputError and PageError.
     """
     facts = _settings_of(Path(run)) if run else {}
-    for name in _TAKEN_OVER:
-        value = facts.get("settings", {}).get(name)
-        if value is not None:
-            settings.set(name, value, priority="spider")
+    take_over(settings, facts)
     corpus, rater = open_rater(settings)
     key = find_document(corpus, given)
     for line in _lines(corpus, rater, key, Path(run) if run else None, facts):

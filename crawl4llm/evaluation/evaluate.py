@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Floats
@@ -14,7 +14,8 @@ from crawl4llm.evaluation.runs import Run, read_runs
 from crawl4llm.evaluation.sections import correlations, coverage, ordering, overview, selecting
 from crawl4llm.evaluation.subject import Subject
 from crawl4llm.evaluation.survey import Survey
-from crawl4llm.options import Options, read_options, setting_name
+from crawl4llm.options import read_options
+from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater
 from crawl4llm.run import open_rater
 from crawl4llm.scorers import load_scorer
@@ -23,8 +24,6 @@ from simulate.corpus import Corpus
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_OF_THIS_EVALUATION = {"OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "PROGRESS_BAR"}
-"""Settings that are not taken over from the run: they do not say what a page is or what it scores."""
 _MODEL_FILES = (".bin", ".ftz")
 
 
@@ -46,7 +45,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     Settings on the command line count, then those of the first run, then the project's.
     """
     runs = read_runs(paths)
-    _take_over(settings, runs[0].facts)
+    take_over(settings, runs[0].facts)
     corpus, rater = open_rater(settings)
     try:
         corpus.check()
@@ -59,14 +58,6 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
         )
     finally:
         corpus.close()
-
-
-def _take_over(settings: BaseSettings, facts: Mapping[str, Any]) -> None:
-    for option in fields(Options):
-        name = setting_name(option)
-        value = facts["settings"].get(name)
-        if value is not None and name not in _OF_THIS_EVALUATION:
-            settings.set(name, value, priority="spider")
 
 
 def _check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:

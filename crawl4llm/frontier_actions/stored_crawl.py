@@ -15,6 +15,7 @@ from crawl4llm.job.commits import State, read_state
 from crawl4llm.job.jobdir import JobDir
 from crawl4llm.job.store import Store
 from crawl4llm.output import SETTINGS, read_json
+from crawl4llm.past_runs import take_over
 from crawl4llm.visited.durable import DurableVisited
 from simulate.open import StoredCorpus, open_corpus
 
@@ -102,9 +103,7 @@ class StoredCrawl:
 
         Settings on the command line count, then those of the crawl's last run, then the project's.
         """
-        for name, value in read_json(self.output(settings) / SETTINGS).get("settings", {}).items():
-            if value is not None:
-                settings.set(name, value, priority="spider")
+        take_over(settings, read_json(self.output(settings) / SETTINGS))
         corpus = open_corpus(settings)
         corpus.check()
         if corpus.identity() != self.job["digests"]["corpus_digest"]:
