@@ -15,6 +15,7 @@ ID = b"id"
 """Where the store says whose it is."""
 _HEADER_BYTES = 2 * 4096
 """LMDB begins with two meta pages."""
+_READ_BYTES = 1 << 22
 
 
 def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
@@ -45,8 +46,16 @@ def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
         raise StoreError(problem)
 
 
+def _read_ahead(path: Path) -> None:
+    """Bring a file into the page cache in one go: LMDB would ask a cold disk for page after page."""
+    with path.open("rb", buffering=0) as file:
+        while file.read(_READ_BYTES):
+            pass
+
+
 def _check(path: Path, crawl_id: str, thorough: bool, problem: Connection) -> None:
     try:
+        _read_ahead(path)
         store = Store(path, readonly=True)
         store.check_size()
         for table in TABLES:
