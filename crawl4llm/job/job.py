@@ -66,7 +66,7 @@ class Job:
         given = {_DIGESTS[name]: identity[name] for name in _DIGESTS} | settings
         begun = {_DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
-            f"{name} was {begun[name]!r}, is {given[name]!r}" for name in given if given[name] != begun.get(name)
+            f"{name} was {begun[name]!r}, is {given.get(name)!r}" for name in begun if begun[name] != given.get(name)
         ]
         if different:
             raise InputError(
