@@ -16,6 +16,8 @@ from crawl4llm.job.store import Store
 STATE, LEASES = b"frontier", "leases"
 _MOST_FRESH = 65_536
 """Records in memory at most; about 25 MB."""
+_MANY = 2048
+"""Leases at once for which many records are taken together."""
 
 
 class DurableFrontier:
@@ -59,16 +61,19 @@ class DurableFrontier:
         return 0
 
     def lease(self, n: int) -> list[Lease]:
+        if n >= _MANY:
+            self._store_fresh()
         leases: list[Lease] = []
         while len(leases) < n and self._queued:
-            entry = self._leave(self._pop_best())
-            if entry is None:
-                continue
-            self._queued -= 1
-            entry.attempts += 1
-            self._last_token += 1
-            self._leases[self._last_token] = entry
-            leases.append(Lease(entry, self._last_token))
+            for record in self._next_best(n - len(leases)):
+                entry = self._leave(record)
+                if entry is None:
+                    continue
+                self._queued -= 1
+                entry.attempts += 1
+                self._last_token += 1
+                self._leases[self._last_token] = entry
+                leases.append(Lease(entry, self._last_token))
         return leases
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
@@ -104,8 +109,7 @@ class DurableFrontier:
 
     def save(self) -> None:
         """Write to the store what it does not hold yet. Raises StoreError."""
-        self._runs.add(sorted(self._fresh))
-        self._fresh = []
+        self._store_fresh()
         for token in self._stored_leases - self._leases.keys():
             self._store.delete(LEASES, token.to_bytes(8, "big"))
         for token in self._leases.keys() - self._stored_leases:
@@ -165,8 +169,16 @@ class DurableFrontier:
             heapq.heappush(self._fresh, self._record(entry))
             self._queued += 1
             if len(self._fresh) >= _MOST_FRESH:
-                self._runs.add(sorted(self._fresh))
-                self._fresh = []
+                self._store_fresh()
+
+    def _store_fresh(self) -> None:
+        self._runs.add(sorted(self._fresh))
+        self._fresh = []
+
+    def _next_best(self, most: int) -> list[Record]:
+        """Take the best records, in order; at least one."""
+        many = self._runs.pop_many(most) if most >= _MANY and not self._fresh else []
+        return many or [self._pop_best()]
 
     def _pop_best(self) -> Record:
         stored = self._runs.first()
