@@ -40,6 +40,7 @@ class DurableFrontier:
         self._fresh: list[Record] = []
         self._queued: int = state.get("queued", 0)
         self._last_token: int = state.get("last_token", 0)
+        self._archived: int = state.get("archived", 0)
         self._outcomes = Counter({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
         self._leases = {int.from_bytes(key, "big"): self._stored_lease(value) for key, value in store.items(LEASES)}
         self._stored_leases = set(self._leases)
@@ -65,21 +66,23 @@ class DurableFrontier:
             self._store_fresh()
         leases: list[Lease] = []
         while len(leases) < n and self._queued:
-            for record in self._next_best(n - len(leases)):
-                entry = self._leave(record)
-                if entry is None:
-                    continue
-                self._queued -= 1
+            entries = filter(None, map(self._leave, self._next_best(n - len(leases))))
+            new = [Lease(entry, token) for token, entry in enumerate(entries, self._last_token + 1)]
+            for entry, token in new:
                 entry.attempts += 1
-                self._last_token += 1
-                self._leases[self._last_token] = entry
-                leases.append(Lease(entry, self._last_token))
+                self._leases[token] = entry
+            self._last_token += len(new)
+            self._queued -= len(new)
+            leases += new
         return leases
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
         if self._leases.pop(lease.token, None) is None:
             return False
-        self._outcomes[outcome, reason] += 1
+        if outcome is Outcome.ARCHIVED:  # most are, and hashing an enum is slow
+            self._archived += 1
+        else:
+            self._outcomes[outcome, reason] += 1
         return True
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
@@ -100,7 +103,8 @@ class DurableFrontier:
 
     @property
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        return self._outcomes
+        archived = {(Outcome.ARCHIVED, None): self._archived} if self._archived else {}
+        return {**archived, **self._outcomes}
 
     def close(self) -> None:
         """Nothing of its own: the store is closed by whoever opened it."""
@@ -227,5 +231,6 @@ class DurableFrontier:
             "runs": self._runs.state(),
             "queued": self._queued,
             "last_token": self._last_token,
+            "archived": self._archived,
             "outcomes": [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()],
         }
