@@ -71,8 +71,8 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
     ("lives", "settings"),
     [
         pytest.param(20, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
-        pytest.param(8, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
-        pytest.param(8, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
+        pytest.param(5, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
+        pytest.param(5, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
@@ -193,6 +193,7 @@ def test_the_output_is_found_and_may_be_moved(paused: dict[str, Any], demo_web: 
 def test_a_jobdir_is_for_one_process(demo_web: Web, tmp_path: Path) -> None:
     process = start(demo_web, tmp_path / "run", tmp_path / "job", **SMALL)
     wait_for(lambda: True, tmp_path / "run/crawl.jsonl")
+    process.send_signal(signal.SIGSTOP)  # that it does not end before the other one has looked
     message = error_of(crawl(demo_web, tmp_path / "other", JOBDIR=tmp_path / "job", **SMALL))
     assert f"in use by process {process.pid}" in message
     process.kill()

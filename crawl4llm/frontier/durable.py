@@ -16,6 +16,8 @@ from crawl4llm.job.store import Store
 STATE, LEASES = b"frontier", "leases"
 _MOST_FRESH = 65_536
 """Records in memory at most; about 25 MB."""
+_MANY = 2048
+"""Leases at once for which many records are taken together."""
 
 
 class DurableFrontier:
@@ -38,6 +40,7 @@ class DurableFrontier:
         self._fresh: list[Record] = []
         self._queued: int = state.get("queued", 0)
         self._last_token: int = state.get("last_token", 0)
+        self._archived: int = state.get("archived", 0)
         self._outcomes = Counter({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
         self._leases = {int.from_bytes(key, "big"): self._stored_lease(value) for key, value in store.items(LEASES)}
         self._stored_leases = set(self._leases)
@@ -59,22 +62,27 @@ class DurableFrontier:
         return 0
 
     def lease(self, n: int) -> list[Lease]:
+        if n >= _MANY:
+            self._store_fresh()
         leases: list[Lease] = []
         while len(leases) < n and self._queued:
-            entry = self._leave(self._pop_best())
-            if entry is None:
-                continue
-            self._queued -= 1
-            entry.attempts += 1
-            self._last_token += 1
-            self._leases[self._last_token] = entry
-            leases.append(Lease(entry, self._last_token))
+            entries = filter(None, map(self._leave, self._next_best(n - len(leases))))
+            new = [Lease(entry, token) for token, entry in enumerate(entries, self._last_token + 1)]
+            for entry, token in new:
+                entry.attempts += 1
+                self._leases[token] = entry
+            self._last_token += len(new)
+            self._queued -= len(new)
+            leases += new
         return leases
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
         if self._leases.pop(lease.token, None) is None:
             return False
-        self._outcomes[outcome, reason] += 1
+        if outcome is Outcome.ARCHIVED:  # most are, and hashing an enum is slow
+            self._archived += 1
+        else:
+            self._outcomes[outcome, reason] += 1
         return True
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
@@ -95,7 +103,8 @@ class DurableFrontier:
 
     @property
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        return self._outcomes
+        archived = {(Outcome.ARCHIVED, None): self._archived} if self._archived else {}
+        return {**archived, **self._outcomes}
 
     def close(self) -> None:
         """Nothing of its own: the store is closed by whoever opened it."""
@@ -104,8 +113,7 @@ class DurableFrontier:
 
     def save(self) -> None:
         """Write to the store what it does not hold yet. Raises StoreError."""
-        self._runs.add(sorted(self._fresh))
-        self._fresh = []
+        self._store_fresh()
         for token in self._stored_leases - self._leases.keys():
             self._store.delete(LEASES, token.to_bytes(8, "big"))
         for token in self._leases.keys() - self._stored_leases:
@@ -165,8 +173,16 @@ class DurableFrontier:
             heapq.heappush(self._fresh, self._record(entry))
             self._queued += 1
             if len(self._fresh) >= _MOST_FRESH:
-                self._runs.add(sorted(self._fresh))
-                self._fresh = []
+                self._store_fresh()
+
+    def _store_fresh(self) -> None:
+        self._runs.add(sorted(self._fresh))
+        self._fresh = []
+
+    def _next_best(self, most: int) -> list[Record]:
+        """Take the best records, in order; at least one."""
+        many = self._runs.pop_many(most) if most >= _MANY and not self._fresh else []
+        return many or [self._pop_best()]
 
     def _pop_best(self) -> Record:
         stored = self._runs.first()
@@ -215,5 +231,6 @@ class DurableFrontier:
             "runs": self._runs.state(),
             "queued": self._queued,
             "last_token": self._last_token,
+            "archived": self._archived,
             "outcomes": [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()],
         }

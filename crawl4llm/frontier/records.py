@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from crawl4llm.frontier import Entry
@@ -45,17 +45,12 @@ def decode(record: tuple[bytes, bytes]) -> Entry:
     """The entry of a record."""
     sort_key, rest = record
     depth, attempts, flags, url_bytes = _HEAD.unpack_from(rest)
-    key = sort_key[SCORE_BYTES:].decode("utf-8", "surrogatepass")
+    key = str(sort_key[SCORE_BYTES:], "utf-8", "surrogatepass")
     middle = _HEAD.size + url_bytes
-    url = key if flags & _URL_IS_KEY else rest[_HEAD.size : middle].decode("utf-8", "surrogatepass")
-    parent = rest[middle:].decode("utf-8", "surrogatepass") if flags & _HAS_PARENT else None
+    url = key if flags & _URL_IS_KEY else str(rest[_HEAD.size : middle], "utf-8", "surrogatepass")
+    parent = str(rest[middle:], "utf-8", "surrogatepass") if flags & _HAS_PARENT else None
     score = -0.0 if flags & _IS_NEGATIVE_ZERO else score_of(sort_key)
     return Entry(key, url, score, depth, parent, attempts)
-
-
-def key_of(sort_key: bytes) -> str:
-    """The document key in a sort key."""
-    return sort_key[SCORE_BYTES:].decode("utf-8", "surrogatepass")
 
 
 def score_of(sort_key: bytes) -> float:
@@ -97,8 +92,3 @@ def unpack(block: bytes) -> list[tuple[bytes, bytes]]:
         parts.append(block[place : place + length])
         place += length
     return list(zip(parts[::2], parts[1::2], strict=True))
-
-
-def stored_bytes(records: Iterable[tuple[bytes, bytes]]) -> int:
-    """Bytes that records take in a block."""
-    return sum(8 + len(sort_key) + len(rest) for sort_key, rest in records)

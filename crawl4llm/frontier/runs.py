@@ -131,13 +131,15 @@ class SortedRuns:
         """Move about so many records from the runs that are merged to the end of their target."""
         sources = [run for run in self._runs.values() if run.target == target.id]
         while sources and moves > 0:
-            # All that comes before the first end of a loaded block is loaded.
-            bound = min(self._head(run)[-1][0] for run in sources)
-            moved = [record for run in sources for record in self._take(run, bound)]
+            moved = self._take_next(sources)
             moves -= len(moved)
-            moved.sort()
             self._append(target, list(filter(keep, moved)) if keep else moved)
             sources = [run for run in sources if run.count]
+
+    def _take_next(self, runs: Sequence[_Run]) -> list[Record]:
+        """Take from runs what comes next, in order: up to the first end of a loaded block all of it is loaded."""
+        bound = min(self._head(run)[-1][0] for run in runs)
+        return sorted(record for run in runs for record in self._take(run, bound))
 
     def _take(self, run: _Run, bound: bytes) -> list[Record]:
         """Take from the loaded block of a run what is not beyond ``bound``."""
@@ -182,6 +184,14 @@ class SortedRuns:
         else:
             heapq.heappop(heads)
         return record
+
+    def pop_many(self, most: int) -> list[Record]:
+        """Take the best records, in order, as many as can be told at once; none where that could exceed ``most``."""
+        runs = [run for run in self._runs.values() if run.count]
+        if not runs or sum(len(self._head(run)) - run.skip for run in runs) > most:
+            return []
+        self._heads = None
+        return self._take_next(runs)
 
     def last(self) -> bytes | None:
         """Sort key of the worst record."""

@@ -72,7 +72,7 @@ class Job:
         given = {meaning: identity.get(name) for name, meaning in _DIGESTS.items()} | settings
         begun = {_DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
-            f"{name} was {begun[name]!r}, is {given[name]!r}" for name in given if given[name] != begun.get(name)
+            f"{name} was {begun[name]!r}, is {given.get(name)!r}" for name in begun if begun[name] != given.get(name)
         ]
         if different:
             raise InputError(
