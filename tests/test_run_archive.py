@@ -75,6 +75,7 @@ def test_without_archive_only_the_logs_are_written(demo_web: Web, tmp_path: Path
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "crawl.jsonl",
         "failures.jsonl",
+        "seeds.txt",
         "settings.json",
         "stats.json",
     ]
