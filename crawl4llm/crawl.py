@@ -79,7 +79,7 @@ class Crawl:
         """Unanticipated errors since a page last went well."""
         self._outstanding = Outstanding()
         self._kept_out = 0
-        """Documents that N keeps out of this batch: first in turn where others fail, or N is raised."""
+        """Documents that N keeps out of this batch: the first in turn if N is raised."""
         self._refused: list[FailureLine] = []
         """To be logged with the candidates that were not refused."""
         self._held_back: list[CrawledPage] = []
@@ -235,6 +235,8 @@ class Crawl:
                 lines.append(self._line(page, answer.lease.entry, answer.status))
         finally:
             self._log.write(lines, failures)
+        if not self._outstanding and not self.finished:
+            self._kept_out = 0  # as Algorithm 1 has it, others do not take the place of pages that failed
         if not self._outstanding and not self._kept_out:
             self.iteration += not self.continuous
             if expand and not self.finished:
