@@ -26,7 +26,7 @@ from crawl4llm.job.job import Job
 from crawl4llm.options import Options
 from crawl4llm.ordering import make_policy
 from crawl4llm.output import SETTINGS, WARC, write_json
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import MemoryVisited
 from crawl4llm.workers import PageWorkers
@@ -189,7 +189,7 @@ class JobCrawl(Driven):
         job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
         write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
         self._folder = job.output
-        job.open(reranks=False)
+        job.open(reranks=load_policy(checked.url_policy).reranks)
         self._log = CrawlLog(job.output, at=job.state.log)
         self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, at=job.state.archive)
         self.crawl = self._new_crawl(

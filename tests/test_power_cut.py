@@ -21,6 +21,7 @@ OPTIONS: dict[str, Any] = {
     "commit_interval_pages": 10,
     "warc_max_bytes": 4_000,
     "frontier_max_urls": 12,
+    "url_policy": "parent_mean",
 }
 CONTINUOUS = {**OPTIONS, "crawl_batch_size": 0, "url_policy": "random", "frontier_max_urls_per_host": 9}
 
