@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -39,7 +38,8 @@ class Reopened:
     """A durable frontier that is saved, committed and opened anew before every third thing that is done with it."""
 
     def __init__(self, make: Make, caps: Caps, every: int = 3) -> None:
-        self._folder = Path(tempfile.mkdtemp())
+        self._temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # goes with this object
+        self._folder = Path(self._temporary.name)
         self._make, self._caps, self._every = make, caps, every
         self._calls = itertools.count(1)
         self._store = Store(self._folder / "store.mdb", fsync=False)
@@ -82,7 +82,7 @@ class Reopened:
 
     def close(self) -> None:
         self._store.close()
-        shutil.rmtree(self._folder)
+        self._temporary.cleanup()
 
 
 @pytest.fixture

@@ -69,7 +69,8 @@ class Reopened:
     """A durable visited set that is committed before each use, and every third time opened anew."""
 
     def __init__(self, cache: int, filter_bytes: int) -> None:
-        self._opened = Opened(Path(tempfile.mkdtemp()), cache=cache, filter_bytes=filter_bytes)
+        self._temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # goes with this object
+        self._opened = Opened(Path(self._temporary.name), cache=cache, filter_bytes=filter_bytes)
         self._uses = itertools.count(1)
 
     def _visited(self) -> DurableVisited:
