@@ -71,8 +71,8 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
     ("lives", "settings"),
     [
         pytest.param(20, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
-        pytest.param(5, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
-        pytest.param(5, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
+        pytest.param(3, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
+        pytest.param(3, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
