@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import signal
 from multiprocessing.connection import Connection
@@ -10,6 +11,8 @@ from pathlib import Path
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.job.store import TABLES, Store, StoreError
 from crawl4llm.visited.durable import DurableVisited
+
+logger = logging.getLogger(__name__)
 
 ID = b"id"
 """Where the store says whose it is."""
@@ -28,6 +31,7 @@ def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
         raise StoreError(
             f"{path} is damaged: it holds {size} bytes; restore JOBDIR from a backup, or begin the crawl anew"
         )
+    logger.info("Checking %s, %.1f MB", path, path.stat().st_size / 1e6)
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(
         target=_check, args=(path, crawl_id, thorough, sender), daemon=True
