@@ -32,9 +32,9 @@ clean:
 	touch $@
 
 .venv/.crawl: .venv/.python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[fast]'
+	$(BIN)/python -m pip install --quiet --editable '.[fast,link]'
 	touch $@
 
 .venv/.test: .venv/.crawl
-	$(BIN)/python -m pip install --quiet --editable '.[fast,resiliparse,evaluation,tensorboard,wandb,test,check]'
+	$(BIN)/python -m pip install --quiet --editable '.[fast,link,resiliparse,evaluation,tensorboard,wandb,test,check]'
 	touch $@

@@ -1,0 +1,311 @@
+"""How much of the oracle set each policy finds, by pages fetched.
+
+    python -m benchmarks.policies [--webs whole,tuning,reporting,demo] [--policies NAME,...] [--seed-sets N]
+
+Crawls ../shared/clueweb22-real by ../shared/scorers/prose.bin: all of it, and each half of its hosts alone (by a hash
+of the host's name; `link` was tuned on one half); and the demo web. Every policy starts from the same sets of 100
+random seeds and goes on until half of the pages in reach are crawled; n = 100. Recall is the share of the oracle pages
+in reach that are crawled by the time that so many of the pages in reach are fetched. A policy that looks ahead fetches
+what it visits; it is also shown by pages crawled, as if it knew influence for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
+from crawl4llm.archive import NullArchive
+from crawl4llm.commits import NoCommits
+from crawl4llm.crawl import Crawl
+from crawl4llm.crawl_log import CrawlLog
+from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.options import Options, cores
+from crawl4llm.ordering import make_policy
+from crawl4llm.policies import known_policies, load_policy
+from crawl4llm.rating import PageRater
+from crawl4llm.scorers import load_scorers
+from crawl4llm.visited import MemoryVisited
+from crawl4llm.workers import PageWorkers
+from simulate.harmonic import page_ranks
+from simulate.open import demo_web
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+REAL, REAL_MODEL = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"
+SHARES = (0.05, 0.10, 0.25, 0.50)
+SEEDS = 100
+WEBS = ("whole", "tuning", "reporting", "demo")
+FEWEST_SETS = 2
+
+
+class Recalls(NamedTuple):
+    """A crawl's recall of the oracle at each of SHARES."""
+
+    by_fetched: tuple[float, ...]
+    by_crawled: tuple[float, ...]
+    links_per_second: float
+    """Links of crawled pages by CPU second that the policy took."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A web, and what all crawls of it share."""
+
+    web: MemoryWeb
+    scorer: RememberedScores
+    oracle: set[str]
+    ranks: Path
+    """For ``harmonic``."""
+
+
+_subjects: dict[str, Subject] = {}
+"""Read before the processes are forked, which share them."""
+
+
+class Clock:
+    """Stands before a policy, and takes the CPU time of its work."""
+
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+        self.seconds = 0.0
+        self.links = 0
+
+    def __getattr__(self, name: str) -> Any:
+        part = getattr(self._policy, name)
+        return partial(self._timed, part) if callable(part) else part
+
+    def crawled(self, page: Any) -> None:
+        self.links += len(page.links)
+        self._timed(self._policy.crawled, page)
+
+    async def score(self, candidates: Any) -> Any:
+        started = time.process_time()
+        ratings = await self._policy.score(candidates)
+        self.seconds += time.process_time() - started
+        return ratings
+
+    def _timed(self, part: Any, *args: Any) -> Any:
+        started = time.process_time()
+        result = part(*args)
+        self.seconds += time.process_time() - started
+        return result
+
+
+def crawl(web_name: str, policy_name: str, seed_set: int) -> Recalls:
+    """One crawl, to half of the reachable pages."""
+    subject = _subjects[web_name]
+    web = subject.web
+    seeds = web.sample(SEEDS, seed_set)
+    reachable = web.reachable(seeds)
+    options = Options(
+        url_policy=policy_name,
+        crawl_max_pages=int(SHARES[-1] * len(reachable)),
+        crawl_seed=seed_set,
+        harmonic_ranks=str(subject.ranks),
+        ensemble_weights="fasttext:1,length:0.5",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        lines, clock = asyncio.run(_run(subject, options, seeds, Path(folder)))
+    found_before = [0]
+    for line in lines:
+        found_before.append(found_before[-1] + (line["id"] in subject.oracle))
+    in_reach = len(subject.oracle & reachable)
+    fetched = [line["fetched"] for line in lines]
+    return Recalls(
+        tuple(found_before[sum(count <= share * len(reachable) for count in fetched)] / in_reach for share in SHARES),
+        tuple(found_before[min(int(share * len(reachable)), len(lines))] / in_reach for share in SHARES),
+        clock.links / clock.seconds if clock.seconds else 0.0,
+    )
+
+
+async def _run(
+    subject: Subject, options: Options, seeds: Sequence[str], folder: Path
+) -> tuple[list[dict[str, Any]], Clock]:
+    """The crawl log of a crawl, and the clock of its policy."""
+    others = load_scorers(load_policy(options.url_policy).scorers(options), options)
+    rater = PageRater(subject.web, subject.scorer, extractor=None, others=others)
+    workers = PageWorkers(rater, processes=0, time_limit=60.0)
+    clock: Any = Clock(make_policy(workers, options))
+    crawling = Crawl(
+        options,
+        policy=clock,
+        workers=workers,
+        frontier=MemoryFrontier(),
+        visited=MemoryVisited(),
+        archive=NullArchive(),
+        log=(log := CrawlLog(folder)),
+        commits=NoCommits(NullArchive()),
+        provenance={},
+    )
+    await crawling.start(seeds)
+    while not crawling.finished:
+        for lease in crawling.dequeue():
+            crawling.fetched(lease, subject.web.page(lease.entry.key), 200)
+        while crawling.can_advance:
+            await crawling.advance()
+    log.close()
+    return [json.loads(line) for line in (folder / "crawl.jsonl").read_text().splitlines()], clock
+
+
+def prepare(names: Sequence[str], folder: Path) -> None:
+    """Read the webs and score their pages."""
+    sources: dict[str, tuple[MemoryWeb, RememberedScores]] = {}
+    if set(names) & {"whole", "tuning", "reporting"}:
+        whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
+        sources["whole"] = whole, scores
+        sources["tuning"] = whole.of_hosts("tuning", lambda host: half_of(host) == 0), scores
+        sources["reporting"] = whole.of_hosts("reporting", lambda host: half_of(host) == 1), scores
+    if "demo" in names:
+        paths = demo_web()
+        sources["demo"] = open_web("demo", Path(paths.corpus)), RememberedScores(Path(paths.model))
+    for name in names:
+        web, scores = sources[name]
+        ranks = folder / f"{name}.tsv"
+        ranks.write_text("".join(f"{key}\t{rank!r}\n" for key, rank in page_ranks(web, progress=False).items()))
+        _subjects[name] = Subject(web, scores, web.oracle(scores), ranks)
+
+
+# -- what is printed --------------------------------------------------------------------------------------------------
+
+Results = dict[str, list[Recalls]]
+"""By policy, a crawl for each set of seeds."""
+
+
+def looks_ahead(policy: str) -> bool:
+    """Whether a policy fetches what it visits."""
+    return load_policy(policy).looks_ahead
+
+
+def print_web(name: str, results: Results) -> None:
+    """The tables of one web."""
+    web = _subjects[name].web
+    reached = statistics.mean(
+        len(web.reachable(web.sample(SEEDS, number))) for number in range(len(next(iter(results.values()))))
+    )
+    print(
+        f"\n## {name}: {len(web)} pages of {len(web.hosts())} hosts, of which {reached:.0f} in reach of {SEEDS} seeds"
+    )
+    heads = "".join(f"{share:>15.0%}" for share in SHARES)
+    print(f"recall of the oracle in reach, by pages fetched: mean and standard deviation\n{'':<15}{heads}")
+    by_quarter = sorted(results, key=lambda policy: -_means(results[policy], crawled=False)[2])
+    for policy in by_quarter:
+        print(f"{policy:<15}{_cells(results[policy], crawled=False)}")
+    for policy in filter(looks_ahead, by_quarter):
+        print(f"{policy:<15}{_cells(results[policy], crawled=True)}   by pages crawled")
+    if "link" in results:
+        print_differences(results)
+
+
+def print_differences(results: Results) -> None:
+    """``link`` against the others, seeds by seeds."""
+    link = results["link"]
+    print(
+        "link minus another policy with the same seeds: mean and standard deviation of the differences; ratio of means"
+    )
+    for policy in results:
+        if policy != "link":
+            crawled = looks_ahead(policy)
+            pairs = [
+                (one.by_crawled, (two.by_crawled if crawled else two.by_fetched))
+                for one, two in zip(link, results[policy], strict=True)
+            ]
+            cells = ""
+            for place in range(len(SHARES)):
+                differences = [one[place] - two[place] for one, two in pairs]
+                ratio = sum(one[place] for one, _ in pairs) / max(sum(two[place] for _, two in pairs), 1e-9)
+                cells += f"  {statistics.mean(differences):+.3f}±{_spread(differences):.3f} {ratio:4.2f}"
+            print(f"{policy:<15}{cells}{'   by pages crawled' if crawled else ''}")
+    speed = statistics.median(crawl.links_per_second for crawl in link)
+    print(f"link: {speed:,.0f} links scored and learnt a CPU second")
+    print_demands(results)
+
+
+def print_demands(results: Results) -> None:
+    """Whether ``link`` is what the project asks of it."""
+    means = {policy: _means(crawls, crawled=looks_ahead(policy)) for policy, crawls in results.items()}
+    link = means["link"]
+    for other, least in (("parent_first", 1.2), ("breadth_first", 2.5)):
+        if other in means:
+            ratio = link[2] / means[other][2]
+            _print_demand(f"at 25% at least {least} times {other}: {ratio:.2f}", ratio >= least)
+    if "influence" in means:
+        for place in (2, 3):
+            _print_not_below(results, "influence", place)
+    if {"parent_first", "host"} <= set(means):
+        for place in range(len(SHARES)):
+            _print_not_below(results, max("parent_first", "host", key=lambda one: means[one][place]), place)
+
+
+def _print_not_below(results: Results, other: str, place: int) -> None:
+    crawled = looks_ahead(other)
+    differences = [
+        one.by_crawled[place] - (two.by_crawled if crawled else two.by_fetched)[place]
+        for one, two in zip(results["link"], results[other], strict=True)
+    ]
+    mean, spread = statistics.mean(differences), _spread(differences)
+    what = f"at {SHARES[place]:.0%} not below {other}{' by pages crawled' if crawled else ''} beyond the paired spread"
+    _print_demand(f"{what}: {mean:+.3f}±{spread:.3f}", mean >= -spread)
+
+
+def _print_demand(what: str, met: bool) -> None:
+    print(f"  {'met     ' if met else 'NOT MET '} {what}")
+
+
+def _means(crawls: Sequence[Recalls], *, crawled: bool) -> list[float]:
+    return [statistics.mean(column) for column in _columns(crawls, crawled=crawled)]
+
+
+def _cells(crawls: Sequence[Recalls], *, crawled: bool) -> str:
+    columns = _columns(crawls, crawled=crawled)
+    return "".join(f"{f'{statistics.mean(column):.3f}±{_spread(column):.3f}':>15}" for column in columns)
+
+
+def _columns(crawls: Sequence[Recalls], *, crawled: bool) -> list[tuple[float, ...]]:
+    return list(zip(*(one.by_crawled if crawled else one.by_fetched for one in crawls), strict=True))
+
+
+def _spread(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) >= FEWEST_SETS else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--webs", default=",".join(WEBS), help="some of these (default: all)")
+    parser.add_argument("--policies", default=",".join(known_policies()), help="names (default: all)")
+    parser.add_argument("--seed-sets", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=cores())
+    parser.add_argument("--json", type=Path, help="where the figures of each crawl are written")
+    args = parser.parse_args()
+    webs, policies = args.webs.split(","), args.policies.split(",")
+    if set(webs) - {"demo"} and not REAL.exists():
+        sys.exit(f"needs {REAL}, which is not here; --webs demo does without")
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(webs, Path(folder))
+        every: dict[str, Results] = {}
+        with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
+            crawls = {
+                (web, policy): [pool.submit(crawl, web, policy, number) for number in range(args.seed_sets)]
+                for web in webs
+                for policy in policies
+            }
+            for web in webs:
+                every[web] = {policy: [future.result() for future in crawls[web, policy]] for policy in policies}
+                print_web(web, every[web])
+    if args.json:
+        args.json.write_text(json.dumps(every))
+
+
+if __name__ == "__main__":
+    main()
