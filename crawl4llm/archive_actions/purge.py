@@ -1,0 +1,48 @@
+"""``scrapy archive purge``: a domain that opted out leaves a dataset, and what was exported from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawl4llm.dataset.folder import Dataset
+from crawl4llm.dataset.jobs import require_idle, resumable
+from crawl4llm.dataset.purging import purge
+from crawl4llm.dataset.purging_exports import purge_export
+from crawl4llm.opt_out import Domain
+from crawl4llm.options import cores
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+HELP = (
+    "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; what "
+    "went is noted in purged.jsonl (also takes --jobs)."
+)
+ARGUMENTS = "DOMAIN DIR"
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--export`` and ``--listing``."""
+    parser.add_argument(
+        "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
+    )
+    parser.add_argument(
+        "--listing",
+        type=Path,
+        metavar="FILE",
+        help="what `scrapy frontier --purge` listed (default: purge-DOMAIN.jsonl in DIR)",
+    )
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Purge, and yield what went."""
+    domain = Domain(opts.arguments[0])
+    dataset = Dataset(Path(opts.arguments[1]))
+    require_idle(dataset, settings)
+    with resumable(dataset, settings):
+        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing)
+    for folder in opts.export:
+        yield from purge_export(folder, domain)

@@ -1,0 +1,156 @@
+"""Several files of a folder changed together: all of them, or none, whatever happens meanwhile.
+
+New contents are written beside the old ones. When all are on the disk, a journal says what goes where; then they are
+renamed, and the journal goes last. Killed before the journal is there, nothing has changed; killed after, the next
+command that changes the folder finishes the renames.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from crawl4llm.archive.appendfile import sync_path
+from crawl4llm.errors import InputError
+from crawl4llm.output import write_text
+
+JOURNAL = ".archive-changes.json"
+_NEW = ".new"
+
+
+class Changes:
+    """New contents of files below a folder. To be used in a ``with`` statement; nothing changes before commit."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._new: dict[Path, Path] = {}
+        self._gone: list[Path] = []
+        self._entered = ExitStack()
+
+    def __enter__(self) -> Changes:
+        """Keep others out; finish, or clear away, what a killed process left. Raises InputError."""
+        with ExitStack() as entered:
+            entered.enter_context(exclusive(self._folder))
+            complete(self._folder)
+            with writing(self._folder):
+                for path in self._folder.rglob(f".*{_NEW}"):
+                    path.unlink()
+            self._entered = entered.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for path in self._new.values():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        self._entered.close()
+
+    def stage(self, path: Path) -> Path:
+        """Where to write what ``path`` is to hold."""
+        self._new[path] = new = path.with_name(f".{path.name}{_NEW}")
+        return new
+
+    def staged(self, path: Path) -> Path | None:
+        """Where that was written, if it was staged."""
+        return self._new.get(path)
+
+    def leave(self, path: Path) -> None:
+        """Let a file that was staged be as it is."""
+        self._new.pop(path).unlink()
+
+    def remove(self, path: Path) -> None:
+        """Let a file go."""
+        self._gone.append(path)
+
+    def commit(self) -> None:
+        """Put everything in place. Raises InputError, and nothing has changed, where it cannot be written."""
+        if not self._new and not self._gone:
+            return
+        for new in self._new.values():
+            sync_path(new)
+        for folder in {new.parent for new in self._new.values()}:
+            sync_path(folder)
+        journal = {
+            "new": [[self._name(new), self._name(path)] for path, new in self._new.items()],
+            "gone": [self._name(path) for path in self._gone],
+        }
+        write_text(self._folder / JOURNAL, json.dumps(journal), fsync=True)
+        complete(self._folder)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a process was killed while it changed files of a folder."""
+    return (folder / JOURNAL).exists()
+
+
+def complete(folder: Path) -> None:
+    """Put in place what a journal names, if there is one. Raises InputError where that fails."""
+    path = folder / JOURNAL
+    try:
+        journal = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    with writing(folder):
+        touched = set()
+        for new, name in journal["new"]:
+            with suppress(FileNotFoundError):  # it is in place already
+                os.replace(folder / new, folder / name)  # noqa: PTH105 - as in appendfile, for the tests
+            touched.add((folder / name).parent)
+        for name in journal["gone"]:
+            (folder / name).unlink(missing_ok=True)
+            touched.add((folder / name).parent)
+        for parent in touched:
+            sync_path(parent)
+        path.unlink()
+    sync_path(folder)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Be the only process that changes the files of a folder. Raises InputError where another one does."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{folder} is being changed by another process; wait until it has ended") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn failures to write into InputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or path} cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Where to write what a file is to hold; it is put in place, on the disk, only when all went well."""
+    new = path.with_name(f".{path.name}{_NEW}")
+    try:
+        with writing(path):
+            yield new
+            sync_path(new)
+            os.replace(new, path)  # noqa: PTH105 - likewise
+        sync_path(path.parent)
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""Compares an index with the records that it leads to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.archive.cdxj import timestamp
+from crawl4llm.dataset.facts import Facts
+from crawl4llm.dataset.folder import Dataset
+from crawl4llm.dataset.lines import IndexLine, as_in_warc, parse_index_line, read_lines
+
+
+def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
+    """Note where the index and the records of some kinds do not fit; its lines are in the table ``lines`` then."""
+    marks = ",".join("?" * len(kinds))
+    indexed = f"kind IN ({marks})"
+    if not index.exists():
+        if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
+            facts.problem(index.name, None, "is missing")
+        return
+    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
+    wrong = set()
+    for number, line in enumerate(read_lines(index), 1):
+        parsed = parse_index_line(line)
+        if parsed is None:
+            facts.problem(index.name, number, "is no whole entry")
+            continue
+        filename, offset, _ = parsed.place
+        if filename not in files:
+            facts.problem(index.name, number, f"names {filename}, which is not there")
+            continue
+        for what in _differences(facts, files[filename], parsed, kinds):
+            facts.problem(index.name, number, f"{what} at {offset} of {filename}")
+            wrong.add(filename)
+        facts.add("lines", [(index.name, number, files[filename], offset, as_in_warc(parsed.id), line)])
+    facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
+    twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
+    for (number,) in list(facts.rows(twice, index.name)):
+        facts.problem(index.name, number, "leads to a record that is indexed already")
+    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.{indexed}
+        AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
+    for name, offset, kind in list(facts.rows(missing, *kinds, index.name)):
+        facts.problem(name, offset, f"{kind} is not in {index.name}")
+        wrong.add(name)
+    _note_older(facts, index, wrong)
+
+
+def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str]) -> list[str]:
+    _, offset, length = line.place
+    query = "SELECT kind, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
+    found = facts.first(query, file, offset)
+    if found is None:
+        return ["leads to no record"]
+    kind, *values = found
+    if kind not in kinds:
+        return [f"leads to a record of another kind ({kind})"]
+    there: list[Any] = [values[0], values[1], timestamp(values[2]), values[3]]
+    get = line.fields.get
+    stated = [length, get("url"), line.timestamp, get("digest")]
+    names = ["length", "URL", "date", "digest"]
+    if get("status") is not None:
+        names, there, stated = [*names, "status"], [*there, values[4]], [*stated, get("status")]
+    document = facts.first("SELECT doc FROM documents WHERE file = ? AND offset = ?", file, offset)
+    if document is not None and line.id:
+        names, there, stated = [*names, "id"], [*there, document[0]], [*stated, as_in_warc(line.id)]
+    return [
+        f"has another {name} than the record"
+        for name, one, other in zip(names, there, stated, strict=True)
+        if one != other
+    ]
+
+
+def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
+    """Say which files that the index does not fit were changed after it."""
+    written = index.stat().st_mtime_ns
+    for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
+        if name in wrong and changed > written:
+            facts.problem(index.name, None, f"is older than {name}, which was changed since")
+
+
+def check_sorted(dataset: Dataset, facts: Facts) -> None:
+    """Note where the sorted index is not sorted, or holds other lines than the index."""
+    path = dataset.sorted_index
+    if not path.exists():
+        return
+    before = b""
+    sum_of_digests = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if line <= before:
+            facts.problem(path.name, number, "is not in byte order")
+            break
+        before = line
+        sum_of_digests += _number(line)
+    else:
+        if sum_of_digests != sum(map(_number, read_lines(dataset.index))):
+            facts.problem(path.name, None, f"holds other lines than {dataset.index.name}; finish the dataset again")
+
+
+def _number(line: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")

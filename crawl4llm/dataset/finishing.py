@@ -1,0 +1,76 @@
+"""Final names, MD5 file, record-count file, and an index in byte order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from crawl4llm.archive.appendfile import rename, sync_path
+from crawl4llm.dataset.changes import whole_file
+from crawl4llm.dataset.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
+from crawl4llm.dataset.facts import CONTENT, Facts
+from crawl4llm.dataset.folder import Dataset
+from crawl4llm.dataset.lines import parse_index_line, read_lines, sort_lines
+from crawl4llm.errors import InputError
+
+
+def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
+    """Finish a dataset of which a survey with MD5 digests was made; yields what was done.
+
+    Raises InputError, before anything is changed, where a WARC file is damaged or the index does not fit.
+    """
+    _require_sound(dataset, facts)
+    renamed = _rename_open_files(dataset)
+    if renamed:
+        yield f"renamed    {renamed:,} files that a crawl had left open"
+    write_md5(dataset.root / MD5, facts.rows("SELECT name, md5 FROM files ORDER BY file"))
+    yield f"digests    {dataset.root / MD5}"
+    counts = document_counts(facts)
+    write_counts(dataset.root / COUNTS, counts.items())
+    yield f"counts     {dataset.root / COUNTS}: {sum(counts.values()):,} documents and texts in {len(counts):,} files"
+    if dataset.index.exists():
+        assert facts.folder is not None
+        with whole_file(dataset.sorted_index) as new:
+            write_sorted(dataset.index, new, facts.folder)
+        yield f"index      {dataset.sorted_index}"
+
+
+def write_sorted(index: Path, new: Path, folder: Path) -> None:
+    """Write the lines of an index in byte order; what does not fit in memory goes through files in ``folder``."""
+    with new.open("wb") as out:
+        sort_lines(read_lines(index), out, folder)
+
+
+def _require_sound(dataset: Dataset, facts: Facts) -> None:
+    problem = facts.first("SELECT file, offset, what FROM problems ORDER BY file, offset")
+    if problem is not None:
+        name, offset, what = problem
+        raise InputError(f"{dataset.root / name}: record at {offset}: {what}; repair the dataset, then finish it")
+    if not dataset.index.exists():
+        return
+    indexed: dict[str, int] = {}
+    for number, line in enumerate(read_lines(dataset.index), 1):
+        parsed = parse_index_line(line)
+        if parsed is None:
+            raise InputError(f"{dataset.index} line {number} is no whole entry; repair the dataset, then finish it")
+        indexed[parsed.place[0]] = indexed.get(parsed.place[0], 0) + 1
+    kinds = ",".join(map(repr, CONTENT))
+    query = f"SELECT name, (SELECT count(*) FROM records r WHERE r.file = f.file AND kind IN ({kinds})) FROM files f"
+    held = {name: count for name, count in facts.rows(query) if count}
+    for name in sorted(held.keys() | indexed.keys()):
+        if held.get(name, 0) != indexed.get(name, 0):
+            raise InputError(
+                f"{dataset.index} has {indexed.get(name, 0):,} entries for {name}, which holds {held.get(name, 0):,} "
+                "records with content; repair the dataset, then finish it"
+            )
+
+
+def _rename_open_files(dataset: Dataset) -> int:
+    renamed = 0
+    for name, path in dataset.warc_files().items():
+        final = name.rpartition("/")[2]
+        if path.name != final:
+            sync_path(path)
+            sync_path(rename(path, final).parent)
+            renamed += 1
+    return renamed

@@ -1,0 +1,130 @@
+"""Takes the documents of a domain out of an export, and its manifest with them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from crawl4llm.dataset.changes import Changes, writing
+from crawl4llm.errors import InputError
+from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST
+from crawl4llm.exporting.formats import PARQUET, Document, HashedFile, open_shard
+from crawl4llm.exporting.json_lines import load
+from crawl4llm.exporting.words import WordCount
+from crawl4llm.opt_out import Domain
+from crawl4llm.output import read_json
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
+    """Purge a domain from a finished export; yields how many documents went. Raises InputError."""
+    with Changes(folder) as changes:
+        manifest = read_json(folder / MANIFEST)
+        if not isinstance(manifest.get("shards"), list):
+            raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
+        kept, gone = [], 0
+        for shard in tqdm(manifest["shards"], "Purging", unit=" files", disable=None):
+            path = folder / DOCUMENTS / shard["name"]
+            facts = _purge_shard(path, changes.stage(path), domain)
+            gone += shard["documents"] - facts["documents"]
+            if facts["documents"] == shard["documents"]:
+                changes.leave(path)
+                kept.append(shard)
+            elif facts["documents"]:
+                kept.append({**shard, **facts})
+            else:
+                changes.leave(path)
+                changes.remove(path)
+        if gone:
+            _stage_manifest(folder, changes, {**manifest, "shards": kept}, domain, gone)
+            changes.commit()
+    yield f"{folder}: {gone:,} documents"
+
+
+def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
+    """Stage a manifest whose totals fit its files, and that says what went."""
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def total(name: str) -> int:
+        return sum(shard[name] for shard in manifest["shards"])
+
+    manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
+    manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
+    manifest["purged"] = [
+        *manifest.get("purged", []),
+        {"date": date, "domain": domain.name, "documents": gone},
+    ]
+    with writing(folder / MANIFEST):
+        changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
+
+
+def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
+    """Write a file without the domain's documents; returns what a manifest says of it."""
+    words, documents, text_bytes = WordCount(), 0, 0
+    with writing(path):
+        file = HashedFile(new)
+        try:
+            shard = open_shard(file, path.name.partition(".")[2])
+            for document in _documents(path):
+                if domain.holds(document.url):
+                    continue
+                text = document.text.encode()
+                words.add(text)
+                documents += 1
+                text_bytes += len(text)
+                shard.add(document)
+            shard.finish()
+        finally:
+            file.close()
+    return {
+        "documents": documents,
+        "words": words.total,
+        "text_bytes": text_bytes,
+        "bytes": file.size,
+        "sha256": file.digest,
+    }
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    """The documents in a file of an export. Raises InputError where it cannot be read."""
+    try:
+        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
+        for row in rows:
+            yield Document(**{name: row[name] for name in Document._fields})
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.suffix == ".gz":
+        with gzip.open(path) as lines:
+            yield from lines
+    elif path.suffix == ".zst":
+        with zstd.open(path) as frames, io.BufferedReader(frames) as buffered:
+            yield from buffered
+    else:
+        with path.open("rb") as plain:
+            yield from plain
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(f"{path}: reading it needs pyarrow; pip install 'crawl4llm[export]'") from None
+    with parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches():
+            yield from batch.to_pylist()

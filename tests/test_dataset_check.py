@@ -1,0 +1,264 @@
+"""``scrapy archive check``: a sound dataset is called so, and every kind of damage is named with its place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dataset_helpers import PAGES, archive, done, problems, refused, write_run
+
+from crawl4llm.archive.compress import compress
+from crawl4llm.dataset import survey
+from crawl4llm.dataset.facts import Facts
+from crawl4llm.dataset.reading import WarcReader
+from crawl4llm.dataset.survey import FileJob
+
+INDEX, LOG = "warc/index.cdxj", "crawl.jsonl"
+MD5S, COUNTS = "warc/archive.md5", "warc/archive_counts.txt"
+FIRST, LAST, TEXTS = "c-00000.warc.gz", "c-00005.warc.gz", "c-text-00000.warc.gz"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("dataset") / "run"
+    write_run(run)
+    done("finish", run)
+    return run
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def places(path: Path) -> list[tuple[int, int]]:
+    return [(stretch.offset, stretch.length) for stretch in WarcReader(path).stretches()]
+
+
+def change(path: Path, number: int, edit: Callable[[bytes], bytes]) -> int:
+    """Change a record of a file, compressed anew; returns its offset."""
+    offset, length = places(path)[number]
+    data = path.read_bytes()
+    record = edit(gzip.decompress(data[offset : offset + length]))
+    path.write_bytes(data[:offset] + compress(record) + data[offset + length :])
+    return offset
+
+
+def swap(path: Path, old: str, new: str, count: int = 1) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, count))
+
+
+def drop_line(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    del lines[number]
+    path.write_bytes(b"".join(lines))
+
+
+def test_sound(finished: Path) -> None:
+    assert re.fullmatch(rf"sound: 7 files, \d+ records, {PAGES} documents, 32 texts\n", done("check", finished))
+    assert done("check", finished / "warc") == done("check", finished)
+    assert done("repair", finished) == "nothing to repair\n"
+
+
+def test_sound_with_zstd_and_without_compression(tmp_path: Path) -> None:
+    write_run(tmp_path / "zstd", compression="zstd", pages=12)
+    assert done("check", tmp_path / "zstd").startswith("sound: ")
+    write_run(tmp_path / "plain", pages=12)
+    (tmp_path / "plain/warc/text.cdxj").unlink()
+    for path in (tmp_path / "plain/warc").glob("*.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    out = problems(tmp_path / "plain")
+    assert {re.sub(r"\d+", "N", line) for line in out} == {
+        "index.cdxj: line N: names c-N.warc.gz, which is not there",
+        "c-N.warc: record at N: response is not in index.cdxj",
+        "c-N.warc: record at N: revisit is not in index.cdxj",
+        "index.cdxj: is older than c-N.warc, which was changed since",
+        "text.cdxj: is missing",
+    }
+
+
+def no_length(record: bytes) -> bytes:
+    return re.sub(rb"Content-Length: [^\r]*\r\n", b"", record, count=1)
+
+
+def garbled(record: bytes) -> bytes:
+    return record.replace(b"WARC-Target-URI: https://", b"WARC-Target-URI: https://\xff\xfe", 1).replace(
+        b"WARC-IP-Address", b"WARC-\xe9\x80", 1
+    )
+
+
+def bomb(record: bytes) -> bytes:
+    return record.replace(b"\r\n", b"\r\nX: " + b"x" * (3 << 20), 1)
+
+
+RECORDS: list[tuple[Callable[[bytes], bytes], str]] = [
+    (no_length, r"response has no Content-Length, or one that is no number"),
+    (garbled, r"index.cdxj: line 1: has another URL than the record at \d+ of c-00000.warc.gz"),
+    (bomb, r"damaged: [\d,]+ bytes hold no whole record"),
+    (lambda record: record.replace(b"<title>", b"<tITle>"), "has another block than its block digest says"),
+    (lambda record: record.replace(b"<title>", b"<tITle>"), "has another payload than its payload digest says"),
+    (lambda record: record.replace(b"WARC-Block-Digest: sha1", b"WARC-Block-Digest: crc"), "of an unknown kind"),
+    (lambda record: re.sub(rb"WARC-Block-Digest[^\n]*\n", b"", record), "response has no block digest"),
+    (lambda record: record[:-4] + b"more\r\n\r\n", "is not followed by two line ends only"),
+    (lambda record: record[:-30], "Content-Length is"),
+    (lambda record: record.replace(b"WARC-Type: response", b"WARC-Type: answer"), "has no WARC-Type that we know"),
+    (lambda record: b"no record at all", "damaged: 36 bytes hold no whole record"),
+]
+
+
+@pytest.mark.parametrize(("edit", "said"), RECORDS, ids=range(len(RECORDS)))
+def test_a_record(run: Path, edit: Callable[[bytes], bytes], said: str) -> None:
+    offset = change(run / "warc" / FIRST, 1, edit)
+    out = "\n".join(problems(run))
+    assert re.search(said, out)
+    assert f"{FIRST}: record at {offset}" in out or "index.cdxj: line 1" in out
+
+
+def cut(run: Path) -> None:
+    os.truncate(run / "warc" / LAST, (run / "warc" / LAST).stat().st_size - 50)
+
+
+def flip(run: Path) -> None:
+    data = bytearray((run / "warc" / FIRST).read_bytes())
+    data[places(run / "warc" / FIRST)[4][0] + 40] ^= 0x10
+    (run / "warc" / FIRST).write_bytes(data)
+
+
+def zeros_behind(run: Path) -> None:
+    with (run / "warc" / LAST).open("ab") as file:
+        file.write(bytes(4096))
+
+
+def empty(run: Path) -> None:
+    (run / "warc" / LAST).write_bytes(b"")
+
+
+def one_member(run: Path) -> None:
+    path = run / "warc" / LAST
+    path.write_bytes(compress(gzip.decompress(path.read_bytes())))
+
+
+def open_again(run: Path) -> None:
+    (run / "warc" / LAST).rename(run / "warc" / f"{LAST}.open")
+
+
+def same_id(run: Path) -> None:
+    path = run / "warc" / FIRST
+    offset, length = places(path)[2]
+    ids = re.search(rb"WARC-Record-ID: [^\r]*", gzip.decompress(path.read_bytes()[offset : offset + length]))
+    assert ids
+    change(path, 1, lambda record: re.sub(rb"WARC-Record-ID: [^\r]*", ids[0], record, count=1))
+
+
+def page_in_two_files(run: Path) -> None:
+    """As ClueWeb12 1.0 had 100 million of them."""
+    first, second = run / "warc" / FIRST, run / "warc/c-00001.warc.gz"
+    (start, _), *_, (last, length) = places(first)[1:4]
+    second.write_bytes(second.read_bytes() + first.read_bytes()[start : last + length])
+
+
+def of_nothing(record: bytes) -> bytes:
+    return record.replace(b"WARC-Refers-To: <urn:uuid:", b"WARC-Refers-To: <x:")
+
+
+def text_of_nothing(run: Path) -> None:
+    change(run / "warc" / TEXTS, 1, of_nothing)
+
+
+def revisit_of_nothing(run: Path) -> None:
+    for path in (run / "warc").glob("c-0*"):
+        for number, (offset, length) in enumerate(places(path)):
+            record = gzip.decompress(path.read_bytes()[offset : offset + length])
+            if b"WARC-Type: revisit" in record:
+                change(path, number, of_nothing)
+                return
+
+
+def older_index(run: Path) -> None:
+    page_in_two_files(run)
+    os.utime(run / "warc/index.cdxj", (1, 1))
+
+
+FILES: list[tuple[Callable[[Path], object], str]] = [
+    (cut, r"c-00005.warc.gz: record at \d+: cut short: the last \d+ bytes hold no whole record"),
+    (cut, r"crawl.jsonl: line 40: page doc-039 has no record with content"),
+    (flip, r"c-00000.warc.gz: record at \d+: damaged: \d+ bytes|response the gzip member is damaged"),
+    (zeros_behind, r"c-00005.warc.gz: record at \d+: cut short: the last 4,096 bytes hold no whole record"),
+    (empty, r"c-00005.warc.gz: record at 0: is empty"),
+    (one_member, r"c-00005.warc.gz: record at 0: is compressed as a whole"),
+    (open_again, r"c-00005.warc.gz: is still c-00005.warc.gz.open: the crawl did not end well; finish it"),
+    (same_id, r"c-00000.warc.gz: record at \d+: request has the WARC-Record-ID of another record: <urn:uuid:"),
+    (page_in_two_files, r"c-00001.warc.gz: record at \d+: document doc-000 is also in c-00000.warc.gz, record at \d+"),
+    (text_of_nothing, r"c-text-00000.warc.gz: record at \d+: text of a record that is not there"),
+    (revisit_of_nothing, r"c-0000\d.warc.gz: record at \d+: revisit of a record that is not there"),
+    (older_index, r"index.cdxj: is older than c-00001.warc.gz, which was changed since"),
+    (lambda run: (run / "warc" / FIRST).unlink(), r"index.cdxj: line 1: names c-00000.warc.gz, which is not there"),
+    (lambda run: (run / INDEX).unlink(), r"index.cdxj: is missing"),
+    (lambda run: drop_line(run / INDEX, 3), r"c-00000.warc.gz: record at \d+: response is not in index.cdxj"),
+    (lambda run: drop_line(run / "warc/text.cdxj", 3), r"c-text-00000.warc.gz: record at \d+: text is not in text"),
+    (lambda run: swap(run / INDEX, '"offset": "', '"offset": "1'), r"index.cdxj: line 1: leads to no record"),
+    (lambda run: swap(run / INDEX, '"length": "', '"length": "1'), r"line 1: has another length than the record"),
+    (lambda run: swap(run / INDEX, "sha1:", "sha1:X"), r"line 1: has another digest than the record"),
+    (lambda run: swap(run / INDEX, "doc-000", "doc-001"), r"line 1: has another id than the record"),
+    (lambda run: swap(run / INDEX, "}\n", "\n"), r"index.cdxj: line 1: is no whole entry"),
+    (lambda run: swap(run / "warc/sorted.cdxj", "example,", "zz,"), r"sorted.cdxj: line 2: is not in byte order"),
+    (lambda run: drop_line(run / "warc/sorted.cdxj", 2), r"sorted.cdxj: holds other lines than index.cdxj"),
+    (lambda run: drop_line(run / LOG, 5), r"c-00000.warc.gz: record at \d+: document doc-005 is not in crawl.jsonl"),
+    (lambda run: swap(run / LOG, "doc-003", "doc-99"), r"crawl.jsonl: line 4: page doc-99 has no record with content"),
+    (lambda run: swap(run / LOG, '"order": 4,', '"order": 2,'), r"crawl.jsonl: line 5: has the order 2 after 3"),
+    (lambda run: os.truncate(run / LOG, 300), r"crawl.jsonl: line 2: is no whole entry"),
+    (lambda run: swap(run / MD5S, "./c-00001", "./c-00002"), r"archive.md5: does not name c-00001.warc.gz"),
+    (lambda run: swap(run / MD5S, "./c-00001", "./d-1"), r"archive.md5: line 2: names ./d-1.warc.gz, which is not"),
+    (lambda run: swap(run / COUNTS, " 8\n", " 9\n"), r"line 1: says 9, but c-00000.warc.gz has 8 documents"),
+]
+
+
+@pytest.mark.parametrize(("damage", "said"), FILES, ids=range(len(FILES)))
+def test_a_file(run: Path, damage: Callable[[Path], object], said: str) -> None:
+    damage(run)
+    assert re.search(said, "\n".join(problems(run)))
+
+
+def test_pages_in_another_order(run: Path) -> None:
+    lines = [json.loads(line) for line in (run / "crawl.jsonl").read_text().splitlines()]
+    lines[3]["id"], lines[7]["id"] = lines[7]["id"], lines[3]["id"]
+    (run / "crawl.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    said = "doc-004 (line 5 of crawl.jsonl) comes after a page that was crawled later"
+    assert problems(run) == [f"index.cdxj: line 5: {said}"]
+
+
+def test_problems_that_are_printed_are_bounded(run: Path) -> None:
+    (run / "warc/index.cdxj").write_text("")
+    status, out, err = archive("check", run, "--problems", 3)
+    assert (status, len(out.splitlines())) == (1, 4)
+    total = int(re.search(r"(\d+) problems$", err)[1])  # type: ignore[index]
+    assert out.splitlines()[-1] == f"and {total - 3} more; --problems N prints more of them"
+    assert total > PAGES
+
+
+def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = survey._survey
+
+    def read_and_change(job: FileJob, facts: Facts) -> tuple[int, str, str]:
+        found = read(job, facts)
+        if job.name == LAST:
+            with job.path.open("ab") as file:
+                file.write(b"more")
+        return found
+
+    monkeypatch.setattr(survey, "_survey", read_and_change)
+    assert f"{LAST}: changed while it was read" in problems(run)
+
+
+def test_there_is_nothing_to_check(tmp_path: Path) -> None:
+    assert "is no folder" in refused("check", tmp_path / "none")
+    assert "holds no WARC files" in refused("check", tmp_path)

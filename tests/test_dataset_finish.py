@@ -1,0 +1,199 @@
+"""``scrapy archive finish``: ClueWeb12's lists, a sorted index, copies with its ids and samples, a WACZ."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from archive_helpers import fastwarc_records, warcio_check
+from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
+
+from crawl4llm.archive.appendfile import AppendFile
+from crawl4llm.archive.cdxj import read
+from crawl4llm.archive.reader import read_record
+from crawl4llm.dataset import lines
+from crawl4llm.dataset.changes import exclusive
+from crawl4llm.dataset.lines import sort_lines
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("finish") / "run"
+    write_run(run)
+    done("finish", run)
+    return run
+
+
+def pages_per_file(warc: Path) -> Counter[str]:
+    return Counter(entry.filename for entry in read(warc / "index.cdxj"))
+
+
+def test_lists_are_in_the_formats_of_clueweb12(finished: Path) -> None:
+    warc = finished / "warc"
+    files = sorted(path.name for path in warc.glob("*.warc.gz"))
+    digests = [hashlib.md5((warc / name).read_bytes()).hexdigest() for name in files]
+    assert (warc / "archive.md5").read_text() == "".join(
+        f"{digest} ./{name}\n" for digest, name in zip(digests, files, strict=True)
+    )
+    subprocess.run(["md5sum", "--check", "--strict", "--quiet", "archive.md5"], cwd=warc, check=True)
+    counts = pages_per_file(warc) + Counter(entry.filename for entry in read(warc / "text.cdxj"))
+    listed = [line.split() for line in (warc / "archive_counts.txt").read_text().splitlines()]
+    assert listed == [[f"./{name}", str(counts[name])] for name in files]
+    columns = {line.index(" ") - len(line) for line in (warc / "archive_counts.txt").read_text().splitlines()}
+    example = "./0200wb/0200wb-24.warc.gz           33311"  # of ClueWeb12
+    assert columns == {example.index(" ") - len(example)}
+
+
+def test_sorted_index(finished: Path) -> None:
+    ordered = finished / "warc/sorted.cdxj"
+    subprocess.run(["sort", "--check", ordered], env={**os.environ, "LC_ALL": "C"}, check=True)
+    in_crawl_order = (finished / "warc/index.cdxj").read_bytes()
+    assert Counter(ordered.read_bytes().splitlines()) == Counter(in_crawl_order.splitlines())
+
+
+def test_sorting_more_than_fits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [b"%d,x)/ {}\n" % (number * 7919 % 1009) for number in range(3000)]
+    monkeypatch.setattr(lines, "_SORTED_AT_ONCE", 500)
+    monkeypatch.setattr(lines, "_MERGED_AT_ONCE", 3)
+    out = BytesIO()
+    sort_lines(given, out, tmp_path)
+    assert out.getvalue() == b"".join(sorted(set(given)))
+    assert len(list(tmp_path.iterdir())) <= 3
+
+
+def test_files_that_a_killed_crawl_left_open(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(run, pages=20)
+    whole = {name for name in tree(run) if name.endswith(".gz")}
+    for path in list((run / "warc").glob("*.gz"))[1:]:
+        path.rename(f"{path}.open")
+    assert f"renamed    {len(whole) - 1} files" in done("finish", run)
+    assert {name for name in tree(run) if name.endswith((".gz", ".open"))} == whole
+    assert done("check", run).startswith("sound")
+
+
+def test_a_crawl_that_runs_is_left_alone(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    before = tree(run)
+    with exclusive(run):
+        for command in (["finish"], ["repair"], ["purge", "one.example"]):
+            assert f"{run} is being changed by another process" in refused(*command, run)
+    for held in ("warc/index.cdxj", "crawl.jsonl", "warc/c-00005.warc.gz.open"):
+        if held.endswith(".open"):
+            (run / held.removesuffix(".open")).rename(run / held)
+        file = AppendFile(run / held, at=(run / held).stat().st_size)
+        for command in (["finish"], ["check"], ["repair"], ["purge", "one.example"]):
+            assert f"{run / held} is being written by a crawl" in refused(*command, run)
+        file.close()
+    (run / "warc/c-00005.warc.gz.open").rename(run / "warc/c-00005.warc.gz")
+    assert tree(run) == before
+
+
+@pytest.mark.parametrize("what", ["cut", "index"])
+def test_what_is_damaged_is_not_finished(finished: Path, tmp_path: Path, what: str) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    path = run / "warc/c-00005.warc.gz" if what == "cut" else run / "warc/index.cdxj"
+    if what == "cut":
+        os.truncate(path, path.stat().st_size - 9)
+        path = path.rename(f"{path}.open")
+    else:
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    before = tree(run)
+    assert "repair the dataset, then finish it" in refused("finish", run)
+    assert tree(run) == before
+
+
+def test_copy_with_trec_ids(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    assert f"copy       {out}: 72 documents" in done("finish", finished, "--trec-ids", "My_26", "--out", out)
+    assert f"{PAGES} documents, 32 texts" in done("check", out)
+    files = sorted(out.glob("My_26_00/0000wb/0000wb-??.warc.gz"))
+    assert len(files) == len(list((finished / "warc").glob("c-0*.gz")))
+    warcio_check(files)
+    ids = []
+    for number, file in enumerate(files):
+        records = fastwarc_records(file)
+        info = records[0].head
+        own = [record.head["WARC-TREC-ID"] for record in records if "WARC-TREC-ID" in record.head]
+        assert own == [f"my_26-0000wb-{number:02d}-{place:05d}" for place in range(len(own))]
+        assert info["WARC-Number-of-Documents"] == str(len(own))
+        assert info["WARC-File-Length"] == str(len(gzip.decompress(file.read_bytes())))
+        assert (info["WARC-Data-Type"], info["WARC-Filename"]) == ("web crawl", file.name)
+        ids += own
+    assert len(ids) == PAGES
+    subprocess.run(["md5sum", "--check", "--strict", "--quiet", "My_26_00.md5"], cwd=out, check=True)
+    counts = (out / "recordcounts/My_26_00_counts.txt").read_text().splitlines()
+    assert counts[0].split() == ["./0000wb/0000wb-00.warc.gz", "8"]
+    for entry in read(out / "index.cdxj"):
+        assert read_record(out, entry) is not None
+
+
+@pytest.mark.parametrize("names", [[], ["--trec-ids", "C"]], ids=["as they are", "trec"])
+def test_sample_holds_every_kth_document_of_each_file(finished: Path, tmp_path: Path, names: list[str]) -> None:
+    """Of a revisit whose original is not in the sample, the sample has the payload."""
+    out = tmp_path / "sample"
+    done("finish", finished, "--sample", 2, "--out", out, *names)
+    assert done("check", out).startswith("sound")
+    by_file: dict[str, list[str]] = {}
+    for entry in read(finished / "warc/index.cdxj"):
+        by_file.setdefault(entry.filename, []).append(entry.id)
+    expected = [key for keys in by_file.values() for key in keys[1::2]]
+    entries = list(read(out / "index.cdxj"))
+    assert [entry.id for entry in entries] == expected
+    assert not {f"doc-{number:03d}" for number in TWIN_OF}.isdisjoint(expected)
+    for entry in entries:
+        if entry.mime != "warc/revisit":
+            assert read_record(out, entry) == body(int(entry.id[-3:]))
+    if names:
+        records = fastwarc_records(out / "C_00/0000wb/0000wb-00.warc.gz")
+        kept = [record.head.get("WARC-TREC-ID", "")[-5:] for record in records]
+        assert [number for number in kept if number] == ["00001", "00003", "00005", "00007"]
+
+
+def test_wacz(finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / "crawl.wacz"
+    done("finish", finished, "--wacz", path)
+    with zipfile.ZipFile(path) as archive:
+        package = json.loads(archive.read("datapackage.json"))
+        assert {entry["path"] for entry in package["resources"]} == set(archive.namelist()) - {
+            "datapackage.json",
+            "datapackage-digest.json",
+        }
+        stored = [info for info in archive.infolist() if info.filename.endswith(".gz")]
+        assert {info.compress_type for info in stored} == {zipfile.ZIP_STORED}
+        index = gzip.decompress(archive.read("indexes/index.cdx.gz"))
+        assert index == (finished / "warc/sorted.cdxj").read_bytes()
+        pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").splitlines()]
+        assert [page["id"] for page in pages[1:]] == [f"doc-{number:03d}" for number in range(PAGES)]
+        assert pages[1]["ts"] == "2026-11-20T12:00:00Z"
+        for entry in read(finished / "warc/index.cdxj"):
+            assert archive.read(f"archive/{entry.filename}")[entry.offset :][:2] == b"\x1f\x8b"
+    assert "exists already" in refused("finish", finished, "--wacz", path)
+    assert "ends with .wacz" in refused("finish", finished, "--wacz", tmp_path / "x.zip")
+    if find_spec("wacz") is None:
+        pytest.skip("the validator of py-wacz is not installed: pip install wacz")
+    command = [sys.executable, "-W", "ignore", "-m", "wacz", "validate", "-f", path]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Validation succeeded" in told.stdout, told.stdout + told.stderr
+
+
+def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "holds something already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
+    assert "give both or none" in refused("finish", finished, "--sample", 2)
+    assert "has 99 documents; give a smaller --sample" in refused(
+        "finish", finished, "--sample", 99, "--out", tmp_path / "out"
+    )
+    status, _, err = archive("finish", finished, "--trec-ids", "a-b", "--out", tmp_path / "o")
+    assert (status, "'a-b' is no name of a dataset" in err) == (2, True)

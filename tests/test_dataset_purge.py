@@ -1,0 +1,307 @@
+"""``scrapy archive purge``: nothing of the domain is left, everything else is, and it is done or not done."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from archive_helpers import fastwarc_records, warcio_check
+from dataset_helpers import PAGES, TWIN_OF, archive, body, done, host_of_page, problems, refused, tree, write_run
+
+from crawl4llm.archive.cdxj import read
+from crawl4llm.archive.reader import read_record
+from crawl4llm.dataset.folder import Dataset
+from crawl4llm.dataset.purging import purge
+from crawl4llm.exporting.formats import FORMATS, Document, HashedFile, open_shard
+from crawl4llm.opt_out import Domain
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+DOMAIN = "two.example"
+LEFT = [number for number in range(PAGES) if not host_of_page(number).endswith(DOMAIN)]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("purge") / "run"
+    write_run(run)
+    done("finish", run)
+    return run
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def purged(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = Path(shutil.copytree(finished, tmp_path_factory.mktemp("purged") / "run"))
+    done("purge", DOMAIN, run)
+    return run
+
+
+def contents(run: Path) -> bytes:
+    """Everything that a dataset holds, decompressed."""
+    unpack = {".gz": gzip.decompress, ".zst": zstd.decompress}
+    return b"".join(unpack.get(Path(name).suffix, bytes)(data) for name, data in tree(run).items())
+
+
+def test_nothing_of_the_domain_is_left(finished: Path, purged: Path) -> None:
+    assert DOMAIN.encode() in contents(finished)
+    left = contents(purged).replace(b'"domain": "two.example"', b"")
+    assert DOMAIN.encode() not in left
+    assert b"page 1." not in left  # a text of the domain
+    assert b"/to-12" not in left  # a redirect through it, to a page of another
+
+
+def test_everything_else_is_left(purged: Path) -> None:
+    assert done("check", purged).startswith("sound: 7 files")
+    warcio_check((purged / "warc").glob("*.gz"))
+    entries = list(read(purged / "warc/index.cdxj"))
+    assert [entry.id for entry in entries] == [f"doc-{number:03d}" for number in LEFT]
+    assert {read_record(purged / "warc", entry) for entry in entries} == {body(number) for number in LEFT}
+    assert [json.loads(line)["order"] for line in (purged / "crawl.jsonl").read_text().splitlines()] == LEFT
+    assert (purged / "warc/sorted.cdxj").read_bytes() == b"".join(
+        sorted((purged / "warc/index.cdxj").read_bytes().splitlines(keepends=True))
+    )
+
+
+def test_a_revisit_of_what_went_has_its_payload(finished: Path, purged: Path) -> None:
+    before = {entry.id: entry for entry in read(finished / "warc/index.cdxj")}
+    after = {entry.id: entry for entry in read(purged / "warc/index.cdxj")}
+    assert after["doc-027"].mime == "warc/revisit"  # of another page that is left
+    for number in (11, 23, 31):
+        key = f"doc-{number:03d}"
+        assert (before[key].mime, after[key].mime) == ("warc/revisit", "text/html")
+        assert (after[key].url, after[key].status, after[key].digest) == (
+            before[key].url,
+            before[key].status,
+            before[key].digest,
+        )
+        records = [record for file in (purged / "warc").glob("c-0*") for record in fastwarc_records(file)]
+        (record,) = (
+            one for one in records if one.head.get("WARC-Target-URI") == after[key].url and one.kind == "response"
+        )
+        assert record.content == body(TWIN_OF[number])
+        entry = after[key]
+        data = (purged / "warc" / entry.filename).read_bytes()[entry.offset : entry.offset + entry.length]
+        assert f"X-Url: {entry.url}".encode() in gzip.decompress(data)  # the head that its own server sent
+        assert {name for name in record.head if name.startswith("WARC-Refers-To")} == set()
+        assert "WARC-Profile" not in record.head
+        assert "WARC-Truncated" not in record.head
+
+
+def test_what_went_is_noted(finished: Path, purged: Path) -> None:
+    (note,) = [json.loads(line) for line in (purged / "purged.jsonl").read_text().splitlines()]
+    went = {
+        record.head["WARC-Record-ID"]
+        for file in (finished / "warc").glob("*.gz")
+        for record in fastwarc_records(file)
+        if DOMAIN in record.head.get("WARC-Target-URI", "")
+        or record.head.get("WARC-Target-URI", "").endswith("/to-14")  # a redirect to a page of the domain
+    }
+    assert set(note["records"]) == went
+    assert (note["domain"], note["counts"]["documents"]) == (DOMAIN, PAGES - len(LEFT))
+    assert done("purge", DOMAIN, purged) == f"nothing of {DOMAIN} in {purged}\n"
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_one_host_and_a_second_purge(tmp_path: Path, compression: str) -> None:
+    run = tmp_path / "run"
+    write_run(run, compression=compression, pages=24)
+    done("purge", "www.two.example", run)
+    assert b"www.two.example" not in contents(run).replace(b'"domain": "www.two.example"', b"")
+    assert b"//two.example" in contents(run)
+    done("purge", "three.example", run)
+    assert done("check", run).startswith("sound")
+    assert len((run / "purged.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_copy_with_trec_ids_states_its_new_counts(finished: Path, tmp_path: Path) -> None:
+    done("finish", finished, "--trec-ids", "C", "--out", tmp_path / "copy")
+    done("purge", DOMAIN, tmp_path / "copy")
+    assert done("check", tmp_path / "copy").startswith("sound")
+
+
+def test_listing_of_the_frontier(run: Path) -> None:
+    """It names a page whose URL, as a corpus has it, is of the domain; it is used up."""
+    listing = run / f"purge-{DOMAIN}.jsonl"
+    listing.write_text(json.dumps({"id": "doc-000", "url": "http://x.two.example/"}) + "\n")
+    done("purge", DOMAIN, run)
+    assert not listing.exists()
+    assert "doc-000" not in {entry.id for entry in read(run / "warc/index.cdxj")}
+    assert done("check", run).startswith("sound")
+
+
+def test_a_damaged_dataset_is_not_purged(run: Path) -> None:
+    path = run / "warc/c-00003.warc.gz"
+    os.truncate(path, path.stat().st_size - 10)
+    before = tree(run)
+    assert f"{path}: damaged at" in refused("purge", DOMAIN, run)
+    assert tree(run) == before
+    assert "is not a domain" in refused("purge", "a b", run)
+
+
+# -- killed at any moment, or without room ----------------------------------------------------------------------------
+
+
+def in_a_process(work: Callable[[], object], kill_at: int, temporary: Path) -> bool:
+    """Do work in a process of its own, killed before its nth call that changes the disk; whether it came to its end."""
+    pid = os.fork()
+    if pid == 0:
+        calls = 0
+
+        def counted(name: str) -> Callable[..., Any]:
+            real = getattr(os, name)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*args, **kwargs)
+
+            return call
+
+        for name in ("fsync", "replace", "rename", "unlink"):
+            setattr(os, name, counted(name))
+        with redirect_stdout(io.StringIO()), patch.object(tempfile, "tempdir", str(temporary)):
+            work()
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def without_note(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in files.items() if name != "purged.jsonl"}
+
+
+def test_killed_while_it_purges(finished: Path, purged: Path, tmp_path: Path) -> None:
+    before, after = tree(finished), without_note(tree(purged))
+    ended, kill_at = False, 1
+    seen = set()
+    while not ended:
+        run = Path(shutil.copytree(finished, tmp_path / str(kill_at)))
+        ended = in_a_process(lambda at=run: list(purge(Dataset(at), Domain(DOMAIN), 1)), kill_at, tmp_path)
+        found = {name: data for name, data in tree(run).items() if not Path(name).name.startswith(".")}
+        if (run / ".archive-changes.json").exists():
+            seen.add("between")
+            assert "was interrupted; give its command again" in refused("check", run)
+        else:
+            seen.add("before" if found == before else "after")
+            assert found == before or without_note(found) == after
+        done("purge", DOMAIN, run)
+        assert without_note(tree(run)) == after
+        shutil.rmtree(run)
+        kill_at += 5
+    assert seen == {"before", "between", "after"}
+
+
+def test_killed_while_it_finishes(finished: Path, tmp_path: Path) -> None:
+    after = tree(finished)
+    ended, kill_at = False, 1
+    while not ended:
+        run = tmp_path / str(kill_at)
+        shutil.copytree(finished, run, ignore=shutil.ignore_patterns("archive*", "sorted.cdxj"))
+        (run / "warc/c-00005.warc.gz").rename(run / "warc/c-00005.warc.gz.open")
+        ended = in_a_process(lambda at=run: archive("finish", at), kill_at, tmp_path)
+        done("finish", run)
+        assert tree(run) == after
+        kill_at += 4
+
+
+def test_full_disk(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tree(run)
+
+    def full(fd: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left on device" in refused("purge", DOMAIN, run)
+    assert tree(run) == before
+    assert "No space left on device" in refused("finish", run)
+    monkeypatch.undo()
+    assert tree(run) == before
+
+
+# -- exports ----------------------------------------------------------------------------------------------------------
+
+
+def write_export(folder: Path, form: str) -> list[Document]:
+    """An export as `scrapy export` leaves it, in two files."""
+    documents = [
+        Document(f"doc-{n}", f"Text of {n}.", f"https://{host_of_page(n)}/{n}", None, None, 0.5, "c", n, 1, None)
+        for n in range(12)
+    ]
+    (folder / "documents").mkdir(parents=True)
+    shards = []
+    for number, part in enumerate((documents[:8], documents[9:11])):
+        name = f"{number:05d}.{form}"
+        file = HashedFile(folder / "documents" / name)
+        shard = open_shard(file, form)
+        for document in part:
+            shard.add(document)
+        shard.finish()
+        file.close()
+        size = sum(len(document.text) for document in part)
+        shards.append(
+            {
+                "name": name,
+                "documents": len(part),
+                "words": 3 * len(part),
+                "text_bytes": size,
+                "bytes": file.size,
+                "sha256": file.digest,
+            }
+        )
+    manifest = {"settings": {}, "documents": 10, "tokens": {"words": 30}, "text_bytes": 0, "shards": shards}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return documents
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_exports(purged: Path, tmp_path: Path, form: str) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / "export"
+    write_export(out, form)
+    told = done("purge", DOMAIN, purged, "--export", out)
+    assert told.splitlines()[-1] == f"{out}: 6 documents"
+    manifest = json.loads((out / "manifest.json").read_text())
+    (shard,) = manifest["shards"]  # the other one held nothing else
+    assert (shard["documents"], shard["words"], manifest["documents"], manifest["tokens"]) == (4, 12, 4, {"words": 12})
+    assert [note["domain"] for note in manifest["purged"]] == [DOMAIN]
+    (path,) = (out / "documents").iterdir()
+    assert (path.stat().st_size, path.name) == (shard["bytes"], shard["name"])
+    if form == "parquet":
+        from pyarrow import parquet
+
+        urls = parquet.read_table(path).column("url").to_pylist()
+    else:
+        urls = [json.loads(line)["url"] for line in contents(out / "documents").splitlines()]
+    assert urls == [f"https://{host_of_page(number)}/{number}" for number in (0, 3, 4, 7)]
+    assert done("purge", DOMAIN, purged, "--export", out).splitlines()[-1] == f"{out}: 0 documents"
+    assert "holds no finished export" in refused("purge", DOMAIN, purged, "--export", tmp_path)
+    assert "none cannot be read" in refused("purge", DOMAIN, purged, "--export", tmp_path / "none")
+
+
+def test_problems_after_a_hand_made_purge(run: Path) -> None:
+    """A check knows that somebody took a page out of the log only."""
+    lines = (run / "crawl.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "crawl.jsonl").write_bytes(b"".join(line for line in lines if b"two.example" not in line))
+    assert len(problems(run)) == PAGES - len(LEFT)

@@ -1,0 +1,179 @@
+"""``scrapy archive repair``: what is whole stays, what is not is said and kept aside, and the rest fits together."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dataset_helpers import PAGES, archive, done, log_line, page, problems, refused, tree, write_run
+from warc_helpers import html_of, http, response, url_of, write
+
+from crawl4llm.archive.cdxj import read
+from crawl4llm.dataset.reading import WarcReader
+
+LAST, FIRST = "c-00005.warc.gz", "c-00000.warc.gz"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("repair") / "run"
+    write_run(run)
+    done("finish", run)
+    return run
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def last_of(run: Path) -> Path:
+    return max((run / "warc").glob("c-0*"))
+
+
+def lost(run: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in (run / "lost.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("cut", "compression"), [(1, "gzip"), (900, "gzip"), (1600, "gzip"), (200, "zstd")])
+def test_a_file_cut_short(run: Path, tmp_path: Path, cut: int, compression: str) -> None:
+    if compression == "zstd":
+        run = tmp_path / "zstd"
+        write_run(run, compression=compression)
+    path = last_of(run)
+    before = path.read_bytes()
+    os.truncate(path, len(before) - cut)
+    assert any("cut short" in line or "belongs to no" in line for line in problems(run))
+    told = done("repair", run)
+    assert f"{path.name}: " in told
+    assert "2 of its pages are gone" in told or "1 of its pages are gone" in told
+    assert f"{len(lost(run))} pages are known to be lost" in done("check", run)
+    after = path.read_bytes()
+    aside = path.with_name(f"{path.name}.cut").read_bytes()
+    assert before.startswith(after + aside)
+    assert len(after) + len(aside) == len(before) - cut
+    assert {entry.id for entry in read(run / "warc/index.cdxj")}.isdisjoint(lost(run))
+    assert done("repair", run) == "nothing to repair\n"
+    done("finish", run)
+    assert done("check", run).startswith("sound")
+
+
+def test_damage_in_the_middle_costs_a_page_and_who_repeats_it(run: Path) -> None:
+    path = min((run / "warc").glob("c-0*"))
+    entry = next(entry for entry in read(run / "warc/index.cdxj") if entry.id == "doc-006")
+    data = bytearray(path.read_bytes())
+    data[entry.offset + entry.length // 2] ^= 0x55
+    path.write_bytes(data)
+    told = done("repair", run)
+    assert lost(run) == ["doc-006", "doc-011"]  # the latter is a revisit of the former
+    assert f"{path.name}: " in told
+    assert "2 pages are known to be lost" in done("check", run)
+    assert len(list(read(run / "warc/index.cdxj"))) == PAGES - 2
+
+
+def test_discard(run: Path) -> None:
+    path = last_of(run)
+    os.truncate(path, path.stat().st_size - 10)
+    assert "kept in" not in done("repair", run, "--discard")
+    assert not list(run.rglob("*.cut"))
+    assert "known to be lost" in done("check", run)
+
+
+@pytest.mark.parametrize("name", ["index.cdxj", "text.cdxj"])
+def test_an_index_is_made_again_from_the_records(run: Path, name: str) -> None:
+    before = tree(run)
+    os.truncate(run / "warc" / name, 777)
+    assert problems(run)
+    done("repair", run)
+    after = tree(run)
+    path = f"warc/{name}"
+    assert {**after, path: _without_languages(after[path])} == {**before, path: _without_languages(before[path])}
+    assert done("check", run).startswith("sound")
+
+
+def _without_languages(index: bytes) -> bytes:
+    """The lines of text records say the page's language; those made again do not, and its metadata record is asked."""
+    return re.sub(rb', "language": "[^"]*"', b"", index)
+
+
+def unlogged(run: Path) -> list[str]:
+    log = run / "crawl.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-3]))
+    return ["doc-037", "doc-038", "doc-039"]
+
+
+def half_a_line(run: Path) -> list[str]:
+    os.truncate(run / "crawl.jsonl", (run / "crawl.jsonl").stat().st_size - 30)
+    return ["doc-039"]
+
+
+@pytest.mark.parametrize("damage", [unlogged, half_a_line])
+def test_pages_that_were_not_logged_are_not_crawled(run: Path, damage: Callable[[Path], list[str]]) -> None:
+    """A crawl that is killed has archived them, and would crawl them again where it is resumed."""
+    gone = damage(run)
+    last_of(run).rename(f"{last_of(run)}.open")
+    assert any("doc-039 is not in crawl.jsonl" in line for line in problems(run))
+    done("repair", run)
+    done("finish", run)
+    assert done("check", run).startswith("sound")
+    assert not (run / "lost.jsonl").exists()
+    assert {entry.id for entry in read(run / "warc/index.cdxj")} == {
+        f"doc-{number:03d}" for number in range(PAGES)
+    }.difference(gone)
+
+
+def test_a_log_that_is_damaged_before_its_end_is_not_touched(run: Path) -> None:
+    lines = (run / "crawl.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "crawl.jsonl").write_bytes(b"".join([*lines[:4], b"\0\0\n", *lines[4:]]))
+    before = tree(run)
+    assert "crawl.jsonl line 5 is no whole entry; restore the file" in refused("repair", run)
+    assert tree(run) == before
+
+
+def test_what_cannot_be_read_at_all_is_not_touched(run: Path) -> None:
+    path = last_of(run)
+    path.write_bytes(b"what is this" * 100)
+    before = tree(run)
+    assert f"{path}: is neither a WARC nor an ARC file" in refused("repair", run)
+    assert tree(run) == before
+
+
+def test_an_empty_file_is_taken_away(run: Path) -> None:
+    path = last_of(run)
+    path.write_bytes(b"")
+    done("repair", run)
+    assert not path.exists()
+    assert "known to be lost" in done("check", run)
+
+
+def test_a_killed_crawl(tmp_path: Path) -> None:
+    """Files still open, the last record half written, its page not logged."""
+    run = tmp_path / "run"
+    write_run(run, pages=20)
+    last = last_of(run)
+    assert page(0).key == log_line(0)["id"]
+    with last.open("ab") as file:
+        file.write(last.read_bytes()[:300])
+    last = last.rename(f"{last}.open")
+    assert archive("finish", run)[0] == 1
+    done("repair", run)
+    done("finish", run)
+    assert f"20 documents, {20 - 4} texts" in done("check", run)
+    assert len(list(WarcReader(last.with_suffix("")).stretches())) > 2
+
+
+def test_files_of_others_lose_their_damage_only(tmp_path: Path) -> None:
+    """Without index, crawl log and metadata each record is by itself."""
+    records = [response(url_of(number), http(html_of(number))) for number in range(4)]
+    path = write(tmp_path / "a.warc.gz", *records)
+    os.truncate(path, path.stat().st_size - 5)
+    done("repair", tmp_path)
+    assert path.read_bytes() == write(tmp_path / "b" / "b.warc.gz", *records[:3]).read_bytes()
+    assert {name.name for name in tmp_path.iterdir()} == {"a.warc.gz", "a.warc.gz.cut", "b"}
+    done("purge", "site.example", tmp_path)
+    assert "holds no WARC files" in refused("check", tmp_path)  # there was nothing else in them
