@@ -1,0 +1,122 @@
+"""``scrapy export``: from archives to the input of pretraining pipelines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawl4llm.corpus_actions import positive_integer
+
+
+class Command(ScrapyCommand):
+    """Hands over to :mod:`crawl4llm.exporting.export`."""
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
+
+    def syntax(self) -> str:
+        return "SOURCE [SOURCE ...] --out DIR [options]"
+
+    def short_desc(self) -> str:
+        return "Export archived pages as text, in the formats of pretraining pipelines"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. SOURCE is a crawl's OUTPUT_DIR, its warc/ folder, or WARC files of any origin: a "
+            "file, a folder, a glob pattern, or a text file with a list of paths. The same command goes on where it "
+            "was killed."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        from crawl4llm.exporting.formats import FORMATS
+        from crawl4llm.exporting.wanted import CRAWL, INFLUENCE
+
+        super().add_options(parser)
+        group = parser.add_argument_group("what is written")
+        group.add_argument("--out", metavar="DIR", help="where the export is written (needed)")
+        group.add_argument("--format", choices=FORMATS, default="jsonl.zst", help="of the files (default: %(default)s)")
+        group.add_argument(
+            "--order", choices=(CRAWL, INFLUENCE), default=CRAWL, help="as crawled (default), or the best first"
+        )
+        group.add_argument(
+            "--shard-documents",
+            metavar="N",
+            type=positive_integer,
+            default=100_000,
+            help="documents in a file, at most (default: %(default)s)",
+        )
+        group.add_argument(
+            "--shard-bytes", metavar="N", type=positive_integer, help="bytes of text in a file, before compression"
+        )
+        group = parser.add_argument_group("which documents")
+        group.add_argument("--min-influence", metavar="X", type=_number, help="those with at least this score")
+        group.add_argument("--top", metavar="N", type=positive_integer, help="the N best")
+        group.add_argument("--top-share", metavar="X", type=_share, help="the best share of them, like 0.1")
+        group.add_argument("--oracle", action="store_true", help="the oracle set of the corpus that was crawled")
+        group.add_argument("--language", metavar="L", action="append", help="of this language; may be given again")
+        group.add_argument("--min-words", metavar="N", type=positive_integer, help="with at least N words")
+        group.add_argument("--max-words", metavar="N", type=positive_integer, help="with at most N words")
+        group.add_argument(
+            "--keep-duplicates", action="store_true", help="also those whose text is exactly that of a better one"
+        )
+        group.add_argument(
+            "--near-duplicates",
+            metavar="X",
+            type=_share,
+            help="leave out texts that share X or more of their runs of five words with a better one, like 0.8",
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Exit status 0 only when the export is finished."""
+        unknown = [arg for arg in args if arg.startswith("-")]
+        if unknown:
+            raise UsageError(f"unknown option {unknown[0]}", print_help=False)
+        if not args or not opts.out:
+            raise UsageError(f"usage: scrapy export {self.syntax()}", print_help=False)
+
+        from crawl4llm.terminal import print_lines
+
+        self.exitcode = print_lines(self._lines(args, opts))
+
+    def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.exporting.export import export
+        from crawl4llm.exporting.wanted import Wanted
+
+        assert self.settings is not None
+        wanted = Wanted(
+            format=opts.format,
+            order=opts.order,
+            min_influence=opts.min_influence,
+            top=opts.top,
+            top_share=opts.top_share,
+            oracle=opts.oracle,
+            languages=tuple(opts.language or ()),
+            min_words=opts.min_words,
+            max_words=opts.max_words,
+            keep_duplicates=opts.keep_duplicates,
+            near_duplicates=opts.near_duplicates,
+            shard_documents=opts.shard_documents,
+            shard_bytes=opts.shard_bytes,
+        )
+        yield from export(self.settings, args, Path(opts.out), wanted)
+
+
+def _number(text: str) -> float:
+    """The type of an option that is a finite number."""
+    number = float(text)
+    if number - number != 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return number
+
+
+def _share(text: str) -> float:
+    """The type of an option that is more than 0 and at most 1."""
+    share = float(text)
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")
+    return share

@@ -1,0 +1,255 @@
+"""Documents of our own archives, by their index: nothing but the index and the crawl log is read."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from crawl4llm import crawl_log
+from crawl4llm.archive.files import OPEN_SUFFIX
+from crawl4llm.archive.writer import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.errors import InputError
+from crawl4llm.exporting.json_lines import load
+from crawl4llm.exporting.rows import Row
+from crawl4llm.exporting.sources import SourceFile, run_settings, source_file
+from crawl4llm.rating import NO_TEXT
+from simulate.warc_container import UnreadableFile, scan
+from simulate.warc_frames import Frame
+from simulate.warc_records import Record, field_name
+
+NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
+_HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
+_CONTENT_KINDS = {"response", "resource", "conversion", "revisit"}
+_REFERS_TO = field_name("WARC-Refers-To")
+_NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+"""That of nothing."""
+_AHEAD = 10_000
+"""Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
+_CHUNK = 1 << 20
+
+V = TypeVar("V")
+
+
+class _Entry(NamedTuple):
+    """A line of the index."""
+
+    stamp: str
+    id: str
+    url: str
+    digest: str
+    mime: str
+    status: str | None
+    file: int
+    offset: int
+    length: int
+    language: str | None
+    """Of a text: empty where its source tells none."""
+
+    @property
+    def date(self) -> str:
+        """As W3C date-time."""
+        at = self.stamp
+        return f"{at[:4]}-{at[4:6]}-{at[6:8]}T{at[8:10]}:{at[10:12]}:{at[12:14]}Z"
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is no page of whose content text can be had; None where it is one."""
+        if self.mime == "warc/revisit":
+            return REVISIT
+        if self.status is not None and not self.status.startswith("2"):
+            return f"http_{self.status}"
+        return None if self.mime in _HTML_TYPES or (self.mime == "text/plain" and self.status is None) else NOT_HTML
+
+
+class ArchiveSource:
+    """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
+
+    Raises InputError where a file that the index names is not there.
+    """
+
+    def __init__(self, given: str, folder: Path, run: Path | None) -> None:
+        self.given = given
+        self.settings = run_settings(run)
+        self.left_out: Counter[str] = Counter()
+        self._folder = folder
+        self._log = None if run is None else run / crawl_log.NAME
+        self._texts = folder / TEXT_INDEX_NAME
+        paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
+        self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
+        self.files = [source_file(path, folder / "points", named=True) for path in paths]
+        read = [path for path in (folder / INDEX_NAME, self._texts, self._log) if path is not None and path.exists()]
+        self.facts: dict[str, Any] = {
+            "given": given,
+            "kind": "archive" if run is None else "run",
+            "crawl_id": self.settings.get("crawl_id"),
+            "model_digest": self.settings.get("model_digest"),
+            "digests": {path.name: f"sha256:{_digest(path)}" for path in read},
+            "files": {Path(file.path).name: file.size for file in self.files},
+        }
+
+    def rows(self, first_file: int) -> Iterator[Row]:
+        """See :meth:`crawl4llm.exporting.sources.Source.rows`."""
+        influence = _Alongside(self._influences())
+        texts = _Alongside((entry.id, entry) for entry in self._entries(self._texts))
+        ends = [0] * len(self.files)
+        entries = chain(self._entries(self._folder / INDEX_NAME), [None])
+        current = next(entries)
+        while current is not None:
+            following = next(entries)
+            end = current.offset + current.length
+            ends[current.file] = max(ends[current.file], end)
+            same_file = following is not None and following.file == current.file
+            next_at = following.offset if following and same_file else self.files[current.file].size
+            reason = current.reason
+            text = texts.take(current.id) if reason in {None, REVISIT, NOT_HTML} else None
+            if text is not None:
+                reason = None
+                ends[text.file] = text.offset + text.length
+            elif current.mime == "text/plain":
+                text = current
+            if text is not None and text.digest == _NO_TEXT_DIGEST:
+                reason = NO_TEXT
+            score = influence.take(current.id) if reason is None else None
+            if current.id:  # a redirect on the way to a page has none
+                yield Row(
+                    current.id,
+                    current.url,
+                    current.date,
+                    current.digest,
+                    first_file + current.file,
+                    current.offset,
+                    current.length,
+                    max(next_at - end, 0),
+                    [first_file + text.file, text.offset, text.length] if text else None,
+                    text.digest if text else None,
+                    score[0] if score else None,
+                    language=(text.language or None) if text else None,
+                    known=score is not None and text is not None and text.language is not None,
+                    scored=score is not None,
+                    reason=reason,
+                )
+            current = following
+        for file, end in zip(self.files, ends, strict=True):
+            self.left_out.update(_content_after(file, end))
+
+    def _entries(self, path: Path) -> Iterator[_Entry]:
+        """The entries of an index; none where there is no such file. Raises InputError.
+
+        Read here, not by :mod:`crawl4llm.archive.cdxj`, in half the time: this is what an export of finished texts
+        costs besides reading and compressing.
+        """
+        for number, line in _lines(path):
+            try:
+                _, stamp, json = line.split(b" ", 2)
+                fields = load(json)
+                yield _Entry(
+                    stamp.decode(),
+                    fields["id"],
+                    fields["url"],
+                    fields["digest"],
+                    fields["mime"],
+                    fields.get("status"),
+                    self._numbers[fields["filename"]],
+                    int(fields["offset"]),
+                    int(fields["length"]),
+                    fields.get("language"),
+                )
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                if isinstance(error, KeyError) and error.args == (fields.get("filename"),):
+                    fault = f"names {error.args[0]}, which is not in {path.parent}"
+                else:
+                    fault = "is not an entry of an index; is the file damaged?"
+                raise InputError(f"{path} line {number}: {fault}") from None
+
+    def _influences(self) -> Iterator[tuple[str, tuple[float | None]]]:
+        if self._log is None:
+            return
+        for number, line in _lines(self._log):
+            try:
+                fields = load(line)
+                yield fields["id"], (fields["influence"],)
+            except (LookupError, TypeError, ValueError):
+                raise InputError(f"{self._log} is damaged: line {number} is not a crawl log's") from None
+
+
+class _Alongside(Generic[V]):
+    """Values by document from a file in which documents stand in nearly the same order as they are asked for."""
+
+    def __init__(self, items: Iterable[tuple[str, V]]) -> None:
+        self._items = iter(items)
+        self._following = next(self._items, None)
+        self._passed: dict[str, V] = {}
+
+    def take(self, key: str) -> V | None:
+        """The value of a document, None where it has none near; each can be taken once."""
+        following = self._following
+        if following is None or following[0] != key:
+            return self._search(key)
+        self._following = next(self._items, None)
+        return following[1]
+
+    def _search(self, key: str) -> V | None:
+        while key not in self._passed and self._following is not None and len(self._passed) < _AHEAD:
+            self._passed.setdefault(*self._following)
+            self._following = next(self._items, None)
+        return self._passed.pop(key, None)
+
+
+def _content_after(file: SourceFile, end: int) -> Counter[str]:
+    """The pages in a file from offset ``end`` on, which the index does not name, and damaged records.
+
+    There are some after a crawl that was killed, and while one runs.
+    """
+    if file.size <= end:
+        return Counter()
+
+    def count(frames: Iterable[Frame]) -> Counter[str]:
+        records = [frame.record for frame in frames]
+        return Counter(NOT_INDEXED if record else DAMAGED for record in records if record is None or _is_page(record))
+
+    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        rest = Path(folder) / "rest"
+        try:
+            with Path(file.path).open("rb") as source, rest.open("wb") as copy:
+                source.seek(end)
+                while data := source.read(_CHUNK):
+                    copy.write(data)
+            return scan(rest, Path(folder) / "points", count)
+        except UnreadableFile:
+            return Counter({DAMAGED: 1})
+        except OSError as error:
+            raise InputError(f"{file.path} cannot be read: {error.strerror}") from None
+
+
+def _is_page(record: Record) -> bool:
+    """Whether a record of ours holds a page; a text that was taken from one refers to it."""
+    return record.kind in _CONTENT_KINDS and not (record.kind == "conversion" and record.fields.get(_REFERS_TO))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; the last one only when it is whole. None where there is no such file."""
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.endswith(b"\n"):
+                    yield number, line
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    return digest.hexdigest()

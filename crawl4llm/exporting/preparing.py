@@ -1,0 +1,191 @@
+"""What must be known of a document before it can be selected, and is not: found out in worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl4llm.archive.appendfile import AppendFile
+from crawl4llm.archive.compress import compress
+from crawl4llm.archive.headervalues import utf8
+from crawl4llm.errors import CorruptRecord
+from crawl4llm.evaluation.page_tasks import count_tokens
+from crawl4llm.exporting.near_duplicates import signature_of
+from crawl4llm.exporting.reading import Reader, Stored
+from crawl4llm.exporting.rows import (
+    LISTED_ROWS,
+    NUMBER,
+    PREPARED_ROWS,
+    SPOOL,
+    SPOOL_NAME,
+    TO_PREPARE,
+    Row,
+    RowFile,
+    RowWriter,
+)
+from crawl4llm.exporting.sources import SourceFile
+from crawl4llm.options import Options
+from crawl4llm.policies import Rating
+from crawl4llm.rating import NO_TEXT, rate_text
+from crawl4llm.scorers import Scorer
+from crawl4llm.text import EXTRACTORS, extract_text
+from crawl4llm.workers import PageWorkers
+from simulate.warc_payload import html_in_utf8
+from simulate.warc_records import Record, field_name, parse_http
+from simulate.warc_scan import PAYLOAD_DIGEST
+
+BLOCK = 1024
+"""Documents that are prepared, and saved, at once."""
+
+_LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
+
+
+LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
+"""What is not known of a document that was listed; the last is length, language and signature, which none has yet."""
+
+
+def lacking(row: Row) -> int:
+    """All that a document lacks, added up; nothing where it is left out."""
+    if row.reason is not None:
+        return 0
+    of_text = LACKS_TEXT if row.text is None else 0
+    return of_text | (0 if row.text_digest else LACKS_DIGEST) | (0 if row.scored else LACKS_INFLUENCE) | LACKS_MEASURES
+
+
+def scores_pages(options: Options) -> bool:
+    """Whether pages that have no influence score are given one."""
+    return options.scorer_model is not None or options.scorer != "fasttext"
+
+
+class Prepared(NamedTuple):
+    """A row with all that selecting needs."""
+
+    row: Row
+    text: bytes | None
+    """A gzip member with the text, where it had to be extracted."""
+
+
+class Preparer:
+    """What a worker needs: pickled where processes are spawned, inherited where they are forked.
+
+    ``scorer`` scores pages that have no influence; without one they stay so. ``signatures``: whether MinHashes of texts
+    are wanted.
+    """
+
+    def __init__(
+        self, work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, *, signatures: bool
+    ) -> None:
+        self._given = work, files, extractor, scorer, signatures
+        self.rows = RowFile(work / LISTED_ROWS)
+        self.reader = Reader(files, Path())
+        self.extractor = extractor
+        self.scorer = scorer
+        self.signatures = signatures
+
+    def __reduce__(self) -> tuple[Callable[..., Preparer], tuple[object, ...]]:
+        return _preparer, self._given
+
+
+def _preparer(
+    work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, signatures: bool
+) -> Preparer:
+    return Preparer(work, files, extractor, scorer, signatures=signatures)
+
+
+def prepare(preparer: Preparer, number: int) -> Prepared:
+    """The task of a worker: all of a document that selecting may need. Raises PageError."""
+    row = preparer.rows[number]
+    if row.date is None or row.text is None:
+        stored = preparer.reader.content(row)
+        row = _with_heads(row, stored.record)
+    about = preparer.reader.about(row)
+    if row.text is None:
+        text = extract_text(_html(stored), EXTRACTORS[preparer.extractor])
+        data = utf8(text)
+    else:
+        data = preparer.reader.text(row)
+        text = data.decode("utf-8", "replace")
+    if not text.strip():
+        return Prepared(row._replace(reason=NO_TEXT), None)
+    influence = row.influence if row.scored else about.influence
+    if influence is None and not row.scored and preparer.scorer is not None:
+        influence = rate_text(preparer.scorer, text).score
+    row = row._replace(
+        influence=influence,
+        language=row.language or about.language,
+        known=True,
+        text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
+        text_bytes=len(data),
+        words=count_tokens(text),
+        signature=signature_of(text) if preparer.signatures else None,
+    )
+    return Prepared(row, compress(data) if row.text is None else None)
+
+
+def _with_heads(row: Row, record: Record) -> Row:
+    """The row with what the head of the page's record says."""
+    fields = record.fields
+    return row._replace(
+        url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        date=row.date or record.date,
+        digest=row.digest or fields.text(PAYLOAD_DIGEST) or None,
+        language=row.language or next(filter(None, map(fields.text, _LANGUAGES)), None),
+    )
+
+
+def _html(stored: Stored) -> bytes:
+    """The HTML in a record, in UTF-8."""
+    record = stored.record
+    try:
+        http = parse_http(stored.data, record.block_at) if record.kind in {"response", "revisit"} else None
+    except ValueError:
+        http = None
+    try:
+        return html_in_utf8(stored.data, record, http)
+    except ValueError as error:
+        raise CorruptRecord(f"{stored.at}: {error}") from error
+
+
+def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) -> Iterator[int]:
+    """Write the prepared rows of the documents that are to be, and texts that had to be extracted to the spool.
+
+    What was done by an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
+    """
+    to_prepare = np.fromfile(work / TO_PREPARE, dtype=NUMBER).tolist()
+    rows = work / PREPARED_ROWS
+    done = len(RowFile(rows)) if rows.exists() else 0
+    yield done
+    if done == len(to_prepare):
+        return
+    workers.start()
+    texts = AppendFile(work / SPOOL_NAME, at=_spooled(rows) if done else 0)
+    with RowWriter(rows, at=done) as writer:
+        for start in range(done, len(to_prepare), BLOCK):
+            numbers = to_prepare[start : start + BLOCK]
+            answers = asyncio.run(workers.run(prepare, numbers))
+            saved = [_save(preparer, *answer, texts) for answer in zip(numbers, answers, strict=True)]
+            texts.sync()
+            writer.append(saved)
+            yield len(numbers)
+    texts.close()
+
+
+def _spooled(rows: Path) -> int:
+    """The size of a spool that holds the texts of all rows that were written, and maybe some more."""
+    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] == SPOOL)
+    return max(ends, default=0)
+
+
+def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile) -> Row:
+    """The row of a document, whose text goes to the spool where it was extracted."""
+    if isinstance(answer, Rating):
+        return preparer.rows[number]._replace(reason=answer.reason)
+    if answer.text is None:
+        return answer.row
+    return answer.row._replace(text=[SPOOL, texts.append(answer.text), len(answer.text)])

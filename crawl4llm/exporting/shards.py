@@ -1,0 +1,135 @@
+"""Writes the files of an export: each is a job of its own, done whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl4llm.archive.appendfile import sync_path
+from crawl4llm.archive.files import OPEN_SUFFIX
+from crawl4llm.errors import CorruptRecord, InputError, PageError
+from crawl4llm.exporting.formats import Document, HashedFile, open_shard
+from crawl4llm.exporting.reading import Reader
+from crawl4llm.exporting.rows import NUMBER, SPOOL_NAME, Row, Rows
+from crawl4llm.exporting.sources import SourceFile
+from crawl4llm.exporting.words import WordCount
+from crawl4llm.rating import NO_TEXT
+
+
+class ShardFacts(NamedTuple):
+    """What the manifest says of a file."""
+
+    name: str
+    documents: int
+    words: int
+    text_bytes: int
+    bytes: int
+    sha256: str
+
+
+class Written(NamedTuple):
+    """What became of a job."""
+
+    facts: ShardFacts | None
+    """None where there is no file, because some documents cannot be had."""
+    unfit: dict[int, str]
+    """Documents that cannot be had, and the reason."""
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """A file to write. Pickled for the process that does it."""
+
+    path: Path
+    format: str
+    numbers: bytes
+    """Of the documents, 64 bits each."""
+    work: Path
+    """The work folder."""
+    files: tuple[SourceFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Documents."""
+        return len(self.numbers) // 8
+
+
+def write_shard(job: ShardJob) -> Written:
+    """Write a file under its name once all of it is on the disk.
+
+    Where a document turns out to be damaged or empty, no file is written, but all others are read, to know all such.
+    Raises InputError where it cannot be written.
+    """
+    temporary = job.path.with_name(job.path.name + OPEN_SUFFIX)
+    try:
+        written = _write(job, temporary)
+        if written.facts is not None:
+            temporary.replace(job.path)
+            sync_path(job.path.parent)
+        else:
+            temporary.unlink()
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(
+            f"{job.path} cannot be written: {os.strerror(error.errno) if error.errno else error}"
+        ) from None
+    return written
+
+
+def _write(job: ShardJob, path: Path) -> Written:
+    rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME)
+    names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
+    file = HashedFile(path)
+    words, documents, text_bytes = WordCount(), 0, 0
+    unfit: dict[int, str] = {}
+    try:
+        shard = open_shard(file, job.format)
+        for number in np.frombuffer(job.numbers, dtype=NUMBER).tolist():
+            row = rows[number]
+            try:
+                text = reader.text(row)
+            except PageError:
+                unfit[number] = CorruptRecord.reason
+                continue
+            if not text.strip():
+                unfit[number] = NO_TEXT
+            if unfit:
+                continue
+            words.add(text)
+            documents += 1
+            text_bytes += len(text)
+            shard.add(_document(row, text, reader, names))
+        shard.finish()
+    finally:
+        rows.close()
+        file.close()
+    if unfit:
+        return Written(None, unfit)
+    return Written(ShardFacts(job.path.name, documents, words.total, text_bytes, file.size, file.digest), unfit)
+
+
+def _document(row: Row, text: bytes, reader: Reader, names: Sequence[str]) -> Document:
+    influence, language = row.influence, row.language
+    if not row.known:
+        about = reader.about(row)
+        language = language or about.language
+        influence = influence if row.scored else about.influence
+    return Document(
+        row.id,
+        text.decode("utf-8", "replace"),
+        row.url,
+        row.date,
+        language,
+        influence,
+        names[row.file],
+        row.offset,
+        row.length,
+        row.digest,
+    )

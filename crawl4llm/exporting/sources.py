@@ -1,0 +1,115 @@
+"""The sources of an export: run folders, folders of our own WARC files, and WARC files of any origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from crawl4llm import crawl_log
+from crawl4llm.archive.writer import INDEX_NAME
+from crawl4llm.errors import InputError
+from crawl4llm.exporting.rows import Row
+from crawl4llm.output import SETTINGS, WARC, read_json
+
+
+class SourceFile(NamedTuple):
+    """A file that records are read from."""
+
+    path: str
+    size: int
+    changed: int
+    """Its time of change in nanoseconds."""
+    points: str
+    """Where the ways into a file are that is compressed as a whole."""
+    named: bool
+    """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
+
+
+class Source(Protocol):
+    """Where documents come from."""
+
+    @property
+    def given(self) -> str:
+        """As the user named it."""
+        ...
+
+    @property
+    def files(self) -> Sequence[SourceFile]:
+        """All that records are read from."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says of it: equal for equal sources."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """``settings.json`` of the run it is from; empty where there is none."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
+        ...
+
+    def rows(self, first_file: int) -> Iterator[Row]:
+        """The documents in the order of the archive; ``first_file`` is the number of its first file."""
+        ...
+
+
+def open_source(given: str, processes: int) -> Source:
+    """A source by what the user gave; ``processes`` index it where there is no index. Raises InputError."""
+    from crawl4llm.exporting.archive_source import ArchiveSource
+    from crawl4llm.exporting.warc_source import WarcSource
+
+    path = Path(given).expanduser()
+    if (path / crawl_log.NAME).is_file():
+        if not (path / WARC / INDEX_NAME).is_file():
+            raise InputError(f"{given}: this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off")
+        return ArchiveSource(given, path / WARC, path)
+    if _is_ours(path / INDEX_NAME):
+        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
+        return ArchiveSource(given, path, path.parent if is_of_run else None)
+    return WarcSource(given, processes)
+
+
+def _is_ours(index: Path) -> bool:
+    """Whether a file is an index as our archives have them: its lines name documents."""
+    try:
+        with index.open("rb") as lines:
+            line = lines.readline()
+    except OSError:
+        return False
+    try:
+        return not line or "id" in json.loads(line.split(b" ", 2)[2])
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+def changed_file(files: Sequence[SourceFile]) -> str | None:
+    """The first of some files that is not as it was; None where all are."""
+    for file in files:
+        try:
+            stat = Path(file.path).stat()
+        except OSError:
+            return file.path
+        if (stat.st_size, stat.st_mtime_ns) != (file.size, file.changed):
+            return file.path
+    return None
+
+
+def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
+    """A file as it is now. Raises InputError where it cannot be read."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    return SourceFile(str(path), stat.st_size, stat.st_mtime_ns, str(points), named)
+
+
+def run_settings(run: Path | None) -> Mapping[str, Any]:
+    """``settings.json`` of a run; empty where there is none."""
+    return {} if run is None else read_json(run / SETTINGS)

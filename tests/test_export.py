@@ -1,0 +1,200 @@
+"""``scrapy export``: what is written, and what of it is chosen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from export_helpers import Page, documents, entries, files, html_of, ids, manifest, pages, run_export, write_run
+from hypothesis import given
+from hypothesis import strategies as st
+from warc_helpers import http, page, record, response, url_of, write
+
+from crawl4llm.errors import InputError
+from crawl4llm.evaluation.page_tasks import count_tokens
+from crawl4llm.exporting.words import WordCount
+from simulate.gz import gunzip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten pages, the later the better; each has other words in its HTML than in its archived text."""
+    crawled = [one._replace(html=html_of("other words"), language="en") for one in pages(10)]
+    crawled[3] = crawled[3]._replace(language="de-AT")
+    return write_run(tmp_path_factory.mktemp("export") / "run", crawled)
+
+
+def test_a_document_has_its_text_and_tells_where_it_is_from(run: Path, tmp_path: Path) -> None:
+    run_export(tmp_path / "out", run)
+    written = documents(tmp_path / "out")
+    assert [document["id"] for document in written] == [one.id for one in pages(10)]
+    for document, one, entry in zip(written, pages(10), entries(run / "warc" / "index.cdxj"), strict=True):
+        assert document["text"] == one.text
+        assert document["influence"] == one.influence
+        assert document["url"] == document["metadata"]["WARC-Target-URI"] == f"http://site.example.org/{one.id}"
+        assert document["date"] == document["created"] == "2022-08-01T12:00:00Z"
+        assert document["language"] == ("de-AT" if one.id == "key-003" else "en")
+        assert document["digest"] == entry["digest"]
+        start = document["warc_offset"]
+        member = (run / "warc" / document["warc_file"]).read_bytes()[start : start + document["warc_length"]]
+        assert document["url"].encode() in gunzip(member)
+
+
+def test_the_manifest_counts_and_names_all(run: Path, tmp_path: Path) -> None:
+    lines = run_export(tmp_path / "out", run, shard_documents=4, format="jsonl.gz", min_words=1)
+    told = manifest(tmp_path / "out")
+    assert [shard["documents"] for shard in told["shards"]] == [4, 4, 2]
+    assert {shard["name"]: shard["sha256"] for shard in told["shards"]} == {
+        name: hashlib.sha256(data).hexdigest() for name, data in files(tmp_path / "out").items()
+    }
+    assert [shard["bytes"] for shard in told["shards"]] == [len(data) for data in files(tmp_path / "out").values()]
+    assert (told["documents"], told["tokens"], told["left_out"]) == (10, {"words": 200}, {})
+    assert told["settings"]["shard_documents"] == 4
+    assert told["sources"][0]["digests"].keys() == {"index.cdxj", "text.cdxj", "crawl.jsonl"}
+    assert lines[0].startswith("Wrote 10 documents, 200 words, to 3 files")
+    assert not (tmp_path / "out" / "work").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers", "left_out"),
+    [
+        ({"min_influence": 0.7}, [7, 8, 9], {"below_min_influence": 7}),
+        ({"top": 2}, [8, 9], {"not_top": 8}),
+        ({"top_share": 0.25}, [7, 8, 9], {"not_top": 7}),
+        ({"top": 3, "order": "influence"}, [9, 8, 7], {"not_top": 7}),
+        ({"languages": ("DE",)}, [3], {"language": 9}),
+        ({"languages": ("de", "en"), "min_influence": 0.8}, [8, 9], {"below_min_influence": 8}),
+        ({"min_words": 21}, [], {"too_short": 10}),
+        ({"max_words": 19}, [], {"too_long": 10}),
+    ],
+)
+def test_selection(run: Path, tmp_path: Path, wanted: dict, numbers: list[int], left_out: dict[str, int]) -> None:
+    run_export(tmp_path / "out", run, **wanted)
+    assert ids(tmp_path / "out") == [f"key-{number:03d}" for number in numbers]
+    assert manifest(tmp_path / "out")["left_out"] == left_out
+
+
+def test_of_texts_that_are_alike_the_best_stays(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(300)]
+    same, nearly, half = " ".join(words), " ".join(words[:290]), " ".join(words[:150])
+    crawled = [Page("a", same, 0.1), Page("b", half, 0.2), Page("c", nearly, 0.9), Page("d", same, 0.8)]
+    crawled.append(Page("e", same, 0.8))
+    run = write_run(tmp_path / "run", crawled)
+    run_export(tmp_path / "exact", run)
+    assert ids(tmp_path / "exact") == ["b", "c", "d"]
+    assert manifest(tmp_path / "exact")["left_out"] == {"duplicate_text": 2}
+    run_export(tmp_path / "all", run, keep_duplicates=True)
+    assert ids(tmp_path / "all") == ["a", "b", "c", "d", "e"]
+    pytest.importorskip("datasketch", reason="near-duplicates need the extra export")
+    run_export(tmp_path / "near", run, near_duplicates=0.8)
+    assert ids(tmp_path / "near") == ["b", "c"]
+    assert manifest(tmp_path / "near")["left_out"] == {"duplicate_text": 2, "near_duplicate": 1}
+
+
+def test_files_hold_so_many_bytes_of_text(tmp_path: Path) -> None:
+    crawled = [Page(str(number), f"{number}" * size, 0.5) for number, size in enumerate([400, 500, 200, 1500, 10])]
+    run = write_run(tmp_path / "run", crawled)
+    run_export(tmp_path / "out", run, shard_bytes=1000, format="jsonl")
+    assert [shard["text_bytes"] for shard in manifest(tmp_path / "out")["shards"]] == [900, 200, 1500, 10]
+
+
+def test_pages_without_archived_text_are_extracted(tmp_path: Path) -> None:
+    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
+    run = write_run(tmp_path / "run", [*pages(3), Page("empty", "", 0.9)], texts=False)
+    run_export(tmp_path / "out", run)
+    assert [document["text"].split() for document in documents(tmp_path / "out")] == [
+        (one.text or "").split() for one in pages(3)
+    ]
+    assert manifest(tmp_path / "out")["left_out"] == {"no_text": 1}
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_a_corpus_of_texts(tmp_path: Path, compression: str) -> None:
+    crawled = [*pages(3), Page("empty", "", 0.9), Page("blank", " \n", 0.9)]
+    run = write_run(tmp_path / "run", crawled, texts=False, text_only=True, compression=compression)
+    run_export(tmp_path / "out", run)
+    assert [document["text"] for document in documents(tmp_path / "out")] == [one.text for one in pages(3)]
+    assert manifest(tmp_path / "out")["left_out"] == {"no_text": 2}
+
+
+def test_a_warc_folder_has_influence_from_its_metadata(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    for path in (run / "warc").iterdir():
+        (tmp_path / "alone" / path.name).write_bytes(path.read_bytes())
+    for source in (run / "warc", tmp_path / "alone"):
+        run_export(tmp_path / f"of {source.name}", source, min_influence=0.7)
+        assert ids(tmp_path / f"of {source.name}") == ["key-007", "key-008", "key-009"]
+        assert {document["language"] for document in documents(tmp_path / f"of {source.name}")} == {"en"}
+    run_export(tmp_path / "keeping", tmp_path / "alone", keep_duplicates=True)
+    assert [document["influence"] for document in documents(tmp_path / "keeping")] == [
+        one.influence for one in pages(10)
+    ]
+
+
+def test_sources_are_joined_and_a_document_comes_once(run: Path, tmp_path: Path) -> None:
+    second = write_run(tmp_path / "second", [Page("key-004", "another text", 0.9), Page("new", "a new text", 0.9)])
+    run_export(tmp_path / "out", run, second)
+    assert ids(tmp_path / "out") == [*(one.id for one in pages(10)), "new"]
+    assert manifest(tmp_path / "out")["left_out"] == {"duplicate_id": 1}
+
+
+def test_scores_of_two_models_are_not_compared(run: Path, tmp_path: Path) -> None:
+    second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)], texts=False)
+    (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
+    with pytest.raises(InputError, match="of different models and do not compare"):
+        run_export(tmp_path / "out", run, second, top=2)
+
+
+def test_warc_files_of_any_origin(tmp_path: Path) -> None:
+    pytest.importorskip("resiliparse", reason="the quick extractor is an extra")
+    english = record("conversion", url_of(2), b"A text.", ["Content-Type: text/plain", "Language: en"])
+    not_html = response("https://site.example/a.pdf", http(b"%PDF", fields=("Content-Type: application/pdf",)))
+    missing = response("https://site.example/gone", http(b"gone", "404 Not Found"))
+    whole = write(tmp_path / "some" / "a.warc.gz", page(0), page(1), english, not_html, missing, page(1))
+    data = write(tmp_path / "some" / "b.warc.gz", page(3), page(4)).read_bytes()
+    (tmp_path / "some" / "b.warc.gz").write_bytes(data[:-20])
+    for source in (tmp_path / "some", f"{tmp_path}/some/*.warc.gz", whole):
+        out = tmp_path / f"out {str(source)[-1]}{Path(source).name[:1]}"
+        run_export(out, source, settings={"SCORER": "length"})
+        numbers = [0, 1, 2] if source == whole else [0, 1, 2, 3]
+        assert [document["url"] for document in documents(out)] == [url_of(number) for number in numbers]
+        assert documents(out)[1]["text"] == "Text of page 1."
+        assert documents(out)[2]["language"] == "en"
+        assert all(document["influence"] > 0 for document in documents(out))
+        damaged = {} if source == whole else {"damaged": 1}
+        assert manifest(out)["left_out"] == {"not_html": 1, "http_404": 1, "duplicate_id": 1, **damaged}
+    run_export(tmp_path / "unscored", whole)
+    assert [document["influence"] for document in documents(tmp_path / "unscored")] == [None] * 3
+    with pytest.raises(InputError, match="no page has an influence score"):
+        run_export(tmp_path / "selected", whole, top=1)
+
+
+def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:
+    """The commands as a user gives them, on a crawl of the demo web that keeps texts."""
+    pytest.importorskip("scipy", reason="the oracle set needs the extra evaluation")
+    result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, WARC_TEXT=1)
+    assert result.returncode == 0, result.stderr
+    out = tmp_path / "out"
+    result = scrapy("export", str(tmp_path / "run"), "--out", str(out), "--oracle", "--keep-duplicates")
+    assert result.returncode == 0, result.stderr
+    threshold = manifest(out)["oracle_threshold"]
+    crawled = crawl_log(tmp_path / "run")
+    assert ids(out) == [line["id"] for line in crawled if line["influence"] >= threshold]
+    assert 0 < len(ids(out)) < len(crawled)
+    assert {document["language"] for document in documents(out)} >= {"en"}
+    wrong = scrapy("export", str(tmp_path / "run"), "--out", str(tmp_path / "wrong"), "--top-share", "7")
+    assert wrong.returncode == 2
+    assert "--top-share: '7' is not above 0" in wrong.stderr
+    nothing = scrapy("export", str(tmp_path / "none"), "--out", str(tmp_path / "no"))
+    assert error_of(nothing) == f"{tmp_path / 'none'}: no such file or folder"
+
+
+@given(st.lists(st.text(st.sampled_from("ab \n\té\x00\u2003"))))
+def test_words_are_counted_as_the_evaluation_counts_them(texts: list[str]) -> None:
+    count = WordCount()
+    for text in texts:
+        count.add(text.encode())
+    assert count.total == sum(map(count_tokens, texts))
