@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.errors import InputError
 from crawl4llm.scorers.fasttext_file import inspect_model
+from crawl4llm.scorers.model_rules import ModelRules, read_rules, rules_path
+from crawl4llm.scorers.text_line import one_line
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
+
+logger = logging.getLogger(__name__)
 
 
 class FastTextScorer:
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
-    The text is stripped, its lines are joined with one space, and the classifier predicts on that one line. fastText
+    The classifier predicts on the line that :func:`crawl4llm.scorers.text_line.one_line` makes of the text. fastText
     overshoots 1 by 1e-5 (it adds that before each logarithm), so the result is clipped. Text without a word scores 0.
 
     Raises InputError where the file is no whole model or lacks the label.
@@ -33,13 +38,28 @@ class FastTextScorer:
 
     @classmethod
     def from_options(cls, options: Options) -> FastTextScorer:
-        """The classifier SCORER_MODEL with the label SCORER_LABEL."""
+        """The classifier SCORER_MODEL with the label SCORER_LABEL.
+
+        Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scorers.model_rules`) belong to
+        another one. Options that differ from the rules were set so by the user: they count, with a warning.
+        """
         if options.scorer_model is None:
             raise InputError(
                 "SCORER_MODEL is not set; give the path of a fastText classifier (.bin or .ftz), for example DCLM's "
                 "(see README.md)"
             )
-        return cls(Path(options.scorer_model).expanduser(), options.scorer_label)
+        path = Path(options.scorer_model).expanduser()
+        scorer = cls(path, options.scorer_label)
+        rules = read_rules(path)
+        if rules is not None:
+            if rules.digest != scorer.digest:
+                raise InputError(
+                    f"{rules_path(path)} belongs to another model than {path}: it names the digest "
+                    f"{rules.digest[:12]}..., the model has {scorer.digest[:12]}...; put the model's own there, or "
+                    "remove it and set SCORER_LABEL"
+                )
+            _warn(options, rules)
+        return scorer
 
     @property
     def digest(self) -> str:
@@ -64,12 +84,26 @@ class FastTextScorer:
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
-        line = " ".join(text.strip().splitlines())
+        line = one_line(text)
         if not line:
             return 0.0
-        if not line.isascii():
-            line = line.encode("utf-8", "replace").decode()  # the binding refuses half a surrogate pair
         for probability, label in self._predict(line + "\n", len(self.file.labels), 0.0, "strict"):
             if label == self.label:
                 return float(min(max(probability, 0.0), 1.0))
         return 0.0
+
+
+def _warn(options: Options, rules: ModelRules) -> None:
+    if options.scorer_label != rules.label:
+        logger.warning(
+            "SCORER_LABEL is %s, but the rules beside SCORER_MODEL say that %s is its label for good pages",
+            options.scorer_label,
+            rules.label,
+        )
+    extracts = options.simulation_text == "extracted" or options.corpus is None
+    if extracts and rules.extractor not in {None, options.text_extractor}:
+        logger.warning(
+            "TEXT_EXTRACTOR is %s, but SCORER_MODEL was trained on texts by %s; scores may be off",
+            options.text_extractor,
+            rules.extractor,
+        )

@@ -1,0 +1,114 @@
+"""``scrapy trainscorer``: a new influence model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawl4llm.corpus_actions import positive_integer
+from crawl4llm.training.recipe import Recipe
+
+_LARGEST_SEED = 2**31 - 1
+
+
+class Command(ScrapyCommand):
+    """Trains what :mod:`crawl4llm.training.train` makes."""
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
+
+    def syntax(self) -> str:
+        return "--positive SRC [SRC ...] --negative SRC [SRC ...] --out DIR [options]"
+
+    def short_desc(self) -> str:
+        return "Train an influence model on positive and negative texts"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}, by DCLM's recipe. SRC is a JSON Lines file (.jsonl, .jsonl.gz, .jsonl.zst), a "
+            "Parquet file, WARC files (a file, a folder, a crawl's OUTPUT_DIR, a pattern), or a file with ids of "
+            "documents of CORPUS, one a line. DIR must not exist yet."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        default = Recipe()
+        for name, texts in (("positive", "good texts"), ("negative", "ordinary texts, a random sample at best")):
+            parser.add_argument(f"--{name}", nargs="+", action="extend", metavar="SRC", help=f"{texts} (needed)")
+        parser.add_argument("--out", metavar="DIR", help="where the model and all about it is written (needed)")
+        parser.add_argument("--text-field", metavar="NAME", default="text", help="field or column that has the text")
+        parser.add_argument("--balance", action="store_true", help="drop texts of the larger class at random")
+        parser.add_argument("--quantize", action="store_true", help="also make a small model.ftz")
+        parser.add_argument(
+            "--held-out",
+            type=_share,
+            default=default.held_out,
+            metavar="SHARE",
+            help="share of the texts to test on (default: %(default)s)",
+        )
+        parser.add_argument("--seed", type=_seed, default=default.seed, metavar="N", help="default: %(default)s")
+        parser.add_argument("--rate", type=_rate, default=default.rate, help="learning rate (default: %(default)s)")
+        for name, value, meaning in (
+            ("--epochs", default.epochs, "times each text is learned"),
+            ("--dim", default.dim, "numbers for each word"),
+            ("--word-ngrams", default.word_ngrams, "words in a row that are learned together, at most"),
+            ("--min-count", default.min_count, "words that are rarer are left out"),
+            ("--buckets", default.buckets, "numbers of words in a row that are told apart; most of the model's size"),
+        ):
+            parser.add_argument(
+                name, type=positive_integer, default=value, metavar="N", help=f"{meaning} (default: %(default)s)"
+            )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Exit status 0 only when the model is written."""
+        if args:
+            raise UsageError(f"unknown argument {args[0]}", print_help=False)
+        if not (opts.positive and opts.negative and opts.out):
+            raise UsageError(f"usage: scrapy trainscorer {self.syntax()}", print_help=False)
+
+        from crawl4llm.terminal import print_lines
+        from crawl4llm.training.train import Wanted, train
+
+        assert self.settings is not None
+        recipe = Recipe(
+            word_ngrams=opts.word_ngrams,
+            dim=opts.dim,
+            epochs=opts.epochs,
+            rate=opts.rate,
+            min_count=opts.min_count,
+            buckets=opts.buckets,
+            seed=opts.seed,
+            balance=opts.balance,
+            held_out=opts.held_out,
+            quantize=opts.quantize,
+        )
+        wanted = Wanted(opts.positive, opts.negative, Path(opts.out).expanduser(), opts.text_field, recipe)
+        self.exitcode = print_lines(train(self.settings, wanted))
+
+
+def _share(text: str) -> float:
+    return _number(text, 0.0, 1.0, "a share between 0 and 1")
+
+
+def _rate(text: str) -> float:
+    return _number(text, 0.0, float("inf"), "a positive number")
+
+
+def _number(text: str, above: float, below: float, wanted: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = above
+    if not above < number < below:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return number
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST_SEED):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {_LARGEST_SEED}")
+    return int(text)

@@ -1,0 +1,63 @@
+"""Running fastText, in a process of its own: its C++ code heeds no Ctrl-C, and its failures may end the process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.errors import InputError
+from simulate.orphans import end_with
+
+_QUIET, _WITH_PROGRESS = 0, 2
+"""fastText's ``verbose``: with 2 it shows on standard error how far it is."""
+
+
+def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
+    """Train a model on a file of examples and write it; if wanted, a quantised one besides.
+
+    Raises InputError where fastText fails. Ended by an interrupt, it leaves no process behind.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    given = {**arguments, "input": str(examples), "verbose": _WITH_PROGRESS if progress else _QUIET}
+    process = context.Process(target=_fit, args=(sender, os.getpid(), given, model, quantised))
+    process.start()
+    sender.close()
+    try:
+        fault: str | None = receiver.recv()
+    except EOFError:
+        process.join()
+        fault = f"its process has ended with {process.exitcode}, maybe for want of memory"
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+    if fault is not None:
+        raise InputError(f"fastText cannot train on this: {fault}; see --buckets, --dim, --rate and --min-count")
+
+
+def _fit(sender: Connection, parent: int, arguments: dict[str, Any], model: Path, quantised: Path | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with(parent)
+    sender.send(_failure(arguments, model, quantised))
+
+
+def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
+    """Do the work; returns what fastText says where it cannot."""
+    import fasttext
+
+    try:
+        trained = fasttext.train_supervised(**arguments)
+        trained.save_model(str(model))
+        if quantised is not None:
+            trained.quantize(qnorm=True, verbose=arguments["verbose"], thread=1)
+            trained.save_model(str(quantised))
+    except (ValueError, RuntimeError, MemoryError) as error:  # the C++ exceptions that its binding passes on
+        return " ".join(str(error).split()) or type(error).__name__
+    return None
