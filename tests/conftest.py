@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
-    """A demo web of 1,500 pages, and its model."""
-    from simulate.demo import build_demo
+    """A demo web of 1,500 pages, and its model; the processes of a parallel run share one, which no test may change."""
+    from simulate.demo import ensure_demo
 
-    paths = build_demo(tmp_path_factory.mktemp("demo"), pages=1500, hosts=40, seed=0, progress=False)
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    paths = ensure_demo(folder / "demo", pages=1500, hosts=40, seed=0, progress=False)
     return Web(paths.corpus, paths.model)
 
 

@@ -29,7 +29,7 @@ from build_helpers import (
     warc_corpus,
 )
 from clueweb22_helpers import html_record, key_of, member, text_record, write_file, write_tree
-from crawl_helpers import Web
+from crawl_helpers import Web, scrapy
 from demo_helpers import PROJECT, digests, start_python
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
@@ -367,15 +367,7 @@ def test_a_full_disk(demo_web: Web, demo_build: Path, tmp_path: Path) -> None:
 def _command(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
     (folder / "scrapy.cfg").write_text("[settings]\ndefault = here\n")
     (folder / "here.py").write_text('COMMANDS_MODULE = "crawl4llm.commands"\n')
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", "corpus", "build", *map(str, args)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return scrapy("corpus", "build", *map(str, args), cwd=folder)
 
 
 def test_command(tmp_path: Path) -> None:

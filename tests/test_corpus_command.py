@@ -24,6 +24,7 @@ from clueweb22_helpers import (
     write_file,
     write_tree,
 )
+from crawl_helpers import scrapy
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
@@ -45,15 +46,7 @@ class Project:
         )
 
     def corpus(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "scrapy", "corpus", *args],
-            cwd=self.folder,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return scrapy("corpus", *args, cwd=self.folder)
 
     def status_here(self, *args: str) -> object:
         """Exit status of a command that is run in this process, which saves Scrapy's start-up."""

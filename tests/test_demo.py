@@ -17,7 +17,7 @@ from simulate.clueweb22 import ClueWeb22Corpus
 from simulate.corpus import PageRecord
 from simulate.demo import DemoPaths, Traits, build_demo, describe
 from simulate.demo_web.figures import share_between, spearman, tail_exponent
-from simulate.demo_web.traits import Graph, read_graph
+from simulate.demo_web.traits import Graph, read_graph, traits_of
 
 PAGES, HOSTS = 3000, 100
 
@@ -171,8 +171,9 @@ def test_a_crawl_by_influence_beats_a_random_one(graph: Graph, seed: int) -> Non
 @pytest.mark.parametrize("seed", range(5))
 def test_traits_at_full_size(seed: int, tmp_path: Path) -> None:
     paths = build_demo(tmp_path / "web", seed=seed, progress=False)
-    check_traits(describe(*paths), tolerance=0.07)
-    graph = read_graph(ClueWeb22Corpus(paths.corpus), FastTextScorer(paths.model, "__label__hq"))
+    corpus = ClueWeb22Corpus(paths.corpus)
+    graph = read_graph(corpus, FastTextScorer(paths.model, "__label__hq"))
+    check_traits(traits_of(graph, corpus), tolerance=0.07)
     assert min(gain(graph, number) for number in range(3)) > 2.2
 
 

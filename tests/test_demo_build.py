@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from demo_helpers import PROJECT, digests, start_python
+from crawl_helpers import scrapy
+from demo_helpers import digests, start_python
 
 from crawl4llm.errors import InputError
 from crawl4llm.scorers.fasttext_file import inspect_model
@@ -146,15 +146,7 @@ def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
 def _command(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
     (folder / "scrapy.cfg").write_text("[settings]\ndefault = here\n")
     (folder / "here.py").write_text('COMMANDS_MODULE = "crawl4llm.commands"\n')
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", "corpus", "demo", *map(str, args)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return scrapy("corpus", "demo", *map(str, args), cwd=folder)
 
 
 def test_command(tmp_path: Path) -> None:

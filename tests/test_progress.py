@@ -13,7 +13,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, stats
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, scrapy, stats
 
 from crawl4llm.stats import is_documented
 
@@ -87,12 +87,5 @@ def test_output_directories_are_numbered(demo_web: Web, tmp_path: Path) -> None:
     place = given.index(f"OUTPUT_DIR={tmp_path}")
     args = given[: place - 1] + given[place + 1 :]
     for _ in range(2):
-        subprocess.run(
-            [sys.executable, "-m", "scrapy", *args],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-            check=True,
-            capture_output=True,
-            timeout=100,
-        )
+        assert scrapy(*args, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in (tmp_path / "crawls").iterdir()) == ["0001", "0002"]

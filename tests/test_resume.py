@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, stats
 
+PAUSED = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
 SMALL = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 900, "COMMIT_INTERVAL_PAGES": 25, "WARC_MAX_BYTES": 200_000}
 
 
@@ -71,8 +73,8 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
     ("lives", "settings"),
     [
         pytest.param(20, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
-        pytest.param(3, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
-        pytest.param(3, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
+        pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
+        pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],
 )
 def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, settings: dict[str, Any]) -> None:
@@ -156,12 +158,22 @@ def test_both_stores_give_the_same_crawl(demo_web: Web, tmp_path: Path, settings
         assert figures[0]["frontier/queued"] <= 60
 
 
+@pytest.fixture(scope="module")
+def original(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What :func:`paused` gives copies of."""
+    folder = tmp_path_factory.mktemp("paused")
+    finish(demo_web, folder / "run", folder / "job", **PAUSED)
+    return folder
+
+
 @pytest.fixture
-def paused(demo_web: Web, tmp_path: Path) -> dict[str, Any]:
+def paused(original: Path, tmp_path: Path) -> dict[str, Any]:
     """A crawl of 60 pages in ``run`` with the JOBDIR ``job``; its settings."""
-    settings = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
-    finish(demo_web, tmp_path / "run", tmp_path / "job", **settings)
-    return settings
+    for name in ("run", "job"):
+        shutil.copytree(original / name, tmp_path / name)
+    described = tmp_path / "job/job.json"
+    described.write_text(described.read_text().replace(str(original), str(tmp_path)))
+    return {**PAUSED}
 
 
 def test_settings_that_may_not_change_are_named(paused: dict[str, Any], demo_web: Web, tmp_path: Path) -> None:

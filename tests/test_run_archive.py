@@ -16,15 +16,19 @@ from crawl4llm.archive.reader import read_record
 from simulate.clueweb22 import ClueWeb22Corpus
 
 
-@pytest.fixture(params=["html", "text"])
+@pytest.fixture(scope="module", params=["html", "text"])
 def run(
-    request: pytest.FixtureRequest, demo_web: Web, shared: Callable[[str], Path], tmp_path: Path
+    request: pytest.FixtureRequest,
+    demo_web: Web,
+    shared: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Web, Path]:
     """A run of 200 pages whose archive has several files; from a tree with html, and from one without."""
     web = demo_web if request.param == "html" else Web(shared("clueweb22-real"), shared("scorers/prose.bin"))
-    result = crawl(web, tmp_path / "run", CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=30, WARC_MAX_BYTES=200_000)
+    output = tmp_path_factory.mktemp("archived") / "run"
+    result = crawl(web, output, CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=30, WARC_MAX_BYTES=200_000)
     assert result.returncode == 0, result.stderr
-    return web, tmp_path / "run"
+    return web, output
 
 
 def test_each_line_of_the_log_leads_to_its_page_in_the_same_order(run: tuple[Web, Path]) -> None:

@@ -108,7 +108,11 @@ def describe(root: Path, model: Path) -> Traits:
     corpus = ClueWeb22Corpus(root)
     corpus.check()
     corpus.require("text", "outlinks")
-    graph = read_graph(corpus, FastTextScorer(model, LABEL))
+    return traits_of(read_graph(corpus, FastTextScorer(model, LABEL)), corpus)
+
+
+def traits_of(graph: Graph, corpus: ClueWeb22Corpus) -> Traits:
+    """The traits of a web that was read into memory."""
     indegrees = _indegrees(graph)
     linking = [number for number, targets in enumerate(graph.outlinks) if targets]
     exact, near = _duplicates(graph.texts)
