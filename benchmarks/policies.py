@@ -34,6 +34,7 @@ from crawl4llm.crawl_log import CrawlLog
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.options import Options, cores
 from crawl4llm.ordering import make_policy
+from crawl4llm.page_ratings import rate_by_key
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.scorers import load_scorers
@@ -141,7 +142,7 @@ async def _run(
     crawling = Crawl(
         options,
         policy=clock,
-        workers=workers,
+        rate=partial(rate_by_key, workers),
         frontier=MemoryFrontier(),
         visited=MemoryVisited(),
         archive=NullArchive(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from crawl4llm.live.capturing import forget_captures
 from crawl4llm.urls import normalise_url
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ GIVEN: Final = "influence_score"
 """Key by which a spider scores a request itself."""
 INFLUENCE: Final = "influence"
 """Key by which a callback finds the influence score of its page, None where it has none."""
+TEXT: Final = "crawl4llm_text"
+"""Key of a page's main text, where the archive keeps it, until the page is archived."""
 _FOUND: Final = "crawl4llm_found"
 
 FIRST: Final = math.inf
@@ -50,6 +53,7 @@ def note_found(request: Request, response: Response | None) -> None:
             influence = score_of(response.request)
         origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
     request.meta[_FOUND] = tuple(origin)
+    forget_captures(request)
 
 
 def score_of(request: Request) -> float:

@@ -18,13 +18,17 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from crawl4llm import __version__
 from crawl4llm.addon_meta import found
-from crawl4llm.archive import Archive, ArchiveInfo, ArchiveWriter, NullArchive
+from crawl4llm.archive import Archive, ArchiveInfo
+from crawl4llm.archive.names import host_name
+from crawl4llm.archiving import open_archive
 from crawl4llm.crawl_log import CrawlLog, FailureLine
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
-from crawl4llm.html_rating import HtmlRater, HtmlWorkers
+from crawl4llm.html_rating import HtmlWorkers
+from crawl4llm.live.web import LiveWeb
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.output import SETTINGS, STATS, WARC, claim_output_dir, write_json
+from crawl4llm.rating import PageRater
 from crawl4llm.scheduler import BAD_INPUT
 from crawl4llm.scorers import load_scorer
 from crawl4llm.stats import PREFIX
@@ -49,6 +53,11 @@ OPTIONS = (
     "WARC_ENABLED",
     "WARC_MAX_BYTES",
     "WARC_PREFIX",
+    "WARC_MAX_AGE",
+    "WARC_COMPRESSION",
+    "WARC_TEXT",
+    "WARC_REVISITS",
+    "WARC_FSYNC",
     "WARC_OPERATOR",
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
@@ -68,6 +77,7 @@ class AddonRun:
     archive: Archive
     log: CrawlLog
     model_digest: str
+    extractor: str
 
     def __init__(self, crawler: Crawler) -> None:
         self.failure: str | None = None
@@ -171,18 +181,20 @@ class AddonRun:
         options = _read_options(settings)
         scorer = load_scorer(options)
         load_extractor(options.text_extractor)
-        rater = HtmlRater(scorer, options.text_extractor)
+        rater = PageRater(LiveWeb(), scorer, options.text_extractor)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{scorer.digest}"
+        self.extractor = options.text_extractor
         output = claim_output_dir(options.output_dir)
-        self.workers = HtmlWorkers(rater, options.workers, options.text_time_limit)
+        keeps_text = options.warc_enabled and options.warc_text
+        self.workers = HtmlWorkers(rater, options.workers, options.text_time_limit, text=keeps_text)
         opened.callback(self.workers.close)
         self.workers.start()
         crawl_id = uuid.uuid4()
         write_json(output / SETTINGS, self._settings(crawl_id, options))
         self.log = CrawlLog(output)
         opened.callback(self.log.close)
-        self.archive = self._archive(output / WARC, crawl_id, options) if options.warc_enabled else NullArchive()
+        self.archive = self._archive(output / WARC, crawl_id, options)
         opened.callback(self.archive.close)
         self._output = output
         logger.info("Scoring with %s; the crawl goes to %s", options.scorer_model or options.scorer, output)
@@ -198,18 +210,21 @@ class AddonRun:
             "settings": {name: getattr(options, name.lower()) for name in OPTIONS},
         }
 
-    def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> ArchiveWriter:
+    def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
         settings = self._crawler.settings
         fields = {
             "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
             "operator": options.warc_operator,
             "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
             "http-header-user-agent": settings.get("USER_AGENT"),
+            "opt-out": "signals in response heads are noted with each page",
+            "hostname": host_name(),
             "policy": POLICY,
+            "extractor": options.text_extractor,
             "model-digest": self.model_digest,
         }
-        info = ArchiveInfo(crawl_id, options.warc_prefix, utc_now(), fields)
-        return ArchiveWriter(directory, info, options.warc_max_bytes)
+        info = ArchiveInfo(crawl_id, options.warc_prefix, utc_now(), fields, host_name())
+        return open_archive(directory, options, info)
 
 
 def utc_now() -> str:

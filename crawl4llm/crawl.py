@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,16 @@ from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.opt_out import OPT_OUT, Domain
 from crawl4llm.options import Options
 from crawl4llm.outstanding import Answer, Outstanding
-from crawl4llm.policies import Candidate, CrawledPage, Policy
-from crawl4llm.rating import PageRater
+from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating
 from crawl4llm.visited import VisitedSet
-from crawl4llm.workers import PageWorkers
 from simulate.corpus import Link, PageRecord
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
+DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
+"""Why a redirect is not followed."""
+
+RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | rating.RatedText]]]
+"""Gives fetched pages their influence scores, and where the archive keeps it their text, in their order."""
 
 _PAGES_AT_ONCE = 256
 """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
@@ -49,7 +52,7 @@ class Crawl:
         options: Options,
         *,
         policy: Policy,
-        workers: PageWorkers[PageRater],
+        rate: RatePages,
         frontier: Frontier,
         visited: VisitedSet,
         archive: Archive,
@@ -68,7 +71,7 @@ class Crawl:
         self.seeds = 0
         self.failure: str | None = None
         """What stopped the crawl before its end, in one line, if something did."""
-        self._workers = workers
+        self._rate = rate
         self._archive = archive
         self._log = log
         self._commits = commits
@@ -201,6 +204,16 @@ class Crawl:
         if answer := self._answer(lease, reason):
             answer.outcome = Outcome.DROPPED
 
+    def refusal(self, entry: Entry, key: str) -> str | None:
+        """Why a redirect of a leased document to another one is not followed; None where it is."""
+        if key == entry.key:
+            return None
+        if self.options.crawl_scope == "domain" and domain_of_url(key) != domain_of_url(entry.url or entry.key):
+            return OFF_SCOPE
+        if any(domain.holds(key) for domain in self._opted_out):
+            return OPT_OUT
+        return DUPLICATE if key in self.visited else None
+
     def unanswered(self) -> list[Lease]:
         """Leases of which nothing has been heard, in the order of their hand-out."""
         return self._outstanding.unanswered()
@@ -214,7 +227,8 @@ class Crawl:
         may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
         taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
-        influence = await self._influence(taken)
+        self._follow_redirects(taken)
+        influence, texts = await self._rated(taken)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []
         failures: list[FailureLine] = []
@@ -227,7 +241,8 @@ class Crawl:
                 if answer.page is None:
                     failures += self._end(answer)
                     continue
-                page = self._take_page(answer.lease, answer.page, influence[answer.lease.entry.key])
+                key = answer.lease.entry.key
+                page = self._take_page(answer.lease, answer.page, influence[key], texts.get(key))
                 if may_be_last:
                     self._held_back.append(page)
                 else:
@@ -322,39 +337,55 @@ class Crawl:
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
-    async def _influence(self, taken: Sequence[Answer]) -> dict[str, float | None]:
-        """Influence scores of the pages among ``taken``, by key."""
-        entries = [answer.lease.entry for answer in taken if answer.page is not None]
-        if self.policy.scores_influence:
-            return {entry.key: entry.score for entry in entries}
-        ratings = await self._workers.run(rating.influence, [entry.key for entry in entries])
+    def _follow_redirects(self, taken: Sequence[Answer]) -> None:
+        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
+        for answer in taken:
+            for key in answer.page.hops if answer.page is not None else ():
+                reason = self.refusal(answer.lease.entry, key)
+                if reason is not None:
+                    answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+                    break
+                self.visited.add([key])
+
+    async def _rated(self, taken: Sequence[Answer]) -> tuple[dict[str, float | None], dict[str, str]]:
+        """Influence scores of the pages among ``taken``, and what text the archive keeps, by the key of their lease."""
+        fetched = [(answer.lease.entry, answer.page) for answer in taken if answer.page is not None]
+        scored = self.policy.scores_influence
+        wanted = self._archive.keeps_text or not scored
+        ratings = await self._rate([page for _, page in fetched]) if wanted else []
+        by_key = {entry.key: rated for (entry, _), rated in zip(fetched, ratings, strict=wanted)}
+        texts = {key: rated.text for key, rated in by_key.items() if isinstance(rated, rating.RatedText)}
+        if scored:
+            return {entry.key: entry.score for entry, _ in fetched}, texts
         for rated in ratings:
             self._watch(rated.reason)
             self._note(rated.reason)
             self.counts["pages/unrated"] += rated.score is None
-        return {entry.key: rated.score for entry, rated in zip(entries, ratings, strict=True)}
+        return {key: rated.score for key, rated in by_key.items()}, texts
 
-    def _take_page(self, lease: Lease, page: PageRecord, influence: float | None) -> CrawledPage:
+    def _take_page(self, lease: Lease, page: PageRecord, influence: float | None, text: str | None) -> CrawledPage:
         """Archive one page."""
         self._archive.write(
             page,
             {
-                "id": lease.entry.key,
+                "id": page.key,
                 "influence": influence,
                 "priority": lease.entry.score,
                 "order": self.crawled,
                 "iteration": None if self.continuous else self.iteration,
                 "depth": lease.entry.depth,
                 "policy": self.policy.name,
+                "language": page.language,
                 **self._provenance,
             },
+            text,
         )
         self.frontier.settle(lease, Outcome.ARCHIVED)
         self.counts["pages/crawled"] += 1
         if influence is not None:
             self._influence_sum += influence
             self._influence_pages += 1
-        return CrawledPage(replace(lease.entry, url=page.url), influence, page.outlinks or ())
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), influence, page.outlinks or ())
 
     def _expand(self, page: CrawledPage) -> list[Candidate]:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
@@ -420,7 +451,7 @@ class Crawl:
         return {
             "order": self.crawled - 1,
             "iteration": None if self.continuous else self.iteration,
-            "id": leased.key,
+            "id": page.entry.key,
             "url": page.entry.url,
             "status": status,
             "priority": leased.score,

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm import rating
+from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.live.web import is_live
 from crawl4llm.options import read_options
 from crawl4llm.output import check_output_dir
 from crawl4llm.run import Run
@@ -35,6 +37,8 @@ class DryRun:
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None, folder: Path) -> None:
         self.options = read_options(settings)
+        if is_live(settings):
+            raise InputError("DRY_RUN measures simulations; leave it out of a live crawl")
         if self.options.output_dir is not None:
             check_output_dir(Path(self.options.output_dir))
         short = settings.copy()

@@ -17,10 +17,25 @@ class PageError(Exception):
     reason = "error"
 
 
+class NoPage(PageError):
+    """A document without a page, for a reason of its own; ``wanted`` False: there may be one, and it is dropped."""
+
+    def __init__(self, message: str, reason: str, *, wanted: bool = True) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.wanted = wanted
+
+
 class MissingRecord(PageError):
     """The corpus does not hold the document (answered 404)."""
 
     reason = "http_404"
+
+
+class NoHtml(MissingRecord):
+    """The corpus holds only the text of a document that is asked for as HTML."""
+
+    reason = "no_html"
 
 
 class CorruptRecord(PageError):

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crawl4llm.policies import Rating
-from crawl4llm.rating import rate_text
-from crawl4llm.scorers import Scorer
-from crawl4llm.text import EXTRACTORS
+from crawl4llm.rating import PageRater, RatedText, rate_text
 from crawl4llm.workers import PageWorkers
-
-
-@dataclass(frozen=True)
-class HtmlRater:
-    """What a worker needs: pickled where processes are spawned, inherited where they are forked."""
-
-    scorer: Scorer
-    extractor: str
-    """Name of the extractor that takes the main text from the HTML."""
 
 
 @dataclass(frozen=True, order=True)
@@ -25,19 +15,30 @@ class HtmlPage:
     """A page to rate; logs show it without its HTML."""
 
     url: str
-    html: str = field(repr=False)
+    html: bytes = field(repr=False)
+    """In UTF-8."""
 
 
-def influence(rater: HtmlRater, page: HtmlPage) -> Rating:
+def influence(rater: PageRater, page: HtmlPage) -> Rating:
     """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
-    return rate_text(rater.scorer, EXTRACTORS[rater.extractor](page.html))
+    return rate_text(rater.scorer, rater.extract(page.html))
+
+
+def influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
+    """The influence score of a page's main text, and the text."""
+    text = rater.extract(page.html)
+    return RatedText(*rate_text(rater.scorer, text), text)
 
 
 class HtmlWorkers:
-    """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers."""
+    """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers.
 
-    def __init__(self, rater: HtmlRater, processes: int, time_limit: float) -> None:
+    With ``text`` they give the pages' main text, too.
+    """
+
+    def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
         self._workers = PageWorkers(rater, processes, time_limit)
+        self._text = text
 
     def start(self) -> None:
         """Start the processes."""
@@ -47,7 +48,8 @@ class HtmlWorkers:
         """Stop the processes, whatever they are at."""
         self._workers.close()
 
-    async def rate(self, page: HtmlPage) -> Rating:
+    async def rate(self, page: HtmlPage) -> Rating | RatedText:
         """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``."""
-        (rating,) = await self._workers.run(influence, [page])
+        task: Callable[[PageRater, HtmlPage], Rating | RatedText] = influence_and_text if self._text else influence
+        (rating,) = await self._workers.run(task, [page])
         return rating

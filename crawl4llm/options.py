@@ -18,6 +18,7 @@ from crawl4llm.live_logging import LOGGERS
 from crawl4llm.normalisers import NORMALISERS
 from crawl4llm.policies import SCORER_PREFIX, known_policies
 from crawl4llm.scorers import SCORERS, parse_weights
+from crawl4llm.scorers.model_rules import follow_rules
 from crawl4llm.text import EXTRACTORS
 
 if TYPE_CHECKING:
@@ -213,7 +214,12 @@ class Options:
         "Date of archive records of pages whose capture date the corpus does not hold (no clock enters a simulation).",
         fixed=True,
     )
-    text_extractor: str = _option("trafilatura", one_of(*EXTRACTORS), "What extracts main text from HTML.", fixed=True)
+    text_extractor: str = _option(
+        "trafilatura",
+        one_of(*EXTRACTORS),
+        "What extracts main text from HTML. Not set: as the rules beside `SCORER_MODEL` say, if it has any.",
+        fixed=True,
+    )
     text_time_limit: float = _option(
         30.0, seconds, "Seconds a page may take to look up, extract and score; over that it fails as `timeout`."
     )
@@ -229,7 +235,11 @@ class Options:
         "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
     )
     scorer_label: str = _option(
-        "__label__hq", text, "The classifier's label whose probability is the influence score.", fixed=True
+        "__label__hq",
+        text,
+        "The classifier's label whose probability is the influence score. Not set: as the rules beside `SCORER_MODEL` "
+        "say (`MODEL.json`, by `scrapy trainscorer`), if it has any.",
+        fixed=True,
     )
     scoring_workers: int = _option(
         -1,
@@ -364,6 +374,36 @@ class Options:
         1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.", fixed=True
     )
     warc_prefix: str = _option("crawl4llm", file_name_part, "First part of the names of WARC files.", fixed=True)
+    warc_max_age: float = _option(
+        0.0,
+        real_number(0),
+        "Live crawls: seconds after which a WARC file is closed, at the next commit. 0: any age. A simulation has no "
+        "clock and does not heed it.",
+    )
+    warc_compression: str = _option(
+        "gzip",
+        one_of("gzip", "zstd"),
+        "How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer.",
+        fixed=True,
+    )
+    warc_text: bool = _option(
+        False,
+        flag,
+        "Whether the main text of crawled pages is archived too, in files of its own: the text that is scored.",
+        fixed=True,
+    )
+    warc_revisits: int = _option(
+        1_000_000,
+        whole(0),
+        "Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a "
+        "`revisit` record; about 250 bytes of memory each. 0: none.",
+        fixed=True,
+    )
+    warc_fsync: bool = _option(
+        False,
+        flag,
+        "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`.",
+    )
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
@@ -390,19 +430,24 @@ def setting_name(option: Field[Any]) -> str:
 
 
 def read_options(settings: BaseSettings) -> Options:
-    """Check all settings of the project. Raises InputError that names the first wrong one."""
+    """Check all settings of the project. Raises InputError that names the first wrong one.
+
+    Label and extractor that are not set are those of the rules beside SCORER_MODEL, if it has any.
+    """
     values: dict[str, Any] = {}
+    given = set()
     for option in fields(Options):
         name = setting_name(option)
-        value = settings.get(name, option.default)
-        if value is option.default:
-            values[option.name] = value
+        value = settings.get(name)
+        if value is None:
+            values[option.name] = option.default
             continue
+        given.add(name)
         try:
             values[option.name] = option.metadata["check"](value)
         except ValueError as error:
             raise InputError(f"{name} = {value!r} {error}") from None
-    return Options(**values)
+    return follow_rules(Options(**values), given)
 
 
 def misspelt(given: Iterable[str]) -> Mapping[str, str]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from scrapy.http import HtmlResponse, TextResponse
 
-from crawl4llm.addon_meta import FIRST, found, influence_of, is_page, score_of
+from crawl4llm.addon_meta import FIRST, TEXT, found, influence_of, is_page, score_of
 from crawl4llm.addon_run import POLICY, AddonRun, utc_now
 from crawl4llm.archive.headervalues import utf8
 from crawl4llm.crawl_log import CrawlLine
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.capturing import captures_of
 from crawl4llm.stats import PREFIX
 from crawl4llm.urls import normalise_url
 from simulate.corpus import PageRecord
@@ -59,8 +60,10 @@ class PageRecording:
         score, origin = score_of(response.request), found(response.request)
         priority = None if score == FIRST else score
         html = utf8(response.text) if isinstance(response, HtmlResponse) else None
+        captures = captures_of(response.request)
+        date = captures[-1].date if captures else utc_now()
         self._run.archive.write(
-            PageRecord(key, response.url, utc_now(), html, response.text),
+            PageRecord(key, response.url, date, html, response.text, captures=captures),
             {
                 "id": key,
                 "method": response.request.method,
@@ -69,8 +72,10 @@ class PageRecording:
                 "order": self._crawled,
                 "depth": origin.depth,
                 "policy": POLICY,
+                "extractor": self._run.extractor,
                 "model-digest": self._run.model_digest,
             },
+            response.meta.pop(TEXT, None),
         )
         self._run.archive.flush()
         line: CrawlLine = {

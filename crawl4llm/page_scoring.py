@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse
 from scrapy.http.request import NO_CALLBACK
 
-from crawl4llm.addon_meta import INFLUENCE, is_page
+from crawl4llm.addon_meta import INFLUENCE, TEXT, is_page
 from crawl4llm.addon_run import AddonRun
+from crawl4llm.archive.headervalues import utf8
 from crawl4llm.frontier import Outcome
 from crawl4llm.html_rating import HtmlPage
-from crawl4llm.rating import NO_TEXT
+from crawl4llm.live.reasons import verdict
+from crawl4llm.rating import NO_TEXT, RatedText
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -43,10 +44,7 @@ class PageScoring:
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if self._concerns(request):
-            if isinstance(exception, IgnoreRequest):
-                self._run.lost(request, Outcome.DROPPED, "ignored")
-            else:
-                self._run.lost(request, Outcome.FAILED, _reason(exception))
+            self._run.lost(request, *(verdict(exception) or (Outcome.FAILED, _name(exception))))
 
     def _concerns(self, request: Request) -> bool:
         return request.callback is not NO_CALLBACK and self._run.failure is None
@@ -60,7 +58,9 @@ class PageScoring:
         if not isinstance(response, HtmlResponse):
             self._run.count("unscored/not_html")
             return None
-        rating = await self._run.workers.rate(HtmlPage(response.url, response.text))
+        rating = await self._run.workers.rate(HtmlPage(response.url, utf8(response.text)))
+        if isinstance(rating, RatedText):
+            request.meta[TEXT] = rating.text
         if rating.reason == NO_TEXT:
             self._run.count("pages/no_text")
         elif rating.reason is not None:
@@ -68,7 +68,7 @@ class PageScoring:
         return rating.score
 
 
-def _reason(exception: Exception) -> str:
-    """``DNSLookupError`` is counted as ``dns_lookup``."""
+def _name(exception: Exception) -> str:
+    """``SomeOtherError`` is counted as ``some_other``."""
     name = type(exception).__name__.removesuffix("Error")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

@@ -35,11 +35,24 @@ class PageRater:
         """The text that is scored. Raises PageError."""
         if self.extractor is None:
             return self.corpus.text(key)
-        return extract_text(self.corpus.html(key), EXTRACTORS[self.extractor])
+        return self.extract(self.corpus.html(key))
+
+    def extract(self, html: bytes) -> str:
+        """Main text of a page that comes with its HTML, in UTF-8; there must be an extractor."""
+        assert self.extractor is not None
+        return extract_text(html, EXTRACTORS[self.extractor])
 
     def scorer_named(self, name: str) -> Scorer:
         """One of the others; the scorer of influence where none of them has the name."""
         return self.others.get(name, self.scorer)
+
+
+class RatedText(NamedTuple):
+    """A rating with the text that it is for."""
+
+    score: float | None
+    reason: str | None
+    text: str
 
 
 class SeveralScores(NamedTuple):
@@ -61,6 +74,12 @@ T = TypeVar("T")
 def influence(rater: PageRater, key: str) -> Rating:
     """The influence score of a page's main text."""
     return rate_text(rater.scorer, rater.text(key))
+
+
+def influence_and_text(rater: PageRater, key: str) -> RatedText:
+    """The influence score of a page's main text, and the text."""
+    text = rater.text(key)
+    return RatedText(*rate_text(rater.scorer, text), text)
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:

@@ -16,11 +16,12 @@ _LEASE, _PAGE = "crawl4llm_lease", "crawl4llm_page"
 def request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
     """The request that fetches a leased document.
 
-    A document that is known by its key alone, or has a URL that Scrapy does not take, is asked for as ``corpus://KEY``.
+    A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
+    does not take, is asked for as ``corpus://KEY``.
     """
     meta = {_LEASE: lease}
     try:
-        return Request(lease.entry.url, callback, meta=meta, errback=errback, dont_filter=True)
+        return Request(lease.entry.url or lease.entry.key, callback, meta=meta, errback=errback, dont_filter=True)
     except ValueError:
         return Request(f"corpus://{lease.entry.key}", callback, meta=meta, errback=errback, dont_filter=True)
 

@@ -9,24 +9,29 @@ import uuid
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scrapy
 
 from crawl4llm import __version__
-from crawl4llm.archive import Archive, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.archive import Archive, ArchiveInfo, ArchivePosition
+from crawl4llm.archive.names import host_name
+from crawl4llm.archiving import open_archive
+from crawl4llm.capture import utc_date
 from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
 from crawl4llm.crawl_log import CrawlLog
-from crawl4llm.errors import InputError
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.job.job import Job
+from crawl4llm.live.web import LiveWeb, check_policy, is_live
 from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.ordering import make_policy
 from crawl4llm.output import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
+from crawl4llm.page_ratings import rate_by_html, rate_by_key
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.scorers import load_scorer, load_scorers
@@ -54,6 +59,8 @@ class Run:
 
     crawl: Crawl
     corpus: StoredCorpus
+    live: bool
+    """Whether pages come over the network."""
     output: Path
     seeds: Seeds
     workers: PageWorkers[PageRater]
@@ -66,16 +73,18 @@ class Run:
             self._opened = opened.pop_all()
 
     def _open(self, settings: BaseSettings, seeds_file: str | None, opened: ExitStack) -> None:
+        self._scrapy_settings = settings
         self.options = options = read_options(settings)
         for given, meant in misspelt(settings).items():
             logger.warning("Setting %s is not known; did you mean %s?", given, meant)
-        if options.corpus is None:
-            raise InputError("CORPUS is not set, and the live web cannot be crawled yet; set CORPUS=demo, or a path")
+        self.live = is_live(settings)
         policy_class = load_policy(options.url_policy)
+        if self.live:
+            check_policy(policy_class, options)
         self.job = job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
         if job is not None:
             opened.callback(job.close)
-        self.corpus, rater = open_rater(settings, policy_class.scorers(options))
+        self.corpus, rater = open_rater(settings, policy_class.scorers(options), live=self.live)
         opened.callback(self.corpus.close)
         self.corpus.check()
         self.corpus.require("outlinks", *policy_class.corpus_parts)
@@ -86,7 +95,7 @@ class Run:
         self.workers = workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
         policy = make_policy(workers, options)
         identity = self._identity(policy, rater)
-        crawl_id = str(uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
+        crawl_id = str(uuid.uuid4() if self.live else uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
         if job is None:
             self.output = claim_output_dir(options.output_dir)
         else:
@@ -106,13 +115,13 @@ class Run:
         self.crawl = Crawl(
             options,
             policy=policy,
-            workers=workers,
+            rate=partial(rate_by_html if self.live else rate_by_key, workers, text=archive.keeps_text),
             frontier=job.frontier if job else MemoryFrontier(caps),
             visited=job.visited if job else MemoryVisited(),
             archive=archive,
             log=log,
             commits=job.commits(log, archive) if job else NoCommits(archive),
-            provenance={"model-digest": identity["model_digest"], "corpus": identity["corpus"]},
+            provenance={name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")},
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
         )
@@ -147,7 +156,7 @@ class Run:
             "model_digest": f"sha256:{rater.scorer.digest}",
             "scorer": options.scorer,
             "label": options.scorer_label,
-            "text": options.simulation_text,
+            "text": "extracted" if self.live else options.simulation_text,
             "extractor": rater.extractor,
             "policy": policy.name,
             "policy_settings": policy.identity(),
@@ -166,24 +175,38 @@ class Run:
 
     def _archive(self, crawl_id: str, identity: dict[str, Any], at: ArchivePosition | None) -> Archive:
         options = self.options
-        if not options.warc_enabled:
-            return NullArchive()
         fields = {
             "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
             "operator": options.warc_operator,
-            "robots": "none: pages come from a corpus, no requests are sent",
+            **self._source_fields(identity),
             "policy": identity["policy"],
-            "corpus": identity["corpus"],
-            "corpus-digest": identity["corpus_digest"],
+            "extractor": identity["extractor"],
             "model-digest": identity["model_digest"],
         }
         info = ArchiveInfo(
             crawl_id=uuid.UUID(crawl_id),
             prefix=options.warc_prefix,
-            start_date=options.simulation_date,
+            start_date=utc_date() if self.live else options.simulation_date,
             fields={name: value for name, value in fields.items() if value},
+            host=host_name() if self.live else None,
         )
-        return ArchiveWriter(self.output / WARC, info, options.warc_max_bytes, at=at)
+        return open_archive(self.output / WARC, options, info, at)
+
+    def _source_fields(self, identity: dict[str, Any]) -> dict[str, str | None]:
+        """What the archive says of where its pages come from."""
+        if self.live:
+            return {
+                "robots": "obeyed" if self._scrapy_settings.getbool("ROBOTSTXT_OBEY") else "ignored",
+                "opt-out": "signals in response heads are noted with each page",
+                "http-header-user-agent": self._scrapy_settings.get("USER_AGENT"),
+                "hostname": host_name(),
+            }
+        return {
+            "robots": "none: pages come from a corpus, no requests are sent",
+            "opt-out": "as the corpus: what its sites asked for was up to who made it",
+            "corpus": identity["corpus"],
+            "corpus-digest": identity["corpus_digest"],
+        }
 
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
@@ -194,21 +217,26 @@ class Run:
         self._opened.close()
 
 
-def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[StoredCorpus, PageRater]:
-    """The corpus and the scorer that the settings name; and other scorers, by name. Raises InputError."""
+def open_rater(
+    settings: BaseSettings, others: Collection[str] = (), *, live: bool = False
+) -> tuple[StoredCorpus, PageRater]:
+    """The corpus, or the live web, and the scorer that the settings name; and other scorers, by name.
+
+    Raises InputError.
+    """
     options = read_options(settings)
     if options.scorer_model is None and options.corpus == DEMO:
         options = replace(options, scorer_model=str(demo_web().model))
     scorer = load_scorer(options)
-    corpus = open_corpus(settings)
-    extractor = _extractor(options)
+    corpus: StoredCorpus = LiveWeb() if live else open_corpus(settings)
+    extractor = _extractor(options, live=live)
     corpus.require("text" if extractor is None else "html")
     return corpus, PageRater(corpus, scorer, extractor, load_scorers(others, options))
 
 
-def _extractor(options: Options) -> str | None:
+def _extractor(options: Options, *, live: bool) -> str | None:
     """Name of the extractor that is used, tried out; None where the corpus's clean text is scored."""
-    if options.simulation_text == "corpus":
+    if options.simulation_text == "corpus" and not live:
         return None
     load_extractor(options.text_extractor)
     return options.text_extractor

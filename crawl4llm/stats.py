@@ -17,8 +17,10 @@ KEYS = {
     "frontier/leased": "documents taken from the frontier and not yet done",
     "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
-    "failed/<reason>": "documents that could not be had: `http_404`, `corrupt_record`, `timeout`, `killed` ...",
-    "dropped/<reason>": "documents that were not wanted: `ignored`, `opt_out`, `frontier_full`, `host_full`",
+    "failed/<reason>": "documents that could not be had: `http_404`, `corrupt_record`, `no_html` (only text is held), "
+    "`timeout`, `killed` ...; live also `dns`, `refused`, `connection`, `cut_short`, `damaged`, `scheme`",
+    "dropped/<reason>": "documents that were not wanted: `ignored`, `opt_out`, `frontier_full`, `host_full`; live also "
+    "`robots`, `not_html`, `too_large`, and where redirects led: `duplicate` (a page visited before), `off_scope`",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",

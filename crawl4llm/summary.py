@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, Crawl
-from crawl4llm.output import SETTINGS, STATS, read_json
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.output import SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.progress import in_short
 from crawl4llm.stats import PREFIX
 
@@ -39,6 +40,9 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     if crawl.lasting and reason not in _DONE:
         lines.append("Next: the same command resumes it")
+    elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LiveWeb.name:
+        replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
+        lines.append(f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence")
     elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
         lines += [

@@ -7,9 +7,11 @@ anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from crawl4llm.capture import Capture
 
 
 class Link(NamedTuple):
@@ -37,6 +39,10 @@ class PageRecord:
     """The corpus's own clean text; only read where there is no html."""
     language: str | None = None
     outlinks: list[Link] | None = None
+    hops: Sequence[str] = ()
+    """Document keys that redirects led to from the key that was asked for, this page's own last; none without any."""
+    captures: Sequence[Capture] = ()
+    """The exchanges that led to it, redirects first, its own last; none where it comes from a corpus."""
 
 
 class Corpus(Protocol):

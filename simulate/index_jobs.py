@@ -17,6 +17,7 @@ from crawl4llm.errors import InputError
 from simulate.orphans import end_with
 
 _QUEUED_PER_PROCESS = 4
+_KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
 
 
 class Job(Protocol):
@@ -32,19 +33,30 @@ J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 
-def run_jobs(work: Callable[[J], R], jobs: Sequence[J], processes: int, unit: str) -> Iterator[tuple[J, R]]:
-    """Do ``work`` on each job, in any order; the bar counts sizes in ``unit``.
+def run_jobs(
+    work: Callable[[J], R],
+    jobs: Sequence[J],
+    processes: int,
+    unit: str,
+    label: str = "indexing",
+    killed: str = _KILLED,
+    show: bool | None = None,
+) -> Iterator[tuple[J, R]]:
+    """Do ``work`` on each job, in any order; the bar, which bears the label, counts sizes in ``unit``.
 
-    Raises what it raises, and InputError where a process was killed.
+    It is shown on a terminal, or as ``show`` says. Raises what the work raises, and InputError, with the message
+    ``killed``, where a process was killed.
     """
-    with tqdm(total=sum(job.size for job in jobs), desc="indexing", unit=unit, unit_scale=True, disable=None) as bar:
-        done = _in_processes(work, jobs, processes) if processes > 1 < len(jobs) else ((job, work(job)) for job in jobs)
+    hidden = None if show is None else not show
+    with tqdm(total=sum(job.size for job in jobs), desc=label, unit=unit, unit_scale=True, disable=hidden) as bar:
+        parallel = processes > 1 < len(jobs)
+        done = _in_processes(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
         for job, result in done:
             bar.update(job.size)
             yield job, result
 
 
-def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> Iterator[tuple[J, R]]:
+def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
     context = multiprocessing.get_context("spawn")  # the caller may have threads, which do not survive a fork
     pool = ProcessPoolExecutor(min(processes, len(jobs)), context, end_with, (os.getpid(),))
     running: dict[Future[R], J] = {}
@@ -59,7 +71,7 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> 
             for future in done:
                 yield running.pop(future), future.result()
     except BrokenProcessPool:
-        raise InputError("an indexing process was killed; run `scrapy corpus index` with fewer --jobs") from None
+        raise InputError(killed) from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from simulate.warc_index import FINAL_COLUMNS, Columns
-from simulate.warc_part import DOCUMENT_COLUMNS, HTML, LINK_COLUMNS, TEXT_COLUMNS, StoredPart
-from simulate.warc_scan import REVISIT_BY_DIGEST
+from simulate.warc_part import DOCUMENT_COLUMNS, FAILED, HTML, LINK_COLUMNS, REVISITED, TEXT, TEXT_COLUMNS, StoredPart
+from simulate.warc_scan import REVISIT, REVISIT_BY_DIGEST
 from simulate.warc_tables import TableWriter
 
 _COPIED: Final = (*DOCUMENT_COLUMNS, "keys", "aliases", "targets")
@@ -28,6 +28,8 @@ class Merged(NamedTuple):
     documents: int
     duplicates: int
     """Documents left out because another one has their key."""
+    texts: int
+    """Documents whose text is held besides."""
     counts: Counter[str]
     """Records by what they are, or why they are left out."""
 
@@ -35,18 +37,19 @@ class Merged(NamedTuple):
 def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], *, keep_last: bool) -> Merged:
     """Write the columns over all parts, which are gone through twice.
 
-    Of documents with one key the first is held, or the last where ``keep_last``; but one with HTML in any case.
+    Of documents with one key the first is held, or the last where ``keep_last``; but one with HTML in any case, and a
+    text rather than none. The text of a page that is held as HTML can be found by the page.
     """
     items: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for part in parts():
         items.update(part.items)
         counts.update(part.counts)
-    writer = _Writer(folder, items, by_digest=bool(counts[REVISIT_BY_DIGEST]))
+    writer = _Writer(folder, items, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
     for part in parts():
         writer.add(part)
-    duplicates = writer.finish(keep_last=keep_last)
-    return Merged(items["offsets"] - duplicates, duplicates, counts)
+    chosen = writer.finish(keep_last=keep_last)
+    return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts)
 
 
 class _Writer:
@@ -88,8 +91,8 @@ class _Writer:
         self._alias_forms.add(aliases, range(self._aliases, self._aliases + len(aliases)))
         self._aliases += len(aliases)
 
-    def finish(self, *, keep_last: bool) -> int:
-        """Write the tables, and what is known only at the end; returns the number of duplicates."""
+    def finish(self, *, keep_last: bool) -> _Duplicates:
+        """Write the tables, and what is known only at the end; returns which documents were chosen."""
         array("Q", [self._documents]).tofile(self._files["file_starts"])
         for name in (*_COPIED, "key_ends"):
             self._files[name].flush()
@@ -97,14 +100,16 @@ class _Writer:
         self._forms.write(self._files["forms"], self._files["form_documents"], duplicates.choose)
         self._names.write(self._files["names"], self._files["name_documents"])
         self._alias_forms.write(self._files["alias_forms"], self._files["alias_numbers"])
-        if duplicates.count:
+        duplicates.drop_failed()
+        if any(duplicates.dropped):
             held = compress(range(self._documents), map(not_, duplicates.dropped))
             array("I", held).tofile(self._files["held"])
+        duplicates.text_numbers.tofile(self._files["texts"])
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
             file.close()
-        return duplicates.count
+        return duplicates
 
 
 class _Duplicates:
@@ -115,6 +120,8 @@ class _Duplicates:
         self._keep_last = keep_last
         self.dropped = bytearray(documents)
         self.count = 0
+        self.texts = 0
+        self.text_numbers = array("I")
 
     def choose(self, group: Sequence[int]) -> Iterable[int]:
         """Of documents that share the hash of a lookup form, those that are held."""
@@ -129,5 +136,24 @@ class _Duplicates:
 
     def _held(self, numbers: Sequence[int]) -> int:
         kinds = self._columns["kinds"]
-        candidates = [number for number in numbers if kinds[number] == HTML] or numbers
-        return candidates[-1 if self._keep_last else 0]
+        place = -1 if self._keep_last else 0
+        for wanted in ({HTML, REVISITED}, {TEXT}):
+            if candidates := [number for number in numbers if kinds[number] in wanted]:
+                if TEXT not in wanted and (texts := [number for number in numbers if kinds[number] == TEXT]):
+                    self._note_text(candidates[place], texts[place])
+                return candidates[place]
+        return numbers[place]
+
+    def _note_text(self, number: int, text: int) -> None:
+        if not self.text_numbers:
+            self.text_numbers = array("I", bytes(4 * len(self.dropped)))
+        self.text_numbers[number] = text + 1
+        self.texts += 1
+
+    def drop_failed(self) -> None:
+        """Leave documents without a page out of those that are held; they are found all the same."""
+        kinds = self._columns["kinds"].tobytes()
+        number = kinds.find(FAILED)
+        while number >= 0:
+            self.dropped[number] = True
+            number = kinds.find(FAILED, number + 1)

@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 
 from crawl4llm.errors import InputError
 from simulate.warc_container import begins_like_archive
+from simulate.warc_failures import failures_of
 
-_ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?", re.IGNORECASE)
+_ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
+"""``.open``: not finished, as crawlers name what they still write."""
+_NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _COMPRESSIONS: Final = (".gz", ".zst", "")
 _WET, _WAT, _WARC = "wet", "wat", "warc"
@@ -47,6 +49,8 @@ class Collection(NamedTuple):
     """As the user named it."""
     root: Path
     files: list[WarcFile]
+    replay: bool = False
+    """Whether all of them are of live crawls; the logs of what those could not have are among the files."""
 
 
 def list_files(given: str | Path) -> Collection:
@@ -71,7 +75,10 @@ def list_files(given: str | Path) -> Collection:
             f"CORPUS {given}: holds neither a ClueWeb22 tree (txt/, html/, outlink/, inlink/) "
             "nor WARC or ARC files (*.warc, *.warc.gz, *.warc.zst, *.arc, *.arc.gz)"
         )
-    return Collection(str(given), root, sorted(files))
+    logs = {failures_of(folder) for folder in {(root / file.name).parent for file in files}}
+    live = {log for log in logs if log is not None} if None not in logs else set()
+    files += [_failures_file(root, log) for log in live]
+    return Collection(str(given), root, sorted(files), replay=bool(live))
 
 
 def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
@@ -180,6 +187,12 @@ def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:
         assert name is not None
         files.append(WarcFile(name, stats[0].st_size, signature, _name(root, wet), _name(root, wat)))
     return files
+
+
+def _failures_file(root: Path, log: Path) -> WarcFile:
+    stat = log.stat()
+    name = Path(os.path.relpath(log, root)).as_posix()  # the same wherever the run lies
+    return WarcFile(name, stat.st_size, f"{stat.st_size}@{stat.st_mtime_ns}", None, None)
 
 
 def _kind(path: Path) -> str:

@@ -28,7 +28,8 @@ FINAL_COLUMNS: Final[Mapping[str, Code]] = {
     "keys": "B",
     "key_ends": "Q",
     "file_starts": "Q",  # the number of the first document of each file; at the end, all documents
-    "held": "I",  # the documents that are not duplicates; empty where there are no duplicates
+    "held": "I",  # the documents that are pages and no duplicates; empty where all are
+    "texts": "I",  # for each document the number, plus one, of the text that is held besides; empty where none are
     "forms": "Q",
     "form_documents": "I",
     "names": "Q",
@@ -137,7 +138,7 @@ class WarcIndex:
         return self._columns.text("keys", "key_ends", number)
 
     def kind(self, number: int) -> int:
-        """The kind of a document: HTML or TEXT of :mod:`simulate.warc_part`."""
+        """The kind of a document: one of those of :mod:`simulate.warc_part`."""
         return self._columns["kinds"][number]
 
     def place(self, number: int) -> Place:
@@ -151,6 +152,16 @@ class WarcIndex:
     def links_place(self, number: int) -> Place:
         """Where a document's links lie in the WAT file of its file."""
         return self._place(number, *LINK_COLUMNS)
+
+    def text_of(self, number: int) -> int | None:
+        """The document that is the text of another one, from a ``conversion`` record."""
+        texts = self._columns["texts"]
+        return texts[number] - 1 if len(texts) and texts[number] else None
+
+    def alias(self, key: str) -> str | None:
+        """The key to which a URL of just this key leads."""
+        alias = self._choose(_ALIASES, key, lookup_form(key)).exact
+        return None if alias is None else self._target(alias)
 
     def find(self, key: str) -> int | None:
         """The document with a key."""

@@ -20,6 +20,7 @@ from simulate.index_folder import locked, remove_temporary, write_whole, writing
 from simulate.index_jobs import run_jobs
 from simulate.warc_columns import write_columns
 from simulate.warc_container import UnreadableFile
+from simulate.warc_failures import is_failures, scan_failures
 from simulate.warc_files import Collection, WarcFile
 from simulate.warc_index import MANIFEST, read_manifest
 from simulate.warc_part import FORMAT, PartIdentity, StoredPart
@@ -77,7 +78,8 @@ def build_warc_index(
         if manifest is None or len(unreadable) < len(missing):
             made = [job for job in jobs if job.file.name not in unreadable]
             manifest = _write_index(folder, made, options, digest) | {
-                "unreadable": [unreadable[name] for name in sorted(unreadable)]
+                "replay": collection.replay,
+                "unreadable": [unreadable[name] for name in sorted(unreadable)],
             }
             if not manifest["documents"]:
                 raise InputError(_no_documents(collection, manifest))
@@ -157,6 +159,9 @@ def _make_part(job: _PartJob) -> str | None:
     wet, wat = (job.source(name) if name else None for name in (job.file.wet, job.file.wat))
     main = job.source(job.file.name)
     try:
+        if is_failures(job.file.name):
+            write_whole(job.path, scan_failures(main.path).to_bytes(job.identity))
+            return None
         part = scan_part(main, wet, wat, canonical_links=job.canonical_links)
     except UnreadableFile as error:
         return str(error)
@@ -199,9 +204,9 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
         "documents": merged.documents,
         "duplicates": merged.duplicates,
         "counts": dict(sorted(merged.counts.items())),
-        "without_text": next(
-            (job.file.name for job, part in zip(jobs, parts(), strict=True) if _lacks_text(job, part)), None
-        ),
+        "without_text": None
+        if merged.texts
+        else next((job.file.name for job, part in zip(jobs, parts(), strict=True) if _lacks_text(job, part)), None),
         "files": files,
     }
 

@@ -17,10 +17,11 @@ from typing import Final, Literal, NamedTuple
 
 from crawl4llm.urls import lookup_form
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of all files of the index; one of another version is made anew."""
-HTML, TEXT = 0, 1
-"""Kinds of documents: pages with their HTML, pages of which only the text is held."""
+HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
+"""Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own
+revisits), documents that a crawl could not have."""
 
 Code = Literal["B", "I", "Q"]
 """An item's type: unsigned, of 1, 4 and 8 bytes, as :mod:`array` has it."""

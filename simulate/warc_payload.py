@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
-from simulate.warc_records import CONTENT_TYPE, HttpHead, Record, field_name
+from simulate.warc_records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -34,18 +34,27 @@ _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated; what is beyond is cut off."""
+_HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
+_LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
 _GZIP_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, -zlib.MAX_WBITS
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def html_in_utf8(data: bytes, record: Record, http: HttpHead | None) -> bytes:
-    """The HTML that a record holds, in UTF-8; characters that its charset does not have are replaced.
+    """The HTML that a record holds, in UTF-8. Raises ValueError where a coding is damaged."""
+    return html_of(entity(data, record, http), http.fields if http else record.fields)
 
-    The charset is that of the byte order mark, the HTTP head or the document's own declaration (HTML Standard, 13.2.3);
-    without any, UTF-8 where that fits, else windows-1252. Raises ValueError where a coding is damaged.
+
+def html_of(body: bytes, fields: Fields) -> bytes:
+    """The HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
+
+    ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
+    declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
+    a coding is damaged.
     """
-    head = (http.fields if http else record.fields).text(CONTENT_TYPE)
-    body = _body(data, record, http)
+    head = fields.text(CONTENT_TYPE)
+    for coding in reversed(fields.text(_CONTENT_ENCODING).lower().split(",")):
+        body = _decode(body, coding.strip().removeprefix("x-"))
     try:
         charset, text = html_to_unicode(head, body, auto_detect_fun=_guess_charset)
         if charset.replace("_", "-") not in _NO_CHARSETS:
@@ -55,15 +64,24 @@ def html_in_utf8(data: bytes, record: Record, http: HttpHead | None) -> bytes:
     return body.decode(_guess_charset(body), "replace").encode()
 
 
-def _body(data: bytes, record: Record, http: HttpHead | None) -> bytes:
+def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
+    """The body that a record holds, after transfer-decoding and before content-decoding."""
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
-    if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked"):
-        body = _join_chunks(body)
-    for coding in reversed(http.fields.text(_CONTENT_ENCODING).lower().split(",")):
-        body = _decode(body, coding.strip().removeprefix("x-"))
-    return body
+    return _join_chunks(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
+
+
+def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
+    """Whether a body, which begins in ``data``, is of an HTML media type or, where it has none, looks like HTML."""
+    kind = media_type(content_type)
+    return kind in _HTML_TYPES or (not kind and _LOOKS_LIKE_HTML.match(data, body_at) is not None)
+
+
+def media_type(content_type: bytes) -> bytes:
+    """The media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
+    kind = content_type.partition(b";")[0].strip().lower()
+    return b"" if kind == b"application/http" else kind
 
 
 def _join_chunks(body: bytes) -> bytes:

@@ -3,7 +3,7 @@
 A document is a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP head (as in ClueWeb22), or a
 ``resource`` (6.4), of an HTML media type; or a ``conversion`` (6.8) to plain text, of which only the text is held.
 Aliases are redirects (RFC 9110, 15.4), revisits of another URL's page (ISO 28500:2017, 6.7) and, where they are wanted,
-canonical links (RFC 6596).
+canonical links (RFC 6596). In an archive of this project a revisit is a page that was crawled, and so a document.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from crawl4llm.links import BaseUrl
 from crawl4llm.urls import lookup_form, normalise_url
 from simulate.warc_container import scan
 from simulate.warc_frames import Frame
-from simulate.warc_part import HTML, TEXT, PartColumns
+from simulate.warc_part import HTML, REVISITED, TEXT, PartColumns
+from simulate.warc_payload import is_html, media_type
 from simulate.warc_records import CONTENT_TYPE, TARGET_URI, Opening, Record, field_name
 
 DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url", "not_html", "untyped"
@@ -31,13 +32,13 @@ REVISIT, REVISIT_BY_DIGEST = "revisit", "revisit_by_digest"
 
 _RECORD_ID: Final = field_name("WARC-Record-ID")
 _REFERS_TO: Final = field_name("WARC-Refers-To")
-_REFERS_TO_URI: Final = field_name("WARC-Refers-To-Target-URI")
+REFERS_TO_URI: Final = field_name("WARC-Refers-To-Target-URI")
 PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
 _IDENTIFIED_TYPE: Final = field_name("WARC-Identified-Payload-Type")
 TREC_ID: Final = field_name("WARC-TREC-ID")
 _LOCATION: Final = field_name("Location")
-_HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
-_LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
+_SOFTWARE = re.compile(rb"^software: *crawl4llm/", re.IGNORECASE | re.MULTILINE)
+"""In the warcinfo record of a file: it is of this project (ISO 28500:2017, 6.2)."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CANONICAL_LINK = re.compile(
     rb"""<link\b(?=[^>]*\brel\s*=\s*["']?canonical\b)[^>]*\bhref\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE
@@ -81,6 +82,7 @@ class _Collector:
         """Take the records of the archive file; what was collected before is dropped."""
         self.part = PartColumns()
         self._by_name: dict[bytes, int] = {}
+        self._ours = False
         for frame in frames:
             self.part.counts[self._take(frame)] += 1
 
@@ -104,6 +106,8 @@ class _Collector:
         record, http = frame.record, frame.http
         if record is None:
             return DAMAGED
+        if record.kind == "warcinfo":
+            self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
         if record.kind not in {"response", "resource", "conversion", "revisit"}:
             return record.kind or UNTYPED
         if record.length is None:
@@ -116,17 +120,18 @@ class _Collector:
             location = http.fields.get(_LOCATION).decode("utf-8", "surrogateescape")
             self._add_alias(key, BaseUrl(url).resolve(location) if location else None)
             return REDIRECT
-        if record.kind == "revisit":
+        if record.kind == "revisit" and not self._ours:
             return self._add_revisit(key, record)
         if http and http.status != 200:
             return f"http_{http.status}"
-        media_type = http.fields.get(CONTENT_TYPE) if http else b""
-        media_type = _media_type(media_type) or _media_type(record.fields.get(CONTENT_TYPE))
+        kind = media_type(http.fields.get(CONTENT_TYPE)) if http else b""
+        if record.kind == "revisit":
+            return self._add_repeated(frame, record, key) if not kind or is_html(kind, b"") else NOT_HTML
+        kind = kind or media_type(record.fields.get(CONTENT_TYPE))
         if record.kind == "conversion":
-            return self._add_document(frame, record, TEXT, key) if media_type == b"text/plain" else NOT_HTML
+            return self._add_document(frame, record, TEXT, key) if kind == b"text/plain" else NOT_HTML
         body_at = http.body_at if http else record.block_at
-        media_type = media_type or _media_type(record.fields.get(_IDENTIFIED_TYPE))
-        if media_type not in _HTML_TYPES and (media_type or not _LOOKS_LIKE_HTML.match(frame.opening.data, body_at)):
+        if not is_html(kind or record.fields.get(_IDENTIFIED_TYPE), frame.opening.data, body_at):
             return NOT_HTML
         if self._canonical_links:
             self._add_canonical_link(key, frame.opening, body_at)
@@ -135,16 +140,21 @@ class _Collector:
     def _add_document(self, frame: Frame, record: Record, kind: int, key: str) -> str:
         get = record.fields.get
         if self._beside:
-            for name in (get(_RECORD_ID if kind == HTML else _REFERS_TO), get(TARGET_URI)):
+            for name in (get(_REFERS_TO if kind == TEXT else _RECORD_ID), get(TARGET_URI)):
                 if name:
                     self._by_name.setdefault(name, len(self.part))
         place = frame.offset, frame.length
-        self.part.add_document(place, kind, key, digest=get(PAYLOAD_DIGEST), name=get(TREC_ID))
+        digest = b"" if kind == REVISITED else get(PAYLOAD_DIGEST)
+        self.part.add_document(place, kind, key, digest=digest, name=get(TREC_ID))
         return PAGE if kind == HTML else PLAIN_TEXT
+
+    def _add_repeated(self, frame: Frame, record: Record, key: str) -> str:
+        self._add_document(frame, record, REVISITED, key)
+        return REVISIT
 
     def _add_revisit(self, key: str, record: Record) -> str:
         """The page is the one that the record names or, where it names none, the one with the same payload."""
-        original = record.fields.get(_REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
+        original = record.fields.get(REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
         if original:
             self._add_alias(key, normalise_url(original))
             return REVISIT
@@ -162,14 +172,8 @@ class _Collector:
             self.part.counts[CANONICAL] += 1
 
     def _add_alias(self, key: str, target: str | None) -> bool:
-        """Add an alias, unless it says no more than what look-ups forgive."""
-        if not target or lookup_form(target) == lookup_form(key):
+        """Add an alias, unless it says no more than what look-ups forgive; of ours any, for what a crawl asked for."""
+        if not target or target == key or (not self._ours and lookup_form(target) == lookup_form(key)):
             return False
         self.part.add_alias(key, target)
         return True
-
-
-def _media_type(field: bytes) -> bytes:
-    """The media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
-    media_type = field.partition(b";")[0].strip().lower()
-    return b"" if media_type == b"application/http" else media_type

@@ -11,18 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from crawl4llm.errors import CorruptRecord, InputError, MissingRecord, PageError
+from crawl4llm.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError
 from crawl4llm.links import HtmlLink, html_links
 from crawl4llm.urls import normalise_url
 from simulate.corpus import Link, PageRecord
+from simulate.warc_failures import read_failure
 from simulate.warc_files import list_files
 from simulate.warc_index import WarcIndex
 from simulate.warc_index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, state_digest
-from simulate.warc_part import HTML, digest_end, hash64
-from simulate.warc_payload import html_in_utf8
+from simulate.warc_part import FAILED, REVISITED, TEXT, digest_end, hash64
+from simulate.warc_payload import entity, html_in_utf8, html_of
 from simulate.warc_reader import RecordReader, StoredRecord
-from simulate.warc_records import Name, field_name
-from simulate.warc_scan import PAGE, PAYLOAD_DIGEST, TREC_ID
+from simulate.warc_records import TARGET_URI, Name, field_name
+from simulate.warc_scan import PAGE, PAYLOAD_DIGEST, REFERS_TO_URI, TREC_ID
 from simulate.warc_wat import wat_links
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,9 @@ class WarcCorpus:
     or, where there is a WAT file beside the archive file, from that. A link has the key of the document that its URL
     leads to, redirects followed, and None where the collection holds none: as in the paper, a simulated crawl sees what
     was sampled, and spends no fetches on what surely was not.
+
+    The archive of a live crawl is replayed as that crawl saw the web: each URL is a document of its own, redirects come
+    when it is fetched, and what the crawl could not have cannot be had.
 
     ``index`` is the folder of the index. It is made at the first opening, and brought up to date when files have
     changed, by ``processes`` processes and with a progress bar.
@@ -61,6 +65,8 @@ class WarcCorpus:
         self.given = given
         self._index = WarcIndex(index)
         self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
+        self._replay: bool = self._index.manifest["replay"]
+        self._root = root
         self._reader = RecordReader(root, index)
 
     def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
@@ -70,48 +76,59 @@ class WarcCorpus:
 
     def page(self, key: str) -> PageRecord:
         """The page with its html or, where none is held, its text; outlinks are None where neither HTML nor WAT is."""
-        number = self._number(key)
+        number, hops = self._reach(key)
+        key = hops[-1] if hops else key
         stored = self._content(number, key)
-        page = PageRecord(key, stored.record.url, stored.record.date)
+        page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
-        if self._index.kind(number) == HTML:
-            page.html = _html(stored)
-        else:
+        if self._index.kind(number) == TEXT:
             page.text = _text(stored)
+        else:
+            page.html = self._html(number, stored)
         page.outlinks = self._links(number, key, page.html)
         return page
 
     def text(self, key: str) -> str:
-        """The page's text in the WET file, possibly empty. Raises MissingRecord where there is no WET file."""
-        number = self._number(key)
-        if self._index.kind(number) != HTML:
+        """The page's text in the WET file or a ``conversion`` record, possibly empty.
+
+        Raises MissingRecord where there is neither.
+        """
+        number, hops = self._reach(key)
+        key = hops[-1] if hops else key
+        if self._index.kind(number) == TEXT:
             return _text(self._content(number, key))
         place = self._index.text_place(number)
-        wet = self._files[place.file][1]
-        if wet is None:
-            raise MissingRecord(f"CORPUS {self.given}: no WET file has the text of {key}")
-        return _text(self._reader.read(wet, place.offset, place.length)) if place.length else ""
+        if (wet := self._files[place.file][1]) is not None:
+            return _text(self._reader.read(wet, place.offset, place.length)) if place.length else ""
+        text = self._index.text_of(number)
+        if text is None and self._index.kind(number) == REVISITED:
+            text = self._index.text_of(self._original(self._content(number, key))[0])
+        if text is not None:
+            return _text(self._content(text, self._index.key(text)))
+        if self._index.manifest["without_text"]:
+            raise MissingRecord(f"CORPUS {self.given}: neither a WET file nor a conversion has the text of {key}")
+        return ""
 
     def html(self, key: str) -> bytes:
-        """The page's HTML in UTF-8."""
-        number = self._number(key)
-        if self._index.kind(number) != HTML:
-            raise MissingRecord(f"CORPUS {self.given}: holds only the text of {key}")
-        return _html(self._content(number, key))
+        """The page's HTML in UTF-8. Raises NoHtml where only its text is held."""
+        number, hops = self._reach(key)
+        if self._index.kind(number) == TEXT:
+            raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
+        return self._html(number, self._content(number, hops[-1] if hops else key))
 
     def outlinks(self, key: str) -> list[Link]:
         """The page's links in page order; empty where neither HTML nor WAT is held."""
-        number = self._number(key)
-        has_html = self._index.kind(number) == HTML and not self._index.links_place(number).length
-        return self._links(number, key, self.html(key) if has_html else None) or []
+        number, hops = self._reach(key)
+        has_html = self._index.kind(number) != TEXT and not self._index.links_place(number).length
+        return self._links(number, hops[-1] if hops else key, self.html(key) if has_html else None) or []
 
     def inlinks(self, key: str) -> list[Link]:
         """Nothing: WARC files do not record them."""
-        self._number(key)
+        self._reach(key)
         return []
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._index.find(key) is not None
+        return isinstance(key, str) and self._is_known(key)
 
     def is_key(self, text: str) -> bool:
         """Whether ``text`` is a normalised URL."""
@@ -171,9 +188,19 @@ class WarcCorpus:
         where they are indexed, canonical links are followed.
         """
         if "://" in url:
-            return self._follow(normalise_url(url))
+            key = normalise_url(url)
+            return key if self._is_known(key) else self._follow(key)
         named = self._named(hash64(url.encode()), url, TREC_ID)
         return named or self._follow(normalise_url(f"http://{url}"))
+
+    def _is_known(self, key: str) -> bool:
+        """Whether there is a document of just this key; in a replay, also one that redirects."""
+        return self._index.find(key) is not None or (self._replay and self._index.alias(key) is not None)
+
+    def _link_target(self, url: str) -> str | None:
+        if self._replay:
+            return url if self._is_known(url) else None
+        return self._follow(url)
 
     def _follow(self, key: str) -> str | None:
         for _ in range(_MOST_HOPS):
@@ -200,11 +227,49 @@ class WarcCorpus:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _number(self, key: str) -> int:
-        number = self._index.find(key)
-        if number is None:
-            raise MissingRecord(f"CORPUS {self.given}: does not hold {key}")
-        return number
+    def _reach(self, key: str) -> tuple[int, tuple[str, ...]]:
+        """The page at a key, and the keys that redirects lead to from there, in a replay.
+
+        Raises MissingRecord, and NoPage where the crawl had none.
+        """
+        at, hops = key, tuple[str, ...]()
+        while (number := self._index.find(at)) is None:
+            target = self._index.alias(at) if self._replay and len(hops) < _MOST_HOPS else None
+            if target is None:
+                raise MissingRecord(f"CORPUS {self.given}: does not hold {key}")
+            at, hops = target, (*hops, target)
+        if self._index.kind(number) == FAILED:
+            place = self._index.place(number)
+            raise read_failure(self._root / self._files[place.file][0], place.offset, place.length)
+        return number, hops
+
+    def _html(self, number: int, stored: StoredRecord) -> bytes:
+        """The HTML in a record; that of the record to which it refers, where it has none of its own."""
+        try:
+            if self._index.kind(number) != REVISITED:
+                return html_in_utf8(stored.data, stored.record, stored.http)
+            _, original = self._original(stored)
+            body = entity(original.data, original.record, original.http)
+            head = stored.http or original.http
+            return html_of(body, head.fields if head else original.record.fields)
+        except ValueError as error:
+            raise CorruptRecord(f"{stored.at}: {error}") from error
+
+    def _original(self, revisit: StoredRecord) -> tuple[int, StoredRecord]:
+        """The page that has the payload of a revisit; of several, the one at the URL that it names."""
+        digest = revisit.record.fields.get(PAYLOAD_DIGEST)
+        named = revisit.record.fields.get(REFERS_TO_URI).strip(b"<>")
+        found: tuple[int, StoredRecord] | None = None
+        for number in self._index.named(digest_end(digest)):
+            stored = self._content(number, self._index.key(number))
+            if stored.record.fields.get(PAYLOAD_DIGEST) == digest:
+                found = number, stored
+                if stored.record.fields.get(TARGET_URI).strip(b"<>") == named:
+                    break
+        if found is None:
+            url = named.decode("utf-8", "replace")
+            raise MissingRecord(f"{revisit.at}: the page that it repeats, {url}, is not held")
+        return found
 
     def _content(self, number: int, key: str) -> StoredRecord:
         place = self._index.place(number)
@@ -222,7 +287,7 @@ class WarcCorpus:
             links = html_links(html, key)
         else:
             return None
-        resolved = ((link, self._follow(link.url)) for link in links)
+        resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
 
 
@@ -230,13 +295,6 @@ def _reopened(kind: type[WarcCorpus], given: str, root: Path, index: Path, optio
     corpus = kind.__new__(kind)
     corpus._open(given, root, index, options)
     return corpus
-
-
-def _html(stored: StoredRecord) -> bytes:
-    try:
-        return html_in_utf8(stored.data, stored.record, stored.http)
-    except ValueError as error:
-        raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
 def _text(stored: StoredRecord) -> str:

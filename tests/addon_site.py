@@ -21,6 +21,8 @@ class Answer(NamedTuple):
     status: int = 200
     content_type: str = "text/html; charset=utf-8"
     headers: Mapping[str, str] = {}
+    chunked: bool = False
+    """Sent in chunks, without a length."""
 
 
 class Asked(NamedTuple):
@@ -72,6 +74,12 @@ def page(goodness: float, links: Sequence[str] = (), *, seed: int = 0) -> Answer
     return Answer(html.encode())
 
 
+def in_chunks(body: bytes) -> bytes:
+    """A body as RFC 9112, 7.1 has it in transfer."""
+    parts = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
+
+
 @contextmanager
 def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
     """A site on a free port of this machine."""
@@ -84,12 +92,15 @@ def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
             answer = site.answer(Asked(self.command, self.path, body))
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if answer.chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(len(answer.body)))
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(answer.body)
+                self.wfile.write(in_chunks(answer.body) if answer.chunked else answer.body)
 
         def do_GET(self) -> None:
             self.answer()

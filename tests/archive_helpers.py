@@ -1,18 +1,25 @@
-"""What the archive tests share: a crawl to archive, and the two independent readers that judge the result."""
+"""What the archive tests share: a crawl to archive, and the three independent readers that judge the result."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import pytest
 from fastwarc.warc import ArchiveIterator
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
 
 from crawl4llm.archive import ArchiveInfo, ArchiveWriter
 from crawl4llm.archive.cdxj import Entry, read
+from crawl4llm.capture import Capture
 from simulate.corpus import PageRecord
 
 INFO = ArchiveInfo(
@@ -41,6 +48,31 @@ def page(number: int, size: int = 2000) -> PageRecord:
     return PageRecord(f"key-{number:05d}", f"http://example.org/{number}", html=words[:size].ljust(size))
 
 
+def capture(path: str = "/", body: bytes = b"<p>hello", **others: Any) -> Capture:
+    """A page that came from example.org over HTTP/1.1; ``others`` are fields of Capture."""
+    length = str(len(body)).encode()
+    fields: dict[str, Any] = {
+        "url": f"http://example.org{path}",
+        "date": "2026-11-20T12:00:00.123456Z",
+        "method": "GET",
+        "request_headers": [(b"Host", b"example.org"), (b"User-Agent", b"crawler")],
+        "request_body": b"",
+        "status": 200,
+        "reason": "OK",
+        "headers": [(b"Content-Type", b"text/html; charset=utf-8"), (b"Content-Length", length)],
+        "exact_headers": True,
+        "body": body,
+        "protocol": "http/1.1",
+        "ip_address": "93.184.216.34",
+    }
+    return Capture(**{**fields, **others})
+
+
+def captured(key: str, *captures: Capture) -> PageRecord:
+    """The page that exchanges led to."""
+    return PageRecord(key, captures[-1].url, captures[-1].date, b"<p>as the crawl saw it", captures=captures)
+
+
 def write_archive(directory: Path, pages: Iterable[PageRecord], max_bytes: int = 10**9) -> None:
     """Archive pages, each with its number as the only field, and close."""
     archive = ArchiveWriter(directory, INFO, max_bytes)
@@ -57,6 +89,43 @@ def index(directory: Path) -> list[Entry]:
 def warc_files(directory: Path) -> list[Path]:
     """The archive's WARC files in order, finished or open."""
     return sorted(directory.glob("*.warc.gz*"))
+
+
+def as_warcio_writes(records: bytes) -> bytes:
+    """Uncompressed records, written anew by warcio; lengths and digests are its own, but for revisits' payloads."""
+    written = BytesIO()
+    writer = WARCWriter(written, gzip=False, warc_version="WARC/1.1")
+    writer.NO_PAYLOAD_DIGEST_TYPES = (*writer.NO_PAYLOAD_DIGEST_TYPES, "metadata")
+    for record in WarcioIterator(BytesIO(records)):
+        content_type = record.rec_headers["Content-Type"]
+        dropped = {"WARC-Block-Digest", "Content-Type", "Content-Length"}
+        if record.rec_type != "revisit":
+            dropped.add("WARC-Payload-Digest")
+        head = [(name, value) for name, value in record.rec_headers.headers if name not in dropped]
+        payload = record.raw_stream.read()
+        writer.write_record(
+            writer.create_warc_record(
+                "",
+                record.rec_type,
+                payload=BytesIO(payload),
+                length=len(payload),
+                warc_content_type=content_type,
+                warc_headers=StatusAndHeaders("", head, protocol="WARC/1.1"),
+                http_headers=record.http_headers,
+            )
+        )
+    return written.getvalue()
+
+
+def warcbench_check(file: Path) -> None:
+    """Fail unless WARCbench, which has a parser of its own, finds no fault."""
+    pytest.importorskip("warcbench", reason="WARCbench is not installed (extra: test)")
+    command = [sys.executable, "-c", "from warcbench.scripts import cli; cli()", "-o", "json", "summarize", str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    summary = json.loads(result.stdout)
+    assert not summary["warnings"], summary
+    assert not summary["error"], summary
+    assert summary["record_count"] == len(fastwarc_records(file)), summary
 
 
 def warcio_check(files: Iterable[Path]) -> None:

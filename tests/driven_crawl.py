@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from archive_helpers import INFO
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm import crawl
-from crawl4llm.archive import Archive, ArchiveWriter, NullArchive
+from crawl4llm.archive import Archive, ArchiveFormat, ArchiveWriter, NullArchive
 from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
 from crawl4llm.crawl_log import CrawlLog
@@ -26,6 +27,7 @@ from crawl4llm.job.job import Job
 from crawl4llm.options import Options
 from crawl4llm.ordering import make_policy
 from crawl4llm.output import SETTINGS, WARC, write_json
+from crawl4llm.page_ratings import rate_by_key
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.rating import PageRater
 from crawl4llm.visited import MemoryVisited
@@ -95,7 +97,7 @@ class Driven:
         return Crawl(
             options,
             policy=make_policy(workers, options),
-            workers=workers,
+            rate=partial(rate_by_key, workers, text=options.warc_text),
             provenance={"corpus": "graph"},
             concurrent_leases=leases,
             **parts,
@@ -191,7 +193,8 @@ class JobCrawl(Driven):
         self._folder = job.output
         job.open(reranks=load_policy(checked.url_policy).reranks)
         self._log = CrawlLog(job.output, at=job.state.log)
-        self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, at=job.state.archive)
+        form = ArchiveFormat(text=checked.warc_text)
+        self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, job.state.archive, form)
         self.crawl = self._new_crawl(
             checked,
             leases,

@@ -24,10 +24,13 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.addon import Addon
 from crawl4llm.addon_run import OPTIONS
-from crawl4llm.html_rating import HtmlPage, HtmlRater, HtmlWorkers
+from crawl4llm.html_rating import HtmlPage, HtmlWorkers
 from crawl4llm.link_scoring import LinkScoring
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.live.wire import WireHandler
 from crawl4llm.page_recording import PageRecording
 from crawl4llm.policies import Rating
+from crawl4llm.rating import PageRater
 from crawl4llm.stats import is_documented
 from crawl4llm.text import EXTRACTORS
 
@@ -174,21 +177,23 @@ def test_archive_holds_each_page_once(in_order: Crawled) -> None:
     check = subprocess.run([sys.executable, "-m", "warcio.cli", "check", str(file)], capture_output=True, check=False)
     assert check.returncode == 0, check.stdout
     with file.open("rb") as stream:
-        responses = [
-            (record.rec_headers["WARC-Target-URI"], record.content_stream().read(), record.rec_headers)
-            for record in ArchiveIterator(stream)
-            if record.rec_type == "response"
+        pages = [
+            (one.rec_type, one.rec_headers["WARC-Target-URI"], one.content_stream().read(), one.http_headers)
+            for one in ArchiveIterator(stream)
+            if one.rec_type in {"response", "revisit"}
         ]
-    assert [url for url, _, _ in responses] == [line["url"] for line in in_order.log]
+    assert [url for _, url, _, _ in pages] == [line["url"] for line in in_order.log]
     answers = tree()
-    for url, body, head in responses:
-        assert body == answers[url.removeprefix(in_order.site.url)].body
-        assert head["Crawl4LLM-HTTP-Headers"] == "reconstructed"
+    for kind, url, body, head in pages:
+        assert body == (answers[url.removeprefix(in_order.site.url)].body if kind == "response" else b"")
+        assert [name for name, _ in head.headers] == ["Server", "Date", "Content-Type", "Content-Length"]
     index = (in_order.output / "warc" / "index.cdxj").read_text()
     assert all(f'"{line["id"]}"' in index for line in in_order.log)
     text = gzip.decompress(file.read_bytes()).decode()
     assert f"influence: {in_order.log[1]['influence']}" in text
     assert "robots: obeyed" in text
+    assert "\r\nGET /good/a HTTP/1.1\r\n" in text
+    assert "Crawl4LLM-HTTP-Headers" not in text, "as they went over the wire"
 
 
 def test_requests_are_ranked_by_priority_then_score(project: Project, tmp_path: Path) -> None:
@@ -301,12 +306,9 @@ def test_pages_are_archived_for_what_they_are(everything: Crawled) -> None:
             for record in ArchiveIterator(stream)
         ]
     assert len({identifier for _, identifier, _ in records}) == len(records)
-    content = sorted((kind, url) for kind, _, url in records if kind in {"response", "conversion"})
+    content = sorted(url for kind, _, url in records if kind in {"response", "revisit"})
     paths = ["/", "/added", "/again", "/again", "/flaky", "/form", "/form", "/instead", "/target", "/thin", "/twice"]
-    assert content == [
-        ("conversion", f"{everything.site.url}/text"),
-        *(("response", everything.site.url + path) for path in paths),
-    ]
+    assert content == sorted(everything.site.url + path for path in [*paths, "/moved", "/text"])
     ids = [line["id"].removeprefix(everything.site.url) for line in everything.log]
     assert sorted(ids) == sorted([*dict.fromkeys(paths), "/text", "/form#2", "/again#2"])
 
@@ -317,7 +319,7 @@ def test_what_is_not_archived_is_counted(everything: Crawled) -> None:
     assert [figures.pop(key) for key in refused] == [1]
     del figures["influence/mean"]
     assert figures == {
-        "dropped/ignored": 1,
+        "dropped/robots": 1,
         "dropped/not_text": 1,
         "failed/http_404": 1,
         "failed/http_500": 1,
@@ -392,19 +394,22 @@ def test_addon_adds_components_and_changes_nothing_else() -> None:
     before, after = Settings(), Settings()
     Addon().update_settings(after)
     changed = {name for name in after if before[name] != after[name]}
-    assert changed == {"SCHEDULER", "EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"}
+    components = {"EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"}
+    assert changed == {"SCHEDULER", "DOWNLOAD_HANDLERS", *components}
 
 
 def test_what_the_project_has_set_stays(caplog: pytest.LogCaptureFixture) -> None:
     own = {
         "SCHEDULER": "scrapy.core.scheduler.Scheduler",
         "SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None, PageRecording: 999},
+        "DOWNLOAD_HANDLERS": {"https": "scrapy.core.downloader.handlers.http2.H2DownloadHandler"},
     }
     settings = Settings(own)
     Addon().update_settings(settings)
     assert settings["SCHEDULER"] == own["SCHEDULER"]
     assert "not in order of influence" in caplog.text
     assert dict(settings["SPIDER_MIDDLEWARES"]) == {**own["SPIDER_MIDDLEWARES"], LinkScoring: 61}
+    assert dict(settings["DOWNLOAD_HANDLERS"]) == {**own["DOWNLOAD_HANDLERS"], "http": WireHandler}
 
 
 @pytest.mark.parametrize("how", ["killed", "timeout"])
@@ -415,10 +420,10 @@ def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.Monkey
         return html
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", extractor)
-    workers = HtmlWorkers(HtmlRater(LengthScorer(), "trafilatura"), processes=1, time_limit=0.2)
+    workers = HtmlWorkers(PageRater(LiveWeb(), LengthScorer(), "trafilatura"), processes=1, time_limit=0.2)
     workers.start()
     try:
-        ratings = [asyncio.run(workers.rate(HtmlPage("http://a/", html))) for html in ("good", "bad", "better")]
+        ratings = [asyncio.run(workers.rate(HtmlPage("http://a/", html))) for html in (b"good", b"bad", b"better")]
     finally:
         workers.close()
     assert ratings == [Rating(4.0), Rating(None, how), Rating(6.0)]

@@ -7,7 +7,8 @@ from uuid import UUID, uuid5
 import pytest
 from archive_helpers import INFO
 
-from crawl4llm.archive.records import Fields, RecordBuilder, record_id
+from crawl4llm.archive.records import RecordBuilder
+from crawl4llm.archive.serialise import Fields, record_id
 from simulate.corpus import PageRecord
 
 FILE = "crawl-00000.warc.gz"

@@ -154,7 +154,7 @@ def test_a_file_of_a_warcinfo_record_only_takes_a_page_of_any_size(tmp_path: Pat
     archive = ArchiveWriter(tmp_path / "warc", INFO, 1)
     write(archive, PAGES, 0, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive._index, "append", _disk_full)
+        patch.setattr(archive._pages._index, "append", _disk_full)
         with pytest.raises(ArchiveError):
             archive.write(PAGES[2], {"order": 2})
     at = archive.position()

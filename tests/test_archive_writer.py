@@ -192,7 +192,7 @@ HOSTILE = st.text(
 URLS = st.builds("{}{}".format, st.sampled_from(["http://example.org/", "https://", "HTTP://", "ftp://", ""]), HOSTILE)
 PAGES = st.builds(
     PageRecord,
-    key=HOSTILE,
+    key=HOSTILE.filter(bool),
     url=URLS,
     date=st.none() | HOSTILE | st.just("2021-02-03T04:05:06.789Z"),
     html=st.none() | st.binary(max_size=200),
@@ -258,7 +258,7 @@ def test_equal_crawls_make_equal_bytes(tmp_path: Path) -> None:
 
 def test_without_isal_the_records_are_the_same(tmp_path: Path) -> None:
     assert _write(tmp_path / "any", "any") == NAME
-    assert _write(tmp_path / "zlib", "zlib") == "zlib level 6"
+    assert _write(tmp_path / "zlib", "zlib") == "zlib level 1"
     warcio_check(warc_files(tmp_path / "zlib"))
 
     def contents(directory: Path) -> list[tuple[str, str, bytes]]:
@@ -271,7 +271,7 @@ def test_archiving_off_keeps_nothing() -> None:
     archive: Archive = NullArchive()
     archive.write(page(0), {"order": 0})
     archive.flush(fsync=True)
-    assert archive.position() == (0, 0, 0)
+    assert archive.position() == ArchivePosition(0, 0, 0)
     archive.close()
 
 

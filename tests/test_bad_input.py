@@ -179,11 +179,6 @@ def test_frontier_that_runs_empty(shared: Callable[[str], Path], tmp_path: Path)
     assert 0 < len(crawl_log(tmp_path / "run")) < 620
 
 
-def test_live_web_is_refused(tmp_path: Path) -> None:
-    result = crawl(None, tmp_path / "run", env={"SCRAPY_PROJECT": "live"})
-    assert "the live web cannot be crawled yet" in error_of(result)
-
-
 def test_seeds_given_as_urls_need_an_index(demo_web: Web, tmp_path: Path) -> None:
     shutil.copy(PROJECT / "scrapy.cfg", tmp_path)
     url = ClueWeb22Corpus(demo_web.corpus).url("clueweb22-en0000-00-00007")

@@ -30,7 +30,7 @@ def test_settings_named_in_the_documentation_exist() -> None:
     ours = {name.upper() for name in Options.__dataclass_fields__}
     for page in (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))):
         named = set(re.findall(r"-s ([A-Z0-9_]+)=", page.read_text()))
-        unknown = {name for name in named - ours if name not in {"NAME", "LOG_LEVEL", "JOBDIR"}}
+        unknown = {name for name in named - ours if name not in {"NAME", "LOG_LEVEL", "JOBDIR", "USER_AGENT"}}
         assert not unknown, f"{page.name} names {unknown}"
 
 

@@ -23,7 +23,13 @@ OPTIONS: dict[str, Any] = {
     "frontier_max_urls": 12,
     "url_policy": "parent_mean",
 }
-CONTINUOUS = {**OPTIONS, "crawl_batch_size": 0, "url_policy": "random", "frontier_max_urls_per_host": 9}
+CONTINUOUS = {
+    **OPTIONS,
+    "crawl_batch_size": 0,
+    "url_policy": "random",
+    "frontier_max_urls_per_host": 9,
+    "warc_text": True,
+}
 
 
 def graph() -> Graph:
@@ -89,7 +95,10 @@ def crawl_until_power_cut(root: Path, calls: int, options: dict[str, Any]) -> Di
 def test_power_cut_at_any_step(tmp_path: Path, options: dict[str, Any]) -> None:
     crawl(tmp_path / "whole", options)
     whole = output(tmp_path / "whole")
-    assert len([name for name in whole if name.endswith(".warc.gz")]) > 3, "files are rotated on the way"
+    assert len([name for name in whole if name.endswith(".warc.gz") and "text" not in name]) > 3, (
+        "files are rotated on the way"
+    )
+    assert ("warc/text.cdxj" in whole) == options.get("warc_text", False)
     draw = random.Random(9)
     root = tmp_path / "crawl"
     for calls in range(10_000):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,32 +12,13 @@ pytest.importorskip("matplotlib", reason="needs the extra evaluation")
 pytest.importorskip("jinja2", reason="needs the extra evaluation")
 pytest.importorskip("selenium", reason="needs the extra test")
 
+import browser
 from report_helpers import FIGURES, HOSTILE, REPORT
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from crawl4llm.evaluation.report import colours, write_report
-
-SWITCHES = (
-    "--headless",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1300,900",
-)
-
-
-def installed(*names: str) -> str:
-    """Path of the first of some programs that is installed; the test is skipped where none is."""
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip(f"needs one of {', '.join(names)}; on Debian: apt-get install chromium chromium-driver")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +30,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = installed("chromium", "chromium-browser", "google-chrome")
-    switches = [*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]
-    if os.getuid() == 0:
-        switches.append("--no-sandbox")  # Chromium's sandbox does not run as root
-    for switch in switches:
-        options.add_argument(switch)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=Service(installed("chromedriver")))
-    yield driver
-    driver.quit()
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -283,17 +283,18 @@ def collection(tmp_path: Path) -> Path:
         write(
             folder / name, arc_head() + arc(url_of(number), html_of(number)) if "arc.gz" in name[-6:] else page(number)
         )
-    for name in ["notes.txt", "deep/a.cdxj", "cdx-00000.gz", "e.warc.gz.open", ".hidden.warc.gz"]:
+    for name in ["notes.txt", "deep/a.cdxj", "cdx-00000.gz", "e.warc.gz.part", ".hidden.warc.gz"]:
         (folder / name).write_bytes(b"x")
+    write(folder / "f.warc.gz", page(9)).rename(folder / "f.warc.gz.open")  # as crawlers name what they still write
     return folder
 
 
 def test_a_folder_is_searched_to_its_bottom(collection: Path) -> None:
-    assert names(collection) == ["a.warc", "b.warc.gz", "deep/d.arc.gz", "deep/er/c.warc.zst"]
+    assert names(collection) == ["a.warc", "b.warc.gz", "deep/d.arc.gz", "deep/er/c.warc.zst", "f.warc.gz.open"]
 
 
 def test_a_glob(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert names(collection / "*.warc*") == ["a.warc", "b.warc.gz", "e.warc.gz.open"]
+    assert names(collection / "*.warc*") == ["a.warc", "b.warc.gz", "e.warc.gz.part", "f.warc.gz.open"]
     assert names(f"{collection}/**/c.*") == ["deep/er/c.warc.zst"]
     assert names(collection / "d*") == ["deep/d.arc.gz", "deep/er/c.warc.zst"]
     monkeypatch.chdir(collection)

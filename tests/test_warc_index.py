@@ -22,7 +22,7 @@ from crawl4llm.errors import InputError
 from simulate.warc_files import list_files
 from simulate.warc_index import MANIFEST, WarcIndex
 from simulate.warc_index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
-from simulate.warc_part import HTML
+from simulate.warc_part import HTML, TEXT
 from simulate.warc_tables import TableWriter
 
 LAST = IndexOptions(duplicates="last")
@@ -209,11 +209,17 @@ def test_of_duplicates_the_first_is_held_or_the_last(tmp_path: Path, index: Path
         (LAST, {1: 1, 2: 1, 3: 1}),
     ):
         summary = build(tmp_path, index, options)
-        assert (summary.documents, summary.duplicates) == (3, 5)
+        assert (summary.documents, summary.duplicates) == (3, 3), "texts of pages are no duplicates of them"
         opened = WarcIndex(index)
         assert {number: opened.place(opened.find(url_of(number)) or 0).file for number in places} == places
         assert all(opened.kind(opened.find(url_of(number)) or 0) == HTML for number in places)
         assert sorted(keys(index)) == [url_of(number) for number in (1, 2, 3)]
+        texts = {number: opened.text_of(opened.find(url_of(number)) or 0) for number in places}
+        assert {number: text if text is None else opened.kind(text) for number, text in texts.items()} == {
+            1: TEXT,
+            2: None,
+            3: TEXT,
+        }
 
 
 def test_urls_that_lookups_forgive_are_documents_of_their_own(tmp_path: Path, index: Path) -> None:

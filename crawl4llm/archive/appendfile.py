@@ -6,7 +6,9 @@ as it was after a power cut, until they have been called.
 
 from __future__ import annotations
 
+import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from crawl4llm.errors import InputError
@@ -45,6 +47,8 @@ class AppendFile:
         else:
             self._fd = _reopen(path, at)
             self.cut(at)
+        with suppress(OSError):  # a file system without locks: whoever looks cannot tell that the file is in use
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def append(self, piece: bytes) -> int:
         """Write a piece at the end and return its offset; ArchiveError, and nothing written, where that fails."""

@@ -3,19 +3,22 @@
 ``SURT TIMESTAMP {json}`` with the fields, values and key order of cdxj-indexer (all values strings; no ``status`` for a
 record without an HTTP response), and one field of our own at the end: ``id``, the document key. cdxj-indexer leaves out
 conversion records unless told to list them (``--records conversion``), and then writes the same line. ``filename`` is a
-file's final name, also while it still bears ``.open``.
+file's final name, also while it still bears ``.open``. A redirect on the way to a page has a line with an empty ``id``.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 
 from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
+
+INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
+"""Names of the index, and of that of the text files where these are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +40,45 @@ class Entry:
     """Its first byte in the file."""
     filename: str
     id: str
-    """The document key."""
+    """The document key; empty for a redirect on the way to a document."""
+    language: str | None = None
+    """In the index of text files: the page's language as its source tells it, empty where it tells none.
+
+    None elsewhere, and where `scrapy archive repair` made the line again: the page's metadata record tells it too.
+    """
 
     def line(self) -> bytes:
         """The line of the index, with its line feed."""
-        fields = {
-            "url": self.url,
-            "mime": self.mime,
-            "status": self.status,
-            "digest": self.digest,
-            "length": str(self.length),
-            "offset": str(self.offset),
-            "filename": self.filename,
-            "id": self.id,
-        }
-        if self.status is None:
-            del fields["status"]
-        return f"{urlkey(self.url)} {self.timestamp} {json.dumps(fields)}\n".encode("ascii")
+        status = "" if self.status is None else f'"status": {quoted(self.status)}, '
+        language = "" if self.language is None else f', "language": {quoted(self.language)}'
+        fields = (
+            f'{{"url": {quoted(self.url)}, "mime": {quoted(self.mime)}, {status}"digest": {quoted(self.digest)}, '
+            f'"length": "{self.length}", "offset": "{self.offset}", "filename": {quoted(self.filename)}, '
+            f'"id": {quoted(self.id)}{language}}}'
+        )
+        return f"{urlkey(self.url)} {self.timestamp} {fields}\n".encode("ascii")
 
 
 def timestamp(date: str) -> str:
     """A WARC-Date (``2022-08-01T12:00:00.123Z``) as CDXJ's 14 digits, cut to the second."""
-    return re.sub(r"\D", "", date[:19])
+    return f"{date[:4]}{date[5:7]}{date[8:10]}{date[11:13]}{date[14:16]}{date[17:19]}"
 
 
-def read(path: Path) -> Iterator[Entry]:
-    """The entries of an index in file order; InputError names the file and line that cannot be used."""
+def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iterator[Entry]:
+    """The entries of documents in an index, in file order; with ``redirects`` those of redirects to them, too.
+
+    ``end``: how many bytes of the file to read. Raises InputError that names the file and line that cannot be used.
+    """
+    position = 0
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                yield _parse(line, path, number)
+                if end is not None and position >= end:
+                    break
+                position += len(line)
+                entry = _parse(line.decode(), path, number)
+                if entry.id or redirects:
+                    yield entry
     except OSError as exc:
         raise InputError(f"cannot read the index {path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
@@ -87,6 +99,7 @@ def _parse(line: str, path: Path, number: int) -> Entry:
             offset=int(data["offset"]),
             filename=data["filename"],
             id=data["id"],
+            language=data.get("language"),
         )
     except KeyError as exc:
         raise InputError(f"{path} line {number}: no {exc} in this entry; is it the index of a crawl?") from exc

@@ -1,9 +1,9 @@
 """A numbered series of WARC files, each filled to a size limit.
 
-``PREFIX-00000.warc.gz``, ``PREFIX-00001.warc.gz`` and so on: no clock in the names, so equal crawls make equal files.
 A file bears ``.open`` after its name until it is full, or the series closed, and the next flush has renamed it: what is
-named ``.warc.gz`` changes no more, unless the series is opened again at a place within it. Where one file ends and the
-next begins depends on the records alone, never on when the series is flushed, closed or opened again.
+named without it changes no more, unless the series is opened again at a place within it. Where one file ends and the
+next begins depends on the records alone, never on when the series is flushed, closed or opened again; unless files are
+to be of bounded age: then a flush ends one that is too old.
 
 A :class:`Position` names a place to go back to: that file is cut to its offset, files of higher serial are removed.
 Whatever happens after a flush with ``fsync`` (the process killed, the power cut, also while going back) the series can
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.archive.appendfile import AppendFile, ArchiveError, lost, remove, rename, sync_path
+from crawl4llm.archive.names import FileNames
 
-SUFFIX = ".warc.gz"
 OPEN_SUFFIX = ".open"
 
 
@@ -34,29 +34,33 @@ class Position(NamedTuple):
 
 
 class WarcFiles:
-    """Appends compressed records to the series ``directory/PREFIX-SERIAL.warc.gz``.
+    """Appends compressed records to the series of files in a directory.
 
     ``first_record`` makes the compressed record that begins the file of a given name. ``max_bytes`` bounds a file,
-    except that one whose first addition is larger by itself holds that and nothing more.
+    except that one whose first addition is larger by itself holds that and nothing more; ``max_age``, unless it is 0,
+    the seconds after which a flush ends one, as far as the names tell.
     """
 
     def __init__(
         self,
         directory: Path,
-        prefix: str,
+        names: FileNames,
         max_bytes: int,
         first_record: Callable[[str], bytes],
         at: Position | None = None,
+        max_age: float = 0,
     ) -> None:
         """Begin a series, or go on at a position of one, and drop what is behind.
 
         Raises ArchiveError, and drops nothing, where files before that position are missing or short.
         """
         self._directory = directory
-        self._prefix = prefix
+        self._names = names
         self._max_bytes = max_bytes
+        self._max_age = max_age
         self._first_record = first_record
         self._serial = 0
+        self._name: str | None = None
         self._file: AppendFile | None = None
         self._begin = 0
         self._full: list[AppendFile] = []
@@ -67,7 +71,14 @@ class WarcFiles:
     @property
     def name(self) -> str:
         """Final name of the file that the next record goes to."""
-        return self._name(self._serial)
+        if self._name is None:
+            self._name = self._names.new(self._serial)
+        return self._name
+
+    @property
+    def any_full(self) -> bool:
+        """Whether the next flush finishes a file."""
+        return bool(self._full) or self._is_old()
 
     @property
     def position(self) -> Position:
@@ -99,10 +110,13 @@ class WarcFiles:
         if self._file is not None:
             self._full.append(self._file)
             self._file = None
+            self._name = None
             self._serial += 1
 
     def flush(self, *, fsync: bool = False) -> None:
         """Rename the files that are full; with ``fsync``, return once all before the position is on the disk."""
+        if self._is_old():
+            self.rotate()
         if fsync and self._file is not None:
             self._file.sync()
         while self._full:
@@ -118,6 +132,9 @@ class WarcFiles:
         if self._file is not None:
             self._full.append(self._file)
         self.flush(fsync=fsync)
+
+    def _is_old(self) -> bool:
+        return bool(self._max_age and self._file and self._names.age(self.name) >= self._max_age)
 
     def _open(self) -> AppendFile:
         final = self._directory / self.name
@@ -153,9 +170,10 @@ class WarcFiles:
         if at.offset:
             path = self._committed(at.serial, found)
             del found[at.serial]
+            self._name = path.name.removesuffix(OPEN_SUFFIX)
             self._file = AppendFile(_renamed(path, self.name + OPEN_SUFFIX), at.offset)
             self._begin = len(self._first_record(self.name))
-        self._unsynced = [_renamed(path, self._name(serial)) for serial, path in enumerate(before)]
+        self._unsynced = [_renamed(path, path.name.removesuffix(OPEN_SUFFIX)) for path in before]
         for serial, paths in found.items():
             if serial >= at.serial:
                 for path in paths:
@@ -166,10 +184,9 @@ class WarcFiles:
         found = defaultdict(list)
         try:
             for path in self._directory.iterdir():
-                name = path.name.removesuffix(OPEN_SUFFIX)
-                digits = name[len(self._prefix) + 1 : -len(SUFFIX)]
-                if digits.isdecimal() and name == self._name(int(digits)):
-                    found[int(digits)].append(path)
+                serial = self._names.serial(path.name.removesuffix(OPEN_SUFFIX))
+                if serial is not None:
+                    found[serial].append(path)
         except OSError as exc:
             raise ArchiveError.of("read", self._directory, exc) from exc
         return found
@@ -178,13 +195,10 @@ class WarcFiles:
         """The file of a serial, under either name."""
         paths = sorted(found.get(serial, []))
         if not paths:
-            raise lost(self._directory / self._name(serial), "is missing", "pages in it")
+            raise lost(self._directory / self._names.pattern(serial), "is missing", "pages in it")
         if len(paths) > 1:
             raise ArchiveError(f"{paths[0]} and {paths[1].name} both exist; remove the one that is not of this crawl")
         return paths[0]
-
-    def _name(self, serial: int) -> str:
-        return f"{self._prefix}-{serial:05d}{SUFFIX}"
 
 
 def _renamed(path: Path, name: str) -> Path:

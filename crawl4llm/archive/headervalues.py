@@ -12,6 +12,8 @@ MAX_URI = 16 * 1024
 _URI_CHARACTERS = ":/?#[]@!$&'()*+,;=%"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLAIN_URI = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9_.~:/?#\[\]@!$&'()*+,;=-]*")
+"""A URI that is left as it is."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -25,6 +27,8 @@ def safe_uri(url: str) -> str:
     percent-encoded as UTF-8, also in the host (RFC 3986 3.2.2). What a URI may hold is left as it is. "" stands for no
     URL, and for one longer than ``MAX_URI``.
     """
+    if _PLAIN_URI.fullmatch(url):
+        return url if len(url) <= MAX_URI else ""
     url = url.strip(_C0_AND_SPACE)
     if scheme := _SCHEME.match(url):
         url = scheme[0].lower() + url[scheme.end() :]
@@ -37,6 +41,8 @@ def one_line(value: str) -> str:
 
     UTF-8 beyond ASCII is allowed there (ISO 28500:2017 clause 4, TEXT) and stays.
     """
+    if value.isprintable():  # most are, and this is the quicker question
+        return value
     return _NOT_TEXT.sub(lambda match: quote(match[0], errors="surrogatepass"), value)
 
 

@@ -2,46 +2,93 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
 import os
-import zlib
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
-
-from warcio.archiveiterator import ArchiveIterator
-from warcio.exceptions import ArchiveLoadFailed
+from typing import NamedTuple
 
 from crawl4llm.archive.appendfile import ArchiveError
-from crawl4llm.archive.cdxj import Entry
+from crawl4llm.archive.cdxj import INDEX_NAME, Entry, read
+from crawl4llm.archive.compress import decompress
+from crawl4llm.archive.exchanges import REVISIT_MIME
 from crawl4llm.archive.files import OPEN_SUFFIX
+from crawl4llm.archive.http_messages import HEADERS_FIELD, RECONSTRUCTED
+from crawl4llm.archive.serialise import digest
 from crawl4llm.errors import CorruptRecord, MissingRecord
+from simulate.warc_payload import html_in_utf8
+from simulate.warc_records import HttpHead, Record, field_name, parse_heads
+
+_HEADERS = field_name(HEADERS_FIELD)
+
+
+class StoredRecord(NamedTuple):
+    """A record as it was read."""
+
+    record: Record
+    http: HttpHead | None
+    data: bytes
+    """All of it, heads included."""
+
+    @property
+    def payload(self) -> bytes:
+        """What its payload digest is over."""
+        return self.data[self.http.body_at if self.http else self.record.block_at : self.record.size]
 
 
 def read_record(directory: Path, entry: Entry) -> bytes:
-    """The html or text (UTF-8) of the document, checked against the digest in its entry.
+    """The html or text of the document in UTF-8, checked against the digest in its entry.
 
-    ``directory`` holds the WARC files; one that is still open is read as well. Raises MissingRecord where the file is
-    gone, CorruptRecord where the record is damaged or another than the entry says, ArchiveError for other I/O errors.
+    ``directory`` holds the WARC files; one that is still open is read as well. For a revisit it is the payload of the
+    first record of that digest that is there; all of the index is searched for it. Raises MissingRecord where the file
+    is gone, CorruptRecord where the record is damaged or another than the entry says, ArchiveError for other failures.
     """
-    path = directory / entry.filename
-    member = _read(path, entry)
+    if entry.mime == REVISIT_MIME:
+        return _original(directory, entry)
+    stored = read_stored(directory, entry.filename, entry.offset, entry.length)
+    at = f"{directory / entry.filename} at offset {entry.offset}"
+    payload = stored.payload
+    if digest(payload) != entry.digest:
+        raise CorruptRecord(f"{at}: not the content that the index describes")
+    if stored.http is None or stored.record.fields.text(_HEADERS) == RECONSTRUCTED:
+        return payload
     try:
-        record = next(ArchiveIterator(BytesIO(gzip.decompress(member))))
-        content: bytes = record.content_stream().read()
-    except (gzip.BadGzipFile, EOFError, zlib.error, ArchiveLoadFailed, StopIteration) as exc:
-        raise CorruptRecord(f"{path} at offset {entry.offset}: not a whole WARC record ({exc})") from exc
-    if _digest(content) != entry.digest:
-        raise CorruptRecord(f"{path} at offset {entry.offset}: not the content that the index describes")
-    return content
+        return html_in_utf8(stored.data, stored.record, stored.http)
+    except ValueError as error:
+        raise CorruptRecord(f"{at}: {error}") from error
 
 
-def _read(path: Path, entry: Entry) -> bytes:
+def read_stored(directory: Path, filename: str, offset: int, length: int) -> StoredRecord:
+    """The record at a place of a file, which may still be open. Errors as for :func:`read_record`."""
+    path = directory / filename
+    try:
+        data = decompress(_read(path, offset, length))
+        return StoredRecord(*parse_heads(_Whole(data)), data)
+    except ValueError as error:
+        raise CorruptRecord(f"{path} at offset {offset}: not a whole WARC record ({error})") from error
+
+
+class _Whole:
+    """A record of which all is there."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def grow(self) -> bool:
+        return False
+
+
+def _original(directory: Path, revisit: Entry) -> bytes:
+    for entry in read(directory / INDEX_NAME):
+        if entry.digest == revisit.digest and entry.mime != REVISIT_MIME:
+            with suppress(MissingRecord):
+                return read_record(directory, entry)
+    raise MissingRecord(f"{directory / INDEX_NAME} leads to no record of the payload {revisit.digest}")
+
+
+def _read(path: Path, offset: int, length: int) -> bytes:
     for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
         with suppress(FileNotFoundError):
-            return _pread(candidate, entry.length, entry.offset)
+            return _pread(candidate, length, offset)
     raise MissingRecord(f"{path} does not exist")
 
 
@@ -56,7 +103,3 @@ def _pread(path: Path, length: int, offset: int) -> bytes:
         raise
     except OSError as exc:
         raise ArchiveError.of("read", path, exc) from exc
-
-
-def _digest(content: bytes) -> str:
-    return "sha1:" + base64.b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()

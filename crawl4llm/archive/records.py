@@ -1,4 +1,4 @@
-"""The WARC records of a crawl, serialised by warcio: ISO 28500:2017, version 1.1.
+"""The WARC records of a crawl: ISO 28500:2017, version 1.1. Here those that are made from what a corpus holds.
 
 A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers: the record's HTTP head is
 reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. Where the URL is neither
@@ -6,11 +6,12 @@ http nor https there is no HTTP head to reconstruct, and the page becomes a ``re
 becomes a ``conversion`` (6.8) as in Common Crawl's WET files, ``Content-Type: text/plain`` in UTF-8; a page with
 neither, one with an empty block, so that each crawled page has exactly one content record. WET's
 ``WARC-Identified-Content-Language`` is left out: it holds ISO 639-3 codes that a language detector found, and a
-corpus's own tag (``zh_chs``) is not one.
+corpus's own tag (``zh_chs``) is not one. Pages that came over the network: :mod:`crawl4llm.archive.exchanges`.
 
-A ``metadata`` record (6.6) describes the content record. It names a response or resource in ``WARC-Concurrent-To``,
-as part of the same capture event (5.7, table A.1), and a conversion, where 5.7 forbids that, in ``WARC-Refers-To``
-(5.11, table A.5). Digests are SHA-1 in Base32; a metadata record has a block digest only, for it has no payload (5.9).
+A ``metadata`` record (6.6) describes the content record. It names a response, revisit or resource in
+``WARC-Concurrent-To``, as part of the same capture event (5.7, table A.1), and a conversion, where 5.7 forbids that, in
+``WARC-Refers-To`` (5.11, table A.5). Digests are SHA-1 in Base32; a metadata record has a block digest only, for it has
+no payload (5.9).
 
 Nothing here reads a clock or draws a number: record ids come from the crawl id and the document key, dates from the
 page or, where it has none, from the start of the crawl.
@@ -18,35 +19,28 @@ page or, where it has none, from the start of the crawl.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
-from uuid import UUID, uuid5
-
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
+from uuid import UUID
 
 from crawl4llm.archive.headervalues import is_utc_date, one_line, safe_uri, utf8
+from crawl4llm.archive.http_messages import HEADERS_FIELD, RECONSTRUCTED
+from crawl4llm.archive.serialise import WARC_FIELDS, Fields, digest, record_id, serialise, warc_fields
 from simulate.corpus import PageRecord
 
-VERSION = "WARC/1.1"
 FORMAT_FIELDS = {
     "format": "WARC File Format 1.1",
     "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
 }
 """What a warcinfo record says of the format."""
-RECONSTRUCTED = ("Crawl4LLM-HTTP-Headers", "reconstructed")
-"""Extension field of a response record whose HTTP head was not received but made from what the corpus holds."""
 
-_FIELDS = "application/warc-fields"
-
-Fields = Mapping[str, str | int | float | None]
-"""Named values for a warcinfo or metadata record, in the order in which they are written; None is left out."""
+RESPONSE_TYPE = "application/http; msgtype=response"
+_HTML, _TEXT = "text/html; charset=utf-8", "text/plain"
+_RECONSTRUCTED = f"{HEADERS_FIELD}: {RECONSTRUCTED}\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRecord:
-    """A page's record: its bytes, and what the index and the metadata record say of it."""
+    """A record that the index tells of: its bytes, and what the index and the metadata record say of it."""
 
     id: str
     """WARC-Record-ID, angle brackets included."""
@@ -59,112 +53,92 @@ class ContentRecord:
     status: str | None
     """HTTP status code; None where the record holds no HTTP response."""
     digest: str
-    """WARC-Payload-Digest, over the html or text."""
+    """WARC-Payload-Digest, over the html or text, or the body that a server sent."""
     data: bytes
     """The whole record, uncompressed."""
-
-
-def record_id(crawl_id: UUID, kind: str, key: str) -> str:
-    """``<urn:uuid:...>``: the name-based UUID (version 5) of a record of ``kind`` about ``key`` in a crawl."""
-    name = f"{kind} {key}".encode("utf-8", "backslashreplace").decode()
-    return f"<{uuid5(crawl_id, name).urn}>"
+    language: str | None = None
+    """Of a text: what the index says of its language."""
 
 
 class RecordBuilder:
     """Builds the records of one crawl. ``start_date`` dates warcinfo records and pages without a date of their own."""
 
     def __init__(self, crawl_id: UUID, start_date: str) -> None:
-        self._crawl_id = crawl_id
+        self.crawl_id = crawl_id
         self._start_date = start_date
-        self._buffer = BytesIO()
-        self._warcio = WARCWriter(self._buffer, gzip=False, warc_version=VERSION)
-        self._warcio.NO_PAYLOAD_DIGEST_TYPES = (*self._warcio.NO_PAYLOAD_DIGEST_TYPES, "metadata")
+        self._warcinfo_ids: dict[str, str] = {}
 
     def warcinfo_id(self, filename: str) -> str:
         """The id of a file's warcinfo record, which its other records name."""
-        return record_id(self._crawl_id, "warcinfo", filename)
+        if filename not in self._warcinfo_ids:
+            self._warcinfo_ids[filename] = record_id(self.crawl_id, "warcinfo", filename)
+        return self._warcinfo_ids[filename]
+
+    def date(self, date: str | None) -> str:
+        """A date, if it is one that WARC knows; else that of the start of the crawl."""
+        return date if date is not None and is_utc_date(date) else self._start_date
 
     def warcinfo(self, filename: str, fields: Fields) -> bytes:
         """The record that begins the file ``filename`` (6.2)."""
-        head = [
-            ("WARC-Type", "warcinfo"),
-            ("WARC-Record-ID", self.warcinfo_id(filename)),
-            ("WARC-Date", self._start_date),
-            ("WARC-Filename", filename),
-        ]
-        return self._serialise("warcinfo", head, _warc_fields(fields), _FIELDS)[0]
+        head = (
+            f"WARC-Type: warcinfo\r\nWARC-Record-ID: {self.warcinfo_id(filename)}\r\n"
+            f"WARC-Date: {self._start_date}\r\nWARC-Filename: {one_line(filename)}\r\n"
+        )
+        return serialise(head, WARC_FIELDS, warc_fields(fields))
 
     def content(self, page: PageRecord, warcinfo_id: str) -> ContentRecord:
-        """The record that holds a page's content."""
+        """The record that holds the content of a page of a corpus."""
         url = safe_uri(page.url)
         if page.html is None:
-            kind, payload, media_type = "conversion", utf8(page.text or ""), "text/plain"
+            kind, payload, media_type = "conversion", utf8(page.text or ""), _TEXT
         else:
-            kind, payload, media_type = "resource", page.html, "text/html; charset=utf-8"
+            kind, payload, media_type = "resource", page.html, _HTML
             if url.startswith(("http:", "https:")):
                 kind = "response"
-        identifier = record_id(self._crawl_id, kind, page.key)
+        identifier = record_id(self.crawl_id, kind, page.key)
         url = url or identifier[1:-1]
-        date = page.date if page.date is not None and is_utc_date(page.date) else self._start_date
-        head = [
-            ("WARC-Type", kind),
-            ("WARC-Record-ID", identifier),
-            ("WARC-Date", date),
-            ("WARC-Target-URI", url),
-            ("WARC-Warcinfo-ID", warcinfo_id),
-        ]
-        status = http_head = None
-        content_type = media_type
+        date = self.date(page.date)
+        head = record_head(kind, identifier, date, url, warcinfo_id)
+        payload_digest = digest(payload)
         if kind == "response":
-            head.append(RECONSTRUCTED)
-            status = "200"
-            http_fields = [("Content-Type", media_type), ("Content-Length", str(len(payload)))]
-            http_head = StatusAndHeaders("200 OK", http_fields, protocol="HTTP/1.1")
-            content_type = "application/http; msgtype=response"
-        data, digest = self._serialise(kind, head, payload, content_type, http_head)
+            http_head = f"HTTP/1.1 200 OK\r\nContent-Type: {_HTML}\r\nContent-Length: {len(payload)}\r\n\r\n"
+            data = serialise(head + _RECONSTRUCTED, RESPONSE_TYPE, http_head.encode() + payload, payload_digest)
+        else:
+            data = serialise(head, media_type, payload, payload_digest)
+        status = "200" if kind == "response" else None
         mime = media_type.partition(";")[0]
-        return ContentRecord(identifier, kind, url, date, mime, status, digest, data)
+        return ContentRecord(identifier, kind, url, date, mime, status, payload_digest, data)
 
     def metadata(self, key: str, content: ContentRecord, warcinfo_id: str, fields: Fields) -> bytes:
         """The record that describes a content record."""
         link = "WARC-Refers-To" if content.kind == "conversion" else "WARC-Concurrent-To"
-        head = [
-            ("WARC-Type", "metadata"),
-            ("WARC-Record-ID", record_id(self._crawl_id, "metadata", key)),
-            ("WARC-Date", content.date),
-            ("WARC-Target-URI", content.url),
-            ("WARC-Warcinfo-ID", warcinfo_id),
-            (link, content.id),
-        ]
-        return self._serialise("metadata", head, _warc_fields(fields), _FIELDS)[0]
+        identifier = record_id(self.crawl_id, "metadata", key)
+        head = record_head("metadata", identifier, content.date, content.url, warcinfo_id)
+        return serialise(f"{head}{link}: {content.id}\r\n", WARC_FIELDS, warc_fields(fields))
 
-    def _serialise(
-        self,
-        kind: str,
-        head: list[tuple[str, str]],
-        payload: bytes,
-        content_type: str,
-        http_head: StatusAndHeaders | None = None,
-    ) -> tuple[bytes, str]:
-        """A whole record, with digests and length added, and its payload digest ("" for none)."""
-        record = self._warcio.create_warc_record(
-            "",
-            kind,
-            payload=BytesIO(payload),
-            length=len(payload),
-            warc_content_type=content_type,
-            warc_headers=StatusAndHeaders("", head, protocol=VERSION),
-            http_headers=http_head,
+    def text(self, page: PageRecord, content: ContentRecord, warcinfo_id: str, text: str) -> ContentRecord:
+        """The record that holds the text of a page whose content is in another."""
+        identifier = record_id(self.crawl_id, "text", page.key)
+        head = record_head("conversion", identifier, content.date, content.url, warcinfo_id)
+        payload = utf8(text)
+        payload_digest = digest(payload)
+        data = serialise(f"{head}WARC-Refers-To: {content.id}\r\n", _TEXT, payload, payload_digest)
+        return ContentRecord(
+            identifier,
+            "conversion",
+            content.url,
+            content.date,
+            _TEXT,
+            None,
+            payload_digest,
+            data,
+            page.language or "",
         )
-        self._warcio.write_record(record)
-        data = self._buffer.getvalue()
-        self._buffer.seek(0)
-        self._buffer.truncate()
-        return data, record.rec_headers.get_header("WARC-Payload-Digest", "")
 
 
-def _warc_fields(fields: Fields) -> bytes:
-    """The block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
-    lines = [(name, one_line(str(value))) for name, value in fields.items() if value is not None]
-    block: str = StatusAndHeaders("", lines).to_str()
-    return block.encode()
+def record_head(kind: str, identifier: str, date: str, url: str, warcinfo_id: str) -> str:
+    """The fields with which every record of a page begins."""
+    return (
+        f"WARC-Type: {kind}\r\nWARC-Record-ID: {identifier}\r\nWARC-Date: {date}\r\n"
+        f"WARC-Target-URI: {url}\r\nWARC-Warcinfo-ID: {warcinfo_id}\r\n"
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import suppress
+from functools import lru_cache
 
 _WHITE_SPACE = " \t\n\v\f\r"
 _LINE_ENDS_AND_TABS = re.compile(r"[\t\n\r]")
@@ -60,10 +61,9 @@ def _surt(url: str) -> str:
     if not _SCHEME.match(url):
         url = "http://" + url.lstrip("/")
     scheme, authority, path, query = _split(_WEB_SCHEME.sub(r"\1//", url))
-    name, port = _host_and_port(authority, _DEFAULT_PORTS.get(scheme.lower()))
-    host = _host(name)
+    host, port = _host_and_port(authority, _DEFAULT_PORTS.get(scheme.lower()))
     path, query = _path(path, resolve=bool(host)), _query(query)
-    start = ",".join(reversed(host.split("."))) + port + ")" if host else scheme + ":"
+    start = ",".join(host.split(".")[::-1]) + port + ")" if host else scheme + ":"
     return start + (path or ("/" if host or query else "")) + ("?" + query if query else "")
 
 
@@ -77,8 +77,14 @@ def _split(url: str) -> tuple[str, str, str, str]:
     return scheme, authority, slash + path, query
 
 
+@lru_cache(maxsize=4096)
 def _host_and_port(authority: str, default_port: int | None) -> tuple[str, str]:
     """The host without brackets, and ``:port`` unless it is the default one; user and password are dropped."""
+    name, port = _name_and_port(authority, default_port)
+    return _host(name), port
+
+
+def _name_and_port(authority: str, default_port: int | None) -> tuple[str, str]:
     host = authority.rpartition("@")[2]
     if "[" in host:
         host, _, rest = host.partition("[")[2].partition("]")

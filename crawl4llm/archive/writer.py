@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from crawl4llm.archive.appendfile import AppendFile, ArchiveError, sync_path
-from crawl4llm.archive.cdxj import Entry, timestamp
-from crawl4llm.archive.compress import compress
+from crawl4llm.archive import cdxj
+from crawl4llm.archive.appendfile import ArchiveError, sync_path
+from crawl4llm.archive.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.archive.compress import COMPRESSIONS
+from crawl4llm.archive.exchanges import ExchangeBuilder, has_uri
 from crawl4llm.archive.files import Position, WarcFiles
-from crawl4llm.archive.records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
+from crawl4llm.archive.http_messages import opt_out_signals
+from crawl4llm.archive.names import FileNames
+from crawl4llm.archive.records import FORMAT_FIELDS, ContentRecord, RecordBuilder
+from crawl4llm.archive.revisits import StoredPayloads
+from crawl4llm.archive.serialise import Fields
+from crawl4llm.archive.series import IndexedFiles, Member, SeriesPosition
 from simulate.corpus import PageRecord
 
-INDEX_NAME = "index.cdxj"
+__all__ = [
+    "INDEX_NAME",
+    "TEXT_INDEX_NAME",
+    "Archive",
+    "ArchiveFormat",
+    "ArchiveInfo",
+    "ArchivePosition",
+    "ArchiveWriter",
+    "NullArchive",
+]
 
 
 class ArchivePosition(NamedTuple):
@@ -26,6 +43,20 @@ class ArchivePosition(NamedTuple):
     """Its size in bytes; 0 where it does not exist yet."""
     index_offset: int
     """Size of the index in bytes."""
+    text_serial: int = 0
+    """The same of the text files; 0 where there are none."""
+    text_offset: int = 0
+    text_index_offset: int = 0
+
+    @property
+    def pages(self) -> SeriesPosition:
+        """That of the page files."""
+        return SeriesPosition(*self[:3])
+
+    @property
+    def texts(self) -> SeriesPosition:
+        """That of the text files."""
+        return SeriesPosition(*self[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +74,37 @@ class ArchiveInfo:
 
     The crawl id (``isPartOf``) and the format are added.
     """
+    host: str | None = None
+    """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFormat:
+    """How an archive is written, but for the size of its files."""
+
+    compression: str = "gzip"
+    """A name of :data:`crawl4llm.archive.compress.COMPRESSIONS`."""
+    text: bool = False
+    """Whether the pages' text is kept, in files of its own."""
+    revisits: int = 0
+    """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
+    max_age: float = 0
+    """Seconds after which a flush ends a file, where there is a host; 0: any age."""
+    fsync: bool = False
+    """Whether a flush or close that finishes files waits for the disk."""
 
 
 class Archive(Protocol):
     """Where crawled pages go, in crawl order."""
 
-    def write(self, page: PageRecord, fields: Fields) -> None:
-        """Keep a page, and ``fields`` about it; ArchiveError, and nothing kept of it, where that fails."""
+    keeps_text: bool
+    """Whether it wants to have the pages' text."""
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """Keep a page, ``fields`` about it, and the main text that was taken from it, if it is wanted.
+
+        ArchiveError, and nothing kept of it, where that fails.
+        """
         ...
 
     def flush(self, *, fsync: bool = False) -> None:
@@ -69,91 +124,129 @@ class Archive(Protocol):
 
 
 class ArchiveWriter:
-    """Writes ``directory/PREFIX-00000.warc.gz`` ... and ``directory/index.cdxj``.
+    """Writes WARC files and their index ``index.cdxj`` to a directory; the pages' text to others, with ``text.cdxj``.
 
     A page's records stand side by side in one file of at most ``max_bytes``; a page larger than that has a file to
-    itself. A page is in the archive wholly, with its line in the index, or not at all.
+    itself. A page is in the archive wholly, with its lines in the indexes, or not at all.
     """
 
-    def __init__(self, directory: Path, info: ArchiveInfo, max_bytes: int, at: ArchivePosition | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        info: ArchiveInfo,
+        max_bytes: int,
+        at: ArchivePosition | None = None,
+        form: ArchiveFormat = ArchiveFormat(),
+    ) -> None:
         """Create the directory where needed, or, with ``at``, go on with the archive in it as it was at that position.
 
         Raises ArchiveError: without ``at`` where the directory holds an archive already, with it where less than that
-        is left of one. Equal ``info`` and ``max_bytes`` make the archive of a crawl that never stopped.
+        is left of one. Equal arguments make the archive of a crawl that never stopped, the names of a live one's files
+        apart.
         """
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ArchiveError.of("create", directory, exc) from exc
+        self.keeps_text = form.text
         self._directory = directory
         self._info = info
+        self._max_bytes = max_bytes
+        self._form = form
+        self._compress = COMPRESSIONS[form.compression].compress
         self._records = RecordBuilder(info.crawl_id, info.start_date)
-        self._index = AppendFile(directory / INDEX_NAME, None if at is None else at.index_offset)
-        files_at = None if at is None else Position(at.serial, at.offset)
-        self._files = WarcFiles(directory, info.prefix, max_bytes, self._warcinfo, files_at)
-        self._warcinfo_id = self._records.warcinfo_id(self._files.name)
-
-    def write(self, page: PageRecord, fields: Fields) -> None:
-        """See :meth:`Archive.write`."""
-        content, members = self._members(page, fields)
-        if not self._files.fits(sum(map(len, members))):
-            self._files.rotate()
-            self._warcinfo_id = self._records.warcinfo_id(self._files.name)
-            content, members = self._members(page, fields)  # anew: records name the warcinfo record of their file
-        offset = self._files.append(b"".join(members))
-        entry = Entry(
-            url=content.url,
-            timestamp=timestamp(content.date),
-            mime=content.mime,
-            status=content.status,
-            digest=content.digest,
-            length=len(members[0]),
-            offset=offset,
-            filename=self._files.name,
-            id=page.key,
+        self._exchanges = ExchangeBuilder(self._records)
+        self._pages = self._open(INDEX_NAME, info.prefix, at.pages if at else None)
+        self._texts = (
+            self._open(TEXT_INDEX_NAME, f"{info.prefix}-text", at.texts if at else None) if form.text else None
         )
-        try:
-            self._index.append(entry.line())
-        except ArchiveError:
-            self._files.cut(offset)
-            raise
+        resumed = form.revisits and at is not None
+        self._payloads = StoredPayloads(directory, form.revisits, cdxj.read(directory / INDEX_NAME) if resumed else ())
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """See :meth:`Archive.write`. A text of white space alone has no record."""
+        added = self._pages.add(partial(self._page_members, page, fields))
+        if self._texts is not None and text is not None and text.strip():
+            content = [member.content for member in added.members if member.content][-1]
+            try:
+                self._texts.add(partial(self._text_members, page, content, text))
+            except ArchiveError:
+                self._pages.take_back(added)
+                raise
+        for entry in added.entries:
+            self._payloads.add(entry)
 
     def flush(self, *, fsync: bool = False) -> None:
         """See :meth:`Archive.flush`."""
-        self._files.flush(fsync=fsync)
+        fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
+        for series in self._series:
+            series.flush(fsync=fsync)
         if fsync:
-            self._sync_index()
+            self._sync_name()
 
     def position(self) -> ArchivePosition:
         """See :meth:`Archive.position`."""
-        return ArchivePosition(*self._files.position, self._index.size)
+        return ArchivePosition(*(place for series in self._series for place in series.position))
 
     def close(self, *, fsync: bool = False) -> None:
         """See :meth:`Archive.close`."""
-        self._files.close(fsync=fsync)
+        fsync = fsync or self._form.fsync
+        for series in self._series:
+            series.close(fsync=fsync)
         if fsync:
-            self._sync_index()
-        self._index.close()
+            self._sync_name()
 
-    def _sync_index(self) -> None:
-        self._index.sync()
+    @property
+    def _series(self) -> list[IndexedFiles]:
+        return [self._pages] if self._texts is None else [self._pages, self._texts]
+
+    def _open(self, index: str, prefix: str, at: SeriesPosition | None) -> IndexedFiles:
+        names = FileNames(prefix, COMPRESSIONS[self._form.compression].suffix, self._info.host)
+
+        def open_files(position: Position | None) -> WarcFiles:
+            form = self._form
+            return WarcFiles(self._directory, names, self._max_bytes, self._warcinfo, position, form.max_age)
+
+        return IndexedFiles(self._directory / index, open_files, at)
+
+    def _sync_name(self) -> None:
         sync_path(self._directory.parent)  # where the directory's own name may be new
 
-    def _members(self, page: PageRecord, fields: Fields) -> tuple[ContentRecord, list[bytes]]:
-        """A page's content record, and its records as gzip members, that one first."""
-        content = self._records.content(page, self._warcinfo_id)
-        metadata = self._records.metadata(page.key, content, self._warcinfo_id, fields)
-        return content, [compress(content.data), compress(metadata)]
+    def _page_members(self, page: PageRecord, fields: Fields, filename: str) -> list[Member]:
+        """All records of a page: those of redirects to it, of its content, of the request for it, and about it."""
+        members: list[Member] = []
+        warcinfo_id = self._records.warcinfo_id(filename)
+        if page.captures and has_uri(page.captures[-1]):
+            captures = [capture for capture in page.captures if has_uri(capture)]
+            for hop, capture in zip(range(len(captures) - 1, -1, -1), captures, strict=True):
+                content, request = self._exchanges.exchange(
+                    capture, page.key, warcinfo_id, hop=hop, find=self._payloads.find
+                )
+                members.append(Member(self._compress(content.data), content, "" if hop else page.key))
+                members.append(Member(self._compress(request)))
+            fields = {**fields, "opt-out-signals": opt_out_signals(captures[-1])}
+        else:
+            content = self._records.content(page, warcinfo_id)
+            members.append(Member(self._compress(content.data), content, page.key))
+        metadata = self._records.metadata(page.key, content, warcinfo_id, fields)
+        members.append(Member(self._compress(metadata)))
+        return members
+
+    def _text_members(self, page: PageRecord, content: ContentRecord, text: str, filename: str) -> list[Member]:
+        record = self._records.text(page, content, self._records.warcinfo_id(filename), text)
+        return [Member(self._compress(record.data), record, page.key)]
 
     def _warcinfo(self, filename: str) -> bytes:
         fields = {**self._info.fields, "isPartOf": self._info.crawl_id.urn, **FORMAT_FIELDS}
-        return compress(self._records.warcinfo(filename, fields))
+        return self._compress(self._records.warcinfo(filename, fields))
 
 
 class NullArchive:
     """Keeps nothing: archiving switched off."""
 
-    def write(self, page: PageRecord, fields: Fields) -> None:
+    keeps_text = False
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
         """Drop the page."""
 
     def flush(self, *, fsync: bool = False) -> None:

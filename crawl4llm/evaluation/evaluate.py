@@ -19,6 +19,7 @@ from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater
 from crawl4llm.run import open_rater
 from crawl4llm.scorers import load_scorer
+from crawl4llm.scorers.model_rules import follow_rules
 from simulate.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     corpus, rater = open_rater(settings)
     try:
         corpus.check()
-        _check_same(runs[0], corpus, rater)
+        check_same(runs[0], corpus, rater)
         return _report(
             runs,
             Survey(corpus, read_options(settings), sample=wanted.sample, crawled=[run.keys for run in runs]),
@@ -60,7 +61,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
         corpus.close()
 
 
-def _check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
+def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
     """Raise InputError unless corpus and model are those of the run."""
     for setting, what, then, now in (
         ("CORPUS", "corpus_digest", run.facts["corpus_digest"], corpus.identity()),
@@ -96,7 +97,7 @@ def _scorers(survey: Survey, rater: PageRater, given: Sequence[str]) -> list[tup
     for name in given:
         options = replace(survey.options, scorer=name)
         if name.endswith(_MODEL_FILES):
-            options = replace(survey.options, scorer="fasttext", scorer_model=name)
+            options = follow_rules(replace(survey.options, scorer="fasttext", scorer_model=name))
         same = name == survey.options.scorer
         scorer = rater.scorer if same else load_scorer(options)
         found.append((name, survey.scores(replace(rater, scorer=scorer), options.scorer).influence))

@@ -85,7 +85,7 @@ class Survey:
             **self._text(rater),
             "scorer": scorer,
             "model": rater.scorer.digest,
-            "label": self.options.scorer_label,
+            "label": getattr(rater.scorer, "label", self.options.scorer_label),
         }
         blocks = self._run(Task("scores", depends_on, scored_page, _pack_scores), rater)
         reasons: Counter[str] = Counter()

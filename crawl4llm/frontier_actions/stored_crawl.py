@@ -14,6 +14,7 @@ from crawl4llm.job.check import check_store
 from crawl4llm.job.commits import State, read_state
 from crawl4llm.job.jobdir import JobDir
 from crawl4llm.job.store import Store
+from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SETTINGS, read_json
 from crawl4llm.past_runs import take_over
 from crawl4llm.visited.durable import DurableVisited
@@ -99,11 +100,14 @@ class StoredCrawl:
             raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")
 
     def open_corpus(self, settings: BaseSettings) -> StoredCorpus:
-        """The corpus that is crawled. Raises InputError, also where it is not the same any more.
+        """The corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
 
         Settings on the command line count, then those of the crawl's last run, then the project's.
         """
-        take_over(settings, read_json(self.output(settings) / SETTINGS))
+        facts = read_json(self.output(settings) / SETTINGS)
+        if facts.get("corpus") == LiveWeb.name:
+            return LiveWeb()
+        take_over(settings, facts)
         corpus = open_corpus(settings)
         corpus.check()
         if corpus.identity() != self.job["digests"]["corpus_digest"]:

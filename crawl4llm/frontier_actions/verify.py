@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from crawl4llm import crawl_log
-from crawl4llm.archive import ArchivePosition, cdxj
+from crawl4llm.archive import cdxj
 from crawl4llm.archive.appendfile import lost
+from crawl4llm.archive.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.archive.files import OPEN_SUFFIX
-from crawl4llm.archive.writer import INDEX_NAME
+from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.errors import InputError
 from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
 from crawl4llm.output import WARC
@@ -42,7 +42,9 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)
             _check_lines(output / crawl_log.FAILURES, crawl.state.log.failures)
             if crawl.state.archive.index_offset:
-                _check_archive(output / WARC, crawl.state.archive, crawl.pages)
+                _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.pages)
+            if crawl.state.archive.text_index_offset:
+                _check_archive(output / WARC, TEXT_INDEX_NAME, crawl.state.archive.texts)
     yield "sound"
 
 
@@ -70,19 +72,19 @@ def _is_whole(line: bytes) -> bool:
     return line.endswith(b"\n")
 
 
-def _check_archive(directory: Path, position: ArchivePosition, pages: int) -> None:
-    """Check that the index tells of all pages, and that the files are long enough for them."""
-    index = directory / INDEX_NAME
+def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: int | None = None) -> None:
+    """Check that an index tells of so many pages, and that its files are long enough for them."""
+    index = directory / name
     _check_size(index, position.index_offset)
     ends: dict[str, int] = {}
     found, filename = 0, ""
-    for entry in islice(cdxj.read(index), pages):
+    for entry in cdxj.read(index, end=position.index_offset):
         filename = entry.filename
         ends[filename] = entry.offset + entry.length
         found += 1
-    if found < pages:
+    if pages not in {None, found}:
         raise _damaged(f"{index}, which holds {found:,} pages of {pages:,},")
-    ends[filename] = position.offset  # the last file's, with the metadata of its last page
+    ends[filename] = max(ends[filename], position.offset)  # with the metadata of its last page
     for filename, end in ends.items():
         _check_size(directory / filename, end)
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm.archive import Archive, ArchivePosition
+from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.crawl_log import CrawlLog, LogPosition
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.job.store import Store
@@ -41,7 +42,7 @@ def read_state(store: Store) -> State:
         state.get("crawl"),
         store.get("state", _POLICY) or b"",
         LogPosition(*state.get("log", (0, 0))),
-        ArchivePosition(*state.get("archive", (0, 0, 0))),
+        ArchivePosition(*state.get("archive", (0, 0, 0)), *state.get("texts", ())),
         json.loads(seeds) if seeds else [],
         json.loads(purged) if purged else [],
     )
@@ -67,6 +68,12 @@ def move_log(store: Store, log: LogPosition) -> None:
     """Let the log of a paused crawl end elsewhere: lines were added to it. The crawl must have started."""
     state = json.loads(store.get("state", _CRAWL) or b"")
     store.put("state", _CRAWL, json.dumps({**state, "log": log}).encode())
+
+
+def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: SeriesPosition) -> None:
+    """Let log and archive of a paused crawl end elsewhere: parts of them were taken out. It must have started."""
+    state = json.loads(store.get("state", _CRAWL) or b"")
+    store.put("state", _CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
 
 
 class JobCommits:
@@ -112,7 +119,8 @@ class JobCommits:
         self._archive.flush(fsync=fsync)
         self._frontier.save()
         self._visited.save()
-        state = {"crawl": crawl.save(), "log": self._log.position(), "archive": self._archive.position()}
+        archive = self._archive.position()
+        state = {"crawl": crawl.save(), "log": self._log.position(), "archive": archive.pages, "texts": archive.texts}
         self._store.put("state", _CRAWL, json.dumps(state).encode())
         self._store.put("state", _POLICY, crawl.policy.save())
         self._store.delete("state", _SEEDS)

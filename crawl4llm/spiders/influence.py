@@ -7,11 +7,12 @@ from typing import Any
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from crawl4llm.errors import InputError, PageError
+from crawl4llm.errors import InputError
+from crawl4llm.frontier import Outcome
+from crawl4llm.live.reasons import verdict
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import lease_of, page_of
 from crawl4llm.run import Run
@@ -20,8 +21,8 @@ from crawl4llm.run import Run
 class InfluenceSpider(Spider):
     """Crawls by Algorithm 1 of Craw4LLM; its seeds and outlinks go to the frontier in bulk, not as requests.
 
-    ``seeds``: a file of seeds; without one, CRAWL_SEEDS random documents of the corpus. ``run``: the run, where it was
-    opened before the reactor started (as the project's ``crawl`` command does).
+    ``seeds``: a file of seeds, which a live crawl needs; without one, CRAWL_SEEDS random documents of the corpus.
+    ``run``: the run, where it was opened before the reactor started (as the project's ``crawl`` command does).
     """
 
     name = "influence"
@@ -54,13 +55,15 @@ class InfluenceSpider(Spider):
         """FetchPages has no answer."""
         lease = lease_of(failure.request)  # type: ignore[attr-defined]  # Scrapy sets it
         error = failure.value
-        if isinstance(error, PageError):
-            self.crawl.failed(lease, error.reason)
-        elif isinstance(error, IgnoreRequest):
-            self.crawl.dropped(lease, "ignored")
-        else:
+        assert error is not None
+        known = verdict(error)
+        if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)
+        elif known[0] is Outcome.DROPPED:
+            self.crawl.dropped(lease, known[1])
+        else:
+            self.crawl.failed(lease, known[1])
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""

@@ -1,0 +1,112 @@
+"""HTTP messages as records hold them: from a capture, with a head of bounded size that fits what is stored.
+
+Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps what it said of them
+under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values stay
+the bytes they were, UTF-8 or not; only line ends and NUL, which no field can hold (RFC 9110, 5.5), become spaces.
+Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were.
+"""
+
+from __future__ import annotations
+
+import re
+
+from crawl4llm.capture import Capture, HeaderFields
+
+MAX_HEAD = 31 * 1024
+"""Bytes of a head that are kept; FastWARC reads heads of 32 KiB at most unless told otherwise."""
+HEADERS_FIELD = "Crawl4LLM-HTTP-Headers"
+"""Extension field of a record whose HTTP head is not the one that was received."""
+RECONSTRUCTED, REORDERED, SHORTENED = "reconstructed", "order and case not kept", "shortened"
+"""What that field says of it."""
+
+_LONGEST_PART = 1 << 12
+"""Bytes of a method or reason phrase."""
+_LONGEST_SIGNAL = 1 << 10
+_AFTER_HOST = re.compile(r"[^:]*:/*[^/?#]*([^#]*)")
+_NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
+_NO_NAME = re.compile(rb"[^!-9;-~]")
+_IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
+"""Without these a message is not understood: they are kept before all others."""
+_SIGNALS = {
+    b"x-robots-tag": "X-Robots-Tag",
+    b"tdm-reservation": "TDM-Reservation",
+    b"tdm-policy": "TDM-Policy",
+    b"content-usage": "Content-Usage",
+}
+"""Header fields by which sites opt out of uses (Google's robots directives, TDMRep, IETF's AI Preferences)."""
+
+
+def response_head(capture: Capture) -> tuple[bytes, str | None]:
+    """Status line and fields of a response with the empty line, and what is to be said of them, if anything."""
+    reason = _clean(capture.reason.encode("utf-8", "replace")[:_LONGEST_PART])
+    line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
+    fields, shortened = _bounded(_fitting(capture), MAX_HEAD - len(line))
+    said = [REORDERED] * (not capture.exact_headers) + [SHORTENED] * shortened
+    return _head(line, fields), ", ".join(said) or None
+
+
+def request_head(capture: Capture, url: str) -> tuple[bytes, str | None]:
+    """Request line and fields with the empty line, for the URL as it is written; and what is to be said of them."""
+    found = _AFTER_HOST.match(url)
+    target = found[1] if found else ""
+    if not target.startswith("/"):
+        target = f"/{target}"
+    method = _NO_NAME.sub(b"?", capture.method.encode("ascii", "replace")[:_LONGEST_PART])
+    line = b"%b %b HTTP/%b" % (method, target.encode(), _version(capture))
+    fields, shortened = _bounded(list(capture.request_headers), MAX_HEAD - len(line))
+    return _head(line, fields), SHORTENED if shortened else None
+
+
+def opt_out_signals(capture: Capture) -> str | None:
+    """What the head of a response says of the uses that its page may be put to; None where it says nothing."""
+    said = (
+        f"{_SIGNALS[name.lower()]}: {value.strip().decode('utf-8', 'replace')}"
+        for name, value in capture.headers
+        if name.lower() in _SIGNALS
+    )
+    return "; ".join(said)[:_LONGEST_SIGNAL] or None
+
+
+def _version(capture: Capture) -> bytes:
+    return b"1.0" if capture.protocol == "http/1.0" else b"1.1"
+
+
+def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
+    """The fields of a response, changed to fit the body as it is stored."""
+    renamed = {b"transfer-encoding"} | ({b"content-encoding"} if capture.body_is_decoded else set())
+    length = b"%d" % len(capture.body)
+    fields: list[tuple[bytes, bytes]] = []
+    changed = said = False
+    for name, value in capture.headers:
+        lower = name.lower()
+        if lower in renamed or (lower == b"content-length" and value.strip() != length and capture.method != "HEAD"):
+            fields.append((b"X-Crawler-" + name, value))
+            changed = True
+        else:
+            fields.append((name, value))
+            said |= lower == b"content-length"
+    if changed and not said:
+        fields.append((b"Content-Length", length))
+    return fields
+
+
+def _bounded(fields: HeaderFields, room: int) -> tuple[HeaderFields, bool]:
+    """The fields that fit into so many bytes, the important ones before others, in their order; and if some do not."""
+    if sum(len(name) + len(value) + 4 for name, value in fields) <= room:
+        return fields, False
+    kept: set[int] = set()
+    for number in sorted(range(len(fields)), key=lambda number: fields[number][0].lower() not in _IMPORTANT):
+        size = sum(map(len, fields[number])) + 4
+        if size <= room:
+            kept.add(number)
+            room -= size
+    return [field for number, field in enumerate(fields) if number in kept], True
+
+
+def _head(first_line: bytes, fields: HeaderFields) -> bytes:
+    lines = [b"%b: %b" % (_NO_NAME.sub(b"?", name), _clean(value)) for name, value in fields if name]
+    return b"\r\n".join([first_line, *lines, b"", b""])
+
+
+def _clean(value: bytes) -> bytes:
+    return _NO_FIELD_CONTENT.sub(b" ", value).strip()

@@ -1,0 +1,31 @@
+"""Opens the archive that the settings ask for."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from crawl4llm.archive import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.options import Options
+
+logger = logging.getLogger(__name__)
+
+
+def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
+    """The archive in ``directory``, begun, or with ``at`` taken up again there. Raises InputError.
+
+    Where ``info`` names no host it is a simulation's: each page is stored whole, and no file closes by its age.
+    """
+    if not options.warc_enabled:
+        return NullArchive()
+    live = info.host is not None
+    if options.warc_max_age and not live:
+        logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")
+    form = ArchiveFormat(
+        compression=options.warc_compression,
+        text=options.warc_text,
+        revisits=options.warc_revisits if live else 0,
+        max_age=options.warc_max_age if live else 0,
+        fsync=options.warc_fsync,
+    )
+    return ArchiveWriter(directory, info, options.warc_max_bytes, at, form)

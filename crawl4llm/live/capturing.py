@@ -1,0 +1,116 @@
+"""Keeps with a request the exchanges that it led to, as they went over the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urldefrag
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+
+from crawl4llm.capture import Capture, HeaderFields, Truncation, utc_date
+from crawl4llm.live.wire import Exchange, take_exchange
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+
+REDIRECTS: Final = {301, 302, 303, 307, 308}
+_CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
+_MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
+"""Content codings whose bodies can be told (RFC 1952, 2.3.1; RFC 8878, 3.1.1)."""
+
+
+def captures_of(request: Request) -> tuple[Capture, ...]:
+    """The exchanges that led to a request's response: redirects first, its own last; none where it was not sent."""
+    captures: tuple[Capture, ...] = request.meta.get(_CAPTURES, ())
+    return captures
+
+
+def forget_captures(request: Request) -> None:
+    """Take away what a request has from another one, whose meta was copied."""
+    request.meta.pop(_CAPTURES, None)
+
+
+class Capturing:
+    """Downloader middleware, the innermost: next to it are cookies, decompression, redirects, retries and the cache.
+
+    An answer from a cache or from another middleware was not sent for, and has no capture. What Scrapy fetches for
+    itself (robots.txt, the files of media pipelines) is left alone.
+    """
+
+    def process_request(self, request: Request) -> None:
+        """The request goes to the network now."""
+        take_exchange(request)  # of a request that this one is a copy of
+        request.meta[_SENT] = request.callback is not NO_CALLBACK
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """The answer, as it was sent."""
+        exchange = take_exchange(request)
+        if request.meta.pop(_SENT, False):
+            redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
+            request.meta[_CAPTURES] = (*redirects, _capture(request, response, exchange))
+        else:
+            forget_captures(request)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """There is no answer."""
+        take_exchange(request)
+        request.meta.pop(_SENT, None)
+
+
+def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:
+    if exchange is None or not exchange.status_line:
+        return _reconstructed(request, response)
+    protocol, _, rest = exchange.status_line.partition(b" ")
+    return Capture(
+        url=urldefrag(request.url).url,
+        date=exchange.date,
+        method=request.method,
+        request_headers=exchange.request_headers,
+        request_body=request.body,
+        status=response.status,
+        reason=rest.partition(b" ")[2].decode("latin-1"),
+        headers=exchange.headers,
+        exact_headers=True,
+        body=response.body,
+        protocol=protocol.decode("latin-1").lower(),
+        ip_address=exchange.ip_address,
+        truncated=_truncated(response.flags),
+    )
+
+
+def _reconstructed(request: Request, response: Response) -> Capture:
+    """What can be told of an exchange through another handler (HTTP/2, a browser)."""
+    headers = [(name, value) for name, values in response.headers.items() for value in values]
+    return Capture(
+        url=urldefrag(request.url).url,
+        date=utc_date(seconds_ago=request.meta.get("download_latency", 0.0)),  # until the head was there
+        method=request.method,
+        request_headers=[(name, value) for name, values in request.headers.items() for value in values],
+        request_body=request.body,
+        status=response.status,
+        reason=HTTPStatus(response.status).phrase if response.status in set(HTTPStatus) else "",
+        headers=headers,
+        exact_headers=False,
+        body=response.body,
+        body_is_decoded=_is_decoded(headers, response.body),
+        protocol=response.protocol.lower() if response.protocol else None,
+        ip_address=str(response.ip_address) if response.ip_address else None,
+        truncated=_truncated(response.flags),
+    )
+
+
+def _truncated(flags: Sequence[str]) -> Truncation | None:
+    """What Scrapy's flags say of a body that is not whole."""
+    if "dataloss" in flags:
+        return "disconnect"
+    return "unspecified" if "download_stopped" in flags else None
+
+
+def _is_decoded(headers: HeaderFields, body: bytes) -> bool:
+    """Whether the handler has undone the content coding that the head names."""
+    coding = next((value.strip().lower() for name, value in headers if name.lower() == b"content-encoding"), b"")
+    return bool(body) and coding in _MAGIC and not body.startswith(_MAGIC[coding])

@@ -1,0 +1,69 @@
+"""FetchPages on the live web: a downloader middleware that makes a page of what was downloaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawl4llm.errors import NoPage
+from crawl4llm.links import html_links
+from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.reasons import DAMAGED, NOT_HTML
+from crawl4llm.requests import attach_page, is_leased, lease_of
+from crawl4llm.urls import normalise_url
+from simulate.corpus import Link, PageRecord
+from simulate.warc_payload import html_of, is_html
+from simulate.warc_records import CONTENT_TYPE, Fields
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawl4llm.capture import Capture
+    from crawl4llm.crawl import Crawl
+    from crawl4llm.frontier import Lease
+
+
+class Fetching:
+    """Downloader middleware, the outermost: request in, page out, as in a simulation.
+
+    Links and HTML are read from what was captured, in the way in which they will be read from the archive.
+    """
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Fetching:
+        """Asks the crawl of the spider's run where redirects may lead."""
+        assert crawler.spider is not None
+        return cls(crawler.spider.run.crawl)  # type: ignore[attr-defined]  # a spider of this project
+
+    def process_request(self, request: Request) -> None:
+        """A redirect to where the crawl would not follow ends here, before anything is asked for."""
+        if is_leased(request) and captures_of(request):
+            reason = self._crawl.refusal(lease_of(request).entry, normalise_url(request.url))
+            if reason is not None:
+                raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Attach the page; a response with another status than 200 has none."""
+        if is_leased(request) and response.status == 200:
+            attach_page(request, _page(lease_of(request), captures_of(request)))
+        return response
+
+
+def _page(lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
+    """Raises NoPage where what was sent is not HTML."""
+    hops = [normalise_url(capture.url) for capture in captures[1:]]
+    key = hops[-1] if hops else lease.entry.key
+    capture = captures[-1]
+    fields = Fields(b"".join(b"\n%b: %b" % field for field in capture.headers))
+    if not is_html(fields.get(CONTENT_TYPE), capture.body):
+        raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
+    try:
+        html = html_of(capture.body, fields)
+    except ValueError as error:
+        raise NoPage(f"{capture.url}: {error}", DAMAGED) from error
+    links = [Link(link.url, link.url, link.anchor, link.boilerplate) for link in html_links(html, key)]
+    return PageRecord(key, capture.url, capture.date, html, outlinks=links, captures=captures, hops=hops)

@@ -1,0 +1,59 @@
+"""What becomes of a document whose download brought no page, and why, as it is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scrapy.exceptions import IgnoreRequest
+
+from crawl4llm.errors import NoPage, PageError
+from crawl4llm.frontier import Outcome
+
+ROBOTS, TOO_LARGE, NOT_HTML, DAMAGED = "robots", "too_large", "not_html", "damaged"
+IGNORED: Final = "ignored"
+
+_DOWNLOAD_ERRORS: Final = {
+    "CannotResolveHostError": "dns",
+    "DNSLookupError": "dns",
+    "DownloadTimeoutError": "timeout",
+    "TimeoutError": "timeout",
+    "TCPTimedOutError": "timeout",
+    "DownloadConnectionRefusedError": "refused",
+    "ConnectionRefusedError": "refused",
+    "DownloadCancelledError": TOO_LARGE,
+    "CancelledError": TOO_LARGE,
+    "ResponseDataLossError": "cut_short",
+    "DownloadFailedError": "connection",
+    "ResponseFailed": "connection",
+    "ResponseNeverReceived": "connection",
+    "ConnectionLost": "connection",
+    "ConnectionDone": "connection",
+    "ConnectError": "connection",
+    "NoRouteError": "connection",
+    "TunnelError": "connection",
+    "UnsupportedURLSchemeError": "scheme",
+    "NotSupported": "scheme",
+}
+"""By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
+
+
+def verdict(error: BaseException) -> tuple[Outcome, str] | None:
+    """How a document ends that could not be downloaded, and why; None for an error that was not anticipated."""
+    if isinstance(error, NoPage):
+        return Outcome.FAILED if error.wanted else Outcome.DROPPED, error.reason
+    if isinstance(error, PageError):
+        return Outcome.FAILED, error.reason
+    if isinstance(error, IgnoreRequest):
+        return Outcome.DROPPED, _said(error)
+    for kind in type(error).__mro__:
+        if reason := _DOWNLOAD_ERRORS.get(kind.__name__):
+            return Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED, reason
+    return None
+
+
+def _said(error: IgnoreRequest) -> str:
+    """Why Scrapy's middlewares dropped a request, which they say in words."""
+    message = str(error)
+    if "robots.txt" in message:
+        return ROBOTS
+    return TOO_LARGE if "DOWNLOAD_MAXSIZE" in message else IGNORED

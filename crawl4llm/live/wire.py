@@ -1,0 +1,121 @@
+"""HTTP messages as they go over the wire: Scrapy's handler for http and https, with a tap on its connections.
+
+Twisted's HTTP client, on which the handler stands, hands on header fields by name: their case, their order and the
+fields that concern the connection (RFC 9110, 7.6.1) are lost. So they are noted here as they are sent and parsed. What
+is sent and how answers are read stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapy import Request, signals
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+
+from crawl4llm.capture import utc_date
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scrapy.crawler import Crawler
+
+_EXCHANGE: Final = "crawl4llm_exchange"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The heads of a request and of its response."""
+
+    date: str
+    """When the request was sent."""
+    request_head: bytes = b""
+    status_line: bytes = b""
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """The response's; a value without the white space around it, one of several lines joined (RFC 9112, 5.1, 5.2)."""
+    ip_address: str | None = None
+
+    @property
+    def request_headers(self) -> list[tuple[bytes, bytes]]:
+        """The request's header fields."""
+        lines = self.request_head.split(b"\r\n")[1:]
+        return [(name, value) for name, colon, value in (line.partition(b": ") for line in lines) if colon]
+
+
+def take_exchange(request: Request) -> Exchange | None:
+    """What was noted of a request that was sent, once; None where its answer did not come through this handler."""
+    exchange: Exchange | None = request.meta.pop(_EXCHANGE, None)
+    return exchange
+
+
+class WireHandler(HTTP11DownloadHandler):
+    """Leaves with each request what :func:`take_exchange` gives."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._begun: Exchange | None = None
+        """Of the response whose head has just been read."""
+        self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
+        crawler.signals.connect(self._note, signal=signals.headers_received)
+
+    def _note(self, request: Request) -> None:
+        """Sent for a request in the callback chain that brings its response: what has just begun is its own."""
+        if self._begun is not None:
+            request.meta[_EXCHANGE], self._begun = self._begun, None
+
+    def _tapped_factory(self, make: Callable[..., Any], *args: Any) -> Any:
+        """A factory of connections, as the pool asks for one."""
+        factory = make(*args)
+        build = factory.buildProtocol
+
+        def build_tapped(address: Any) -> Any:
+            connection = build(address)
+            connection.request = partial(self._request, connection, connection.request)
+            return connection
+
+        factory.buildProtocol = build_tapped
+        return factory
+
+    def _request(self, connection: Any, send: Callable[[Any], Any], request: Any) -> Any:
+        """Send a request over a connection, which has one at a time."""
+        exchange = Exchange(utc_date(), ip_address=getattr(connection.transport.getPeer(), "host", None))
+        write = request.writeTo
+        request.writeTo = lambda transport: write(_Tap(transport, exchange))
+        answered = send(request)
+        parser = connection._parser
+        if parser is not None:  # else the connection could not take the request
+            parser.statusReceived = partial(_begin, exchange, parser.statusReceived)
+            parser.headerReceived = partial(_add, exchange, parser.headerReceived)
+        return answered.addCallback(self._begin_response, exchange)
+
+    def _begin_response(self, response: Any, exchange: Exchange) -> Any:
+        self._begun = exchange
+        return response
+
+
+class _Tap:
+    """A transport that notes the head of the request written to it: Twisted writes that, and nothing else, in lines."""
+
+    def __init__(self, transport: Any, exchange: Exchange) -> None:
+        self._transport = transport
+        self._exchange = exchange
+
+    def writeSequence(self, lines: Iterable[bytes]) -> None:  # noqa: N802 - Twisted's name
+        lines = list(lines)
+        self._exchange.request_head = b"".join(lines)
+        self._transport.writeSequence(lines)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def _begin(exchange: Exchange, receive: Callable[[bytes], None], line: bytes) -> None:
+    exchange.status_line = line
+    exchange.headers.clear()  # an interim response came before (RFC 9110, 15.2)
+    receive(line)
+
+
+def _add(exchange: Exchange, receive: Callable[[bytes, bytes], None], name: bytes, value: bytes) -> None:
+    exchange.headers.append((name, value))
+    receive(name, value)

@@ -1,0 +1,30 @@
+"""How fetched pages get their influence scores: looked up by their keys, or by the HTML that they came with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from crawl4llm import html_rating, rating
+from crawl4llm.html_rating import HtmlPage
+from crawl4llm.policies import Rating
+from crawl4llm.rating import PageRater, RatedText
+from crawl4llm.workers import PageWorkers
+from simulate.corpus import PageRecord
+
+
+async def rate_by_key(
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+) -> list[Rating | RatedText]:
+    """Scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
+    task: Callable[[PageRater, str], Rating | RatedText] = rating.influence_and_text if text else rating.influence
+    return await workers.run(task, [page.key for page in pages])
+
+
+async def rate_by_html(
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+) -> list[Rating | RatedText]:
+    """Scores of pages as they came; with ``text``, and their main text."""
+    task: Callable[[PageRater, HtmlPage], Rating | RatedText] = html_rating.influence
+    if text:
+        task = html_rating.influence_and_text
+    return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])

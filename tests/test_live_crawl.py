@@ -1,0 +1,195 @@
+"""Crawls over HTTP of a web on a real socket, with the ``live`` profile."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from addon_site import serve
+from crawl_helpers import crawl_log, stats
+from live_helpers import DEAD, LATIN, RAW_BODY, Crawled, crawl_live, crawled_once, small_web
+from scrapy.settings import Settings
+from warcio.archiveiterator import ArchiveIterator
+from warcio.recordloader import ArcWarcRecord
+
+from crawl4llm.archive import cdxj
+from crawl4llm.errors import InputError
+from crawl4llm.live.web import MIDDLEWARE, LiveWeb
+from crawl4llm.run import Run
+from crawl4llm.stats import is_documented
+from crawl4llm.text import EXTRACTORS
+
+LIVE = {"DOWNLOADER_MIDDLEWARES": {MIDDLEWARE: 25}, "SCORER": "length", "URL_POLICY": "parent_first"}
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    return crawled_once(tmp_path_factory)
+
+
+def failures(output: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (output / "failures.jsonl").read_text().splitlines()]
+
+
+def records(output: Path) -> Iterator[ArcWarcRecord]:
+    """The records of a crawl's pages as warcio reads them, bodies not decoded."""
+    for file in sorted((output / "warc").glob("*-0*.warc.gz")):
+        if "-text-" not in file.name:
+            with file.open("rb") as stream:
+                yield from ArchiveIterator(stream)
+
+
+# -- order and outcomes -----------------------------------------------------------------------------------------------
+
+
+def test_pages_come_in_batches_in_the_order_of_the_policy(crawled: Crawled) -> None:
+    log = crawl_log(crawled.output)
+    influence = {line["id"]: line["influence"] for line in log}
+    found = [line for line in log if line["parent"] is not None]
+    assert len(found) == 47
+    assert all(line["priority"] == influence[line["parent"]] for line in found)
+    ended = [*log, *failures(crawled.output)]
+    assert max(Counter(line["iteration"] for line in found).values()) == 5
+    assert len(ended) == stats(crawled.output)["pages/visited"] - 3, "three URLs are visited that redirect"
+    assert len({line["id"] for line in ended}) == len(ended)
+
+
+def test_each_document_that_is_no_page_ends_with_its_reason(crawled: Crawled) -> None:
+    assert {crawled.path(line["id"]): (line["outcome"], line["reason"]) for line in failures(crawled.output)} == {
+        "/gone": ("failed", "http_404"),
+        DEAD[0]: ("failed", "dns"),
+        DEAD[1]: ("failed", "refused"),
+        "/missing": ("failed", "http_404"),
+        "/broken": ("failed", "http_500"),
+        "/private/a": ("dropped", "robots"),
+        "/notes.txt": ("dropped", "not_html"),
+        "/large": ("dropped", "too_large"),
+        "/bomb": ("dropped", "too_large"),
+        "/loop-a": ("dropped", "duplicate"),
+        "/loop-b": ("dropped", "duplicate"),
+        "/to-moved-0": ("dropped", "duplicate"),
+        "/to-visited": ("dropped", "duplicate"),
+        "/to-missing": ("dropped", "duplicate"),
+    }
+    assert all(map(is_documented, stats(crawled.output)))
+
+
+def test_the_target_of_a_redirect_takes_its_place(crawled: Crawled) -> None:
+    lines = {crawled.path(line["id"]): line for line in crawl_log(crawled.output)}
+    assert "/moved-0" not in lines
+    assert "/dir" not in lines
+    assert crawled.path(lines["/target"]["parent"]) == "/page-0"
+    assert lines["/dir/"]["parent"] is None
+    assert crawled.path(lines["/only-from-target"]["parent"]) == "/target"
+    assert lines["/self"]["status"] == 200
+
+
+def test_nothing_is_asked_for_in_vain(crawled: Crawled) -> None:
+    """Each URL once, also where redirects lead; what failed for a time once more; what robots.txt forbids never."""
+    several = {path: times for path, times in Counter(crawled.asked).items() if times > 1}
+    assert several == {"/broken": 2, "/self": 2}
+    assert "/private/a" not in crawled.asked
+
+
+def test_pages_are_read_as_they_were_meant(crawled: Crawled) -> None:
+    """A page in Latin-1 that says so nowhere; identical pages are pages each."""
+    lines = {crawled.path(line["id"]): line for line in crawl_log(crawled.output)}
+    assert lines["/latin"]["influence"] == len(EXTRACTORS["trafilatura"](LATIN))
+    assert lines["/same-a"]["influence"] == lines["/same-b"]["influence"] > 0
+
+
+# -- capture ----------------------------------------------------------------------------------------------------------
+
+
+def test_messages_are_archived_as_they_went_over_the_wire(crawled: Crawled) -> None:
+    url = f"{crawled.raw_url}/raw"
+    kept = {one.rec_type: one for one in records(crawled.output) if one.rec_headers["WARC-Target-URI"] == url}
+    response = kept["response"]
+    assert response.http_headers.statusline == "200 Just fine"
+    names = [name for name, _ in response.http_headers.headers]
+    assert names[:5] == ["x-first", "ETAG", "content-TYPE", "X-First", "X-Folded"]
+    assert response.rec_headers["WARC-IP-Address"] == "127.0.0.1"
+    assert response.rec_headers["WARC-Protocol"] == "http/1.1"
+    assert kept["metadata"].rec_headers["WARC-Concurrent-To"] == response.rec_headers["WARC-Record-ID"]
+
+    (sent,) = (request for request in crawled.raw_requests if request.startswith(b"GET /raw "))
+    head = kept["request"].http_headers
+    assert f"GET {head.statusline}".encode() == sent.partition(b"\r\n")[0]
+    assert [f"{name}: {value}".encode() for name, value in head.headers] == sent.split(b"\r\n")[1:-2]
+
+
+def test_bodies_are_archived_as_they_were_sent(crawled: Crawled) -> None:
+    """Without the chunks of the transfer, with the coding of the content."""
+    web = small_web()
+    bodies = {
+        crawled.path(one.rec_headers["WARC-Target-URI"]): one.raw_stream.read()
+        for one in records(crawled.output)
+        if one.rec_type == "response"
+    }
+    assert bodies.pop(f"{crawled.raw_url}/raw") == RAW_BODY
+    assert bodies.pop("/self") in {answer.body for answer in web["/self"]}  # type: ignore[union-attr]
+    assert {path: body == web[path].body for path, body in bodies.items()} == dict.fromkeys(bodies, True)  # type: ignore[union-attr]
+    assert {"/page-1", "/page-2", "/dir", "/moved-0", "/moved-1", "/target"} <= bodies.keys()
+    assert "/same-b" not in bodies, "an identical page is a revisit"
+
+
+# -- order without batches, and resumption ----------------------------------------------------------------------------
+
+
+def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
+    settings = {"CRAWL_BATCH_SIZE": 0, "JOBDIR": tmp_path / "job"}
+    with serve(small_web()) as site:
+        seeds = [f"{site.url}/page-0"]
+        assert crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=12, **settings).returncode == 0
+        begun = json.loads((tmp_path / "run/settings.json").read_text())["crawl_id"]
+        result = crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=100, **settings)
+    assert result.returncode == 0, result.stderr
+    assert "CORPUS=" in result.stdout, "what to do next"
+    log = crawl_log(tmp_path / "run")
+    assert [line["order"] for line in log] == list(range(49))
+    assert len({line["id"] for line in log}) == len(log)
+    assert len(log) + len(failures(tmp_path / "run")) == stats(tmp_path / "run")["pages/visited"] - 3
+    entries = list(cdxj.read(tmp_path / "run/warc/index.cdxj"))
+    assert [entry.id for entry in entries if entry.id] == [line["id"] for line in log]
+    assert json.loads((tmp_path / "run/settings.json").read_text())["crawl_id"] == begun
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "seeds", "complaint"),
+    [
+        (LIVE, None, "-a seeds=FILE"),
+        (LIVE, "/page\nexample.org\nftp://example.org/", "no usable seed (3 given, 2 malformed, 1 unknown)"),
+        ({**LIVE, "CORPUS": "demo"}, "http://example.org/", "CORPUS demo is for simulations"),
+        ({**LIVE, "URL_POLICY": "influence"}, "http://example.org/", "URL_POLICY influence scores a page by what"),
+        ({**LIVE, "URL_POLICY": "indegree"}, "http://example.org/", "URL_POLICY indegree"),
+        ({**LIVE, "URL_POLICY": "scorer:length"}, "http://example.org/", "URL_POLICY scorer:length scores a page"),
+        ({**LIVE, "HOT_QUEUE_TOPIC": "physics"}, "http://example.org/", "HOT_QUEUE_TOPIC"),
+        ({**LIVE, "SCORER": "fasttext"}, "http://example.org/", "SCORER_MODEL"),
+        ({"SCORER": "length"}, "http://example.org/", "CORPUS is not set"),
+    ],
+)
+def test_what_a_live_crawl_cannot_do(
+    tmp_path: Path, settings: dict[str, Any], seeds: str | None, complaint: str
+) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text(seeds or "")
+    given = Settings({"OUTPUT_DIR": str(tmp_path / "run"), **settings}, priority="project")
+    with pytest.raises(InputError) as refused:
+        Run(given, None if seeds is None else str(path))
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_documents_of_the_live_web() -> None:
+    web = LiveWeb()
+    assert web.resolve("HTTP://Example.org:80/a/../b#c") == "http://example.org/b"
+    assert "https://example.org/" in web
+    assert [web.resolve(url) for url in ("ftp://example.org/", "http:///x", "mailto:a@example.org")] == [None] * 3

@@ -1,0 +1,148 @@
+"""A live crawl, then simulations on what it archived: the web as that crawl saw it, for ever."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import crawl_log, scrapy, stats
+from live_helpers import SCORER, Crawled, crawled_once
+
+from crawl4llm.errors import InputError, MissingRecord, NoHtml, NoPage
+from crawl4llm.text import EXTRACTORS, extract_text
+from simulate.warcs import WarcCorpus
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    return crawled_once(tmp_path_factory)
+
+
+@pytest.fixture
+def corpus(crawled: Crawled, tmp_path: Path) -> WarcCorpus:
+    return WarcCorpus(crawled.output, tmp_path / "index")
+
+
+def replay(crawled: Crawled, corpus: Path, output: Path, **settings: object) -> list[dict[str, Any]]:
+    """The log of a simulation on an archive, from the seeds of the crawl."""
+    given = {"SCORER": SCORER, "SCORING_WORKERS": 1, "CORPUS": corpus, "OUTPUT_DIR": output, "CRAWL_BATCH_SIZE": 5}
+    options = [part for name, value in {**given, **settings}.items() for part in ("-s", f"{name}={value}")]
+    shutil.copy(Path(__file__).parents[1] / "scrapy.cfg", output.parent)  # its index shall lie there
+    result = scrapy("crawl", "influence", "-a", f"seeds={crawled.output / 'seeds.txt'}", *options, cwd=output.parent)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return crawl_log(output)
+
+
+def failures(output: Path) -> list[str]:
+    return (output / "failures.jsonl").read_text().splitlines()
+
+
+def test_the_same_pages_in_the_same_order(crawled: Crawled, tmp_path: Path) -> None:
+    """Batches are filled by what failed, by redirects and by identical pages, too; text is extracted again."""
+    settings = {"URL_POLICY": "parent_first", "SIMULATION_TEXT": "extracted", "CRAWL_MAX_PAGES": 100}
+    log = replay(crawled, crawled.output, tmp_path / "run", **settings)
+    assert log == crawl_log(crawled.output)
+    assert failures(tmp_path / "run") == failures(crawled.output)
+    left_out = ("pages/fetched", "pages/crawled", "pages/visited", "links/seen", "influence/mean")
+    theirs = stats(crawled.output)
+    assert {key: stats(tmp_path / "run")[key] for key in left_out} == {key: theirs[key] for key in left_out}
+
+
+def test_another_policy_on_the_texts_that_were_archived(crawled: Crawled, tmp_path: Path) -> None:
+    """One that looks at pages before they are fetched: on the live web it could not be tried."""
+    settings = {"URL_POLICY": "influence", "SIMULATION_TEXT": "corpus", "CRAWL_MAX_PAGES": 20}
+    log = replay(crawled, crawled.output / "warc", tmp_path / "run", **settings)
+    live = {line["id"]: line["influence"] for line in crawl_log(crawled.output)}
+    assert len(log) == 20
+    assert all(line["priority"] == line["influence"] == live[line["id"]] for line in log)
+    best = sorted(live.values(), reverse=True)[:10]
+    assert sum(value in best for value in (line["influence"] for line in log)) > 5
+    reasons = [json.loads(line)["reason"] for line in failures(tmp_path / "run")]
+    assert {"http_404", "robots", "too_large"} <= set(reasons)
+
+
+# -- the archive as a corpus ------------------------------------------------------------------------------------------
+
+
+def test_every_page_that_was_crawled_is_held(crawled: Crawled, corpus: WarcCorpus) -> None:
+    log = crawl_log(crawled.output)
+    assert sorted(corpus.keys()) == sorted(line["id"] for line in log)
+    assert len(corpus) == len(log)
+    corpus.require("html", "text", "outlinks")
+    for line in log:
+        page = corpus.page(line["id"])
+        assert (page.key, page.url, page.hops) == (line["id"], line["url"], ())
+        assert corpus.text(line["id"]) == extract_text(corpus.html(line["id"]), EXTRACTORS["trafilatura"])
+
+
+def test_redirects_are_followed_when_they_are_fetched(crawled: Crawled, corpus: WarcCorpus) -> None:
+    url = crawled.url
+    page = corpus.page(f"{url}/moved-0")
+    assert (page.key, list(page.hops)) == (f"{url}/target", [f"{url}/moved-1", f"{url}/target"])
+    assert corpus.page(f"{url}/dir").key == f"{url}/dir/"
+    assert corpus.html(f"{url}/moved-0") == corpus.html(f"{url}/target")
+    assert corpus.text(f"{url}/moved-0") == corpus.text(f"{url}/target")
+    assert corpus.outlinks(f"{url}/moved-0") == corpus.outlinks(f"{url}/target")
+    assert f"{url}/moved-1" in {link.key for link in corpus.outlinks(f"{url}/target")}
+    assert corpus.resolve(f"{url}/moved-0") == f"{url}/moved-0"
+
+
+def test_identical_pages_are_documents_each(crawled: Crawled, corpus: WarcCorpus) -> None:
+    first, second = (corpus.page(f"{crawled.url}/same-{which}") for which in "ab")
+    assert first.html == second.html
+    assert second.url == f"{crawled.url}/same-b"
+    assert first.outlinks == second.outlinks != []
+
+
+def test_what_could_not_be_had_cannot_be_had(crawled: Crawled, corpus: WarcCorpus) -> None:
+    for path, reason, wanted in (("/missing", "http_404", True), ("/private/a", "robots", False)):
+        assert f"{crawled.url}{path}" in corpus
+        for look in (corpus.page, corpus.text, corpus.html, corpus.outlinks):
+            with pytest.raises(NoPage) as none:
+                look(f"{crawled.url}{path}")
+            assert (none.value.reason, none.value.wanted) == (reason, wanted)
+    with pytest.raises(MissingRecord):
+        corpus.page(f"{crawled.url}/never-heard-of")
+
+
+def test_without_its_log_an_archive_is_like_others(crawled: Crawled, tmp_path: Path) -> None:
+    """Links lead through redirects, and nothing is known of what failed; files that are not finished are read."""
+    shutil.copytree(crawled.output / "warc", tmp_path / "warc")
+    for file in (tmp_path / "warc").glob("*.warc.gz"):
+        file.rename(f"{file}.open")
+    corpus = WarcCorpus(tmp_path / "warc", tmp_path / "index")
+    assert sorted(corpus.keys()) == sorted(line["id"] for line in crawl_log(crawled.output))
+    assert corpus.resolve(f"{crawled.url}/moved-0") == f"{crawled.url}/target"
+    assert f"{crawled.url}/missing" not in corpus
+    targets = {crawled.path(link.url): link.key for link in corpus.outlinks(f"{crawled.url}/page-0")}
+    assert (targets["/moved-0"], targets["/missing"]) == (f"{crawled.url}/target", None)
+
+
+def test_texts_alone(crawled: Crawled, tmp_path: Path) -> None:
+    """Documents of which only the text is held are told from those that are missing."""
+    (tmp_path / "warc").mkdir()
+    for file in (crawled.output / "warc").glob("*-text-*"):
+        shutil.copy(file, tmp_path / "warc")
+    corpus = WarcCorpus(tmp_path / "warc", tmp_path / "index")
+    key = f"{crawled.url}/target"
+    assert corpus.page(key).text == corpus.text(key) != ""
+    with pytest.raises(NoHtml) as no_html:
+        corpus.html(key)
+    assert no_html.value.reason == "no_html"
+    with pytest.raises(InputError, match="SIMULATION_TEXT=corpus"):
+        corpus.require("html")
+
+
+def test_a_log_that_is_cut_short_is_counted(crawled: Crawled, tmp_path: Path) -> None:
+    shutil.copytree(crawled.output, tmp_path / "run")
+    log = tmp_path / "run" / "failures.jsonl"
+    log.write_bytes(log.read_bytes()[:-20])
+    corpus = WarcCorpus(tmp_path / "run", tmp_path / "index")
+    counts = json.loads((tmp_path / "index/index.json").read_text())["counts"]
+    assert (counts["damaged"], counts["not_had"]) == (1, len(failures(crawled.output)) - 1)
+    log.write_bytes(b"x" * log.stat().st_size)
+    with pytest.raises(InputError, match="has changed"):
+        corpus.check()
