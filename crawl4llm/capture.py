@@ -39,6 +39,8 @@ class Capture:
     """``http/1.0``, ``http/1.1``, ``h2``."""
     ip_address: str | None = None
     truncated: Truncation | None = None
+    milliseconds: int | None = None
+    """How long it took, from the request's first byte to the response's last."""
 
 
 def utc_date(seconds_ago: float = 0.0) -> str:

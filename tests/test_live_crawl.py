@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,13 @@ def test_messages_are_archived_as_they_went_over_the_wire(crawled: Crawled) -> N
     head = kept["request"].http_headers
     assert f"GET {head.statusline}".encode() == sent.partition(b"\r\n")[0]
     assert [f"{name}: {value}".encode() for name, value in head.headers] == sent.split(b"\r\n")[1:-2]
+
+
+def test_each_page_says_how_long_its_fetch_took(crawled: Crawled) -> None:
+    blocks = [one.raw_stream.read() for one in records(crawled.output) if one.rec_type == "metadata"]
+    taken = [int(found[1]) for block in blocks if (found := re.search(rb"\nfetchTimeMs: (\d+)\r\n", block))]
+    assert len(taken) == len(blocks) == len(crawl_log(crawled.output))
+    assert max(taken) < 60_000
 
 
 def test_bodies_are_archived_as_they_were_sent(crawled: Crawled) -> None:

@@ -224,7 +224,8 @@ class ArchiveWriter:
                 )
                 members.append(Member(self._compress(content.data), content, "" if hop else page.key))
                 members.append(Member(self._compress(request)))
-            fields = {**fields, "opt-out-signals": opt_out_signals(captures[-1])}
+            signals, taken = opt_out_signals(captures[-1]), captures[-1].milliseconds
+            fields = {**fields, "opt-out-signals": signals, "fetchTimeMs": taken}
         else:
             content = self._records.content(page, warcinfo_id)
             members.append(Member(self._compress(content.data), content, page.key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -79,6 +80,7 @@ def _capture(request: Request, response: Response, exchange: Exchange | None) ->
         protocol=protocol.decode("latin-1").lower(),
         ip_address=exchange.ip_address,
         truncated=_truncated(response.flags),
+        milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
 
 

@@ -7,6 +7,7 @@ is sent and how answers are read stays as it is.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,8 @@ class Exchange:
 
     date: str
     """When the request was sent."""
+    started: float
+    """The same by the monotonic clock, in seconds."""
     request_head: bytes = b""
     status_line: bytes = b""
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -79,7 +82,9 @@ class WireHandler(HTTP11DownloadHandler):
 
     def _request(self, connection: Any, send: Callable[[Any], Any], request: Any) -> Any:
         """Send a request over a connection, which has one at a time."""
-        exchange = Exchange(utc_date(), ip_address=getattr(connection.transport.getPeer(), "host", None))
+        exchange = Exchange(
+            utc_date(), time.monotonic(), ip_address=getattr(connection.transport.getPeer(), "host", None)
+        )
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
