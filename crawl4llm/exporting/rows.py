@@ -23,6 +23,8 @@ those, ascending."""
 NUMBER: Final = np.dtype("<i8")
 """How numbers of documents are stored."""
 _END_BYTES: Final = 8
+_TOGETHER: Final = 256
+"""Rows that are read at once."""
 
 
 class Row(NamedTuple):
@@ -112,6 +114,17 @@ class RowFile:
         line = os.pread(self._file.fileno(), int(self._ends[number]) - start, start)
         return self._parse(line)
 
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Rows by their numbers, in that order; those that lie together are read together."""
+        start = 0
+        for stop in range(1, len(numbers) + 1):
+            if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
+                first, last = numbers[start], numbers[stop - 1]
+                begin = int(self._ends[first - 1]) if first else 0
+                lines = os.pread(self._file.fileno(), int(self._ends[last]) - begin, begin)
+                yield from map(self._parse, lines.split(b"\n")[:-1])
+                start = stop
+
     def __iter__(self) -> Iterator[Row]:
         with self._path.open("rb") as lines:
             for _, line in zip(range(len(self)), lines, strict=False):
@@ -151,6 +164,10 @@ class Rows:
             if place < len(self._numbers) and self._numbers[place] == number:
                 return self._prepared[place]
         return self._listed[number]
+
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Rows by their numbers, in that order."""
+        return self._listed.several(numbers) if self._prepared is None else map(self.__getitem__, numbers)
 
     def __iter__(self) -> Iterator[Row]:
         numbers = iter(self._numbers.tolist())

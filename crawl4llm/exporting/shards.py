@@ -91,8 +91,8 @@ def _write(job: ShardJob, path: Path) -> Written:
     unfit: dict[int, str] = {}
     try:
         shard = open_shard(file, job.format)
-        for number in np.frombuffer(job.numbers, dtype=NUMBER).tolist():
-            row = rows[number]
+        numbers = np.frombuffer(job.numbers, dtype=NUMBER).tolist()
+        for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
                 text = reader.text(row)
             except PageError:
