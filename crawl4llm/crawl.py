@@ -12,19 +12,17 @@ from crawl4llm import rating
 from crawl4llm.archive import Archive
 from crawl4llm.commits import Commits
 from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
-from crawl4llm.domains import domain_of_url
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
-from crawl4llm.opt_out import OPT_OUT, Domain
+from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options
 from crawl4llm.outstanding import Answer, Outstanding
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating
+from crawl4llm.scope import Scope
 from crawl4llm.visited import VisitedSet
 from simulate.corpus import Link, PageRecord
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
-DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
-"""Why a redirect is not followed."""
 
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | rating.RatedText]]]
 """Gives fetched pages their influence scores, and where the archive keeps it their text, in their order."""
@@ -67,6 +65,7 @@ class Crawl:
         self.frontier = frontier
         self.visited = visited
         self.counts: Counter[str] = Counter()
+        self.scope = Scope(options.crawl_scope, visited, opted_out)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
@@ -77,7 +76,6 @@ class Crawl:
         self._commits = commits
         self._provenance = provenance
         self._concurrent_leases = concurrent_leases
-        self._opted_out = opted_out
         self.errors_in_row = 0
         """Unanticipated errors since a page last went well."""
         self._outstanding = Outstanding()
@@ -204,16 +202,6 @@ class Crawl:
         if answer := self._answer(lease, reason):
             answer.outcome = Outcome.DROPPED
 
-    def refusal(self, entry: Entry, key: str) -> str | None:
-        """Why a redirect of a leased document to another one is not followed; None where it is."""
-        if key == entry.key:
-            return None
-        if self.options.crawl_scope == "domain" and domain_of_url(key) != domain_of_url(entry.url or entry.key):
-            return OFF_SCOPE
-        if any(domain.holds(key) for domain in self._opted_out):
-            return OPT_OUT
-        return DUPLICATE if key in self.visited else None
-
     def unanswered(self) -> list[Lease]:
         """Leases of which nothing has been heard, in the order of their hand-out."""
         return self._outstanding.unanswered()
@@ -227,7 +215,7 @@ class Crawl:
         may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
         taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
-        self._follow_redirects(taken)
+        self.scope.follow_redirects(taken)
         influence, texts = await self._rated(taken)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []
@@ -337,16 +325,6 @@ class Crawl:
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
-    def _follow_redirects(self, taken: Sequence[Answer]) -> None:
-        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
-        for answer in taken:
-            for key in answer.page.hops if answer.page is not None else ():
-                reason = self.refusal(answer.lease.entry, key)
-                if reason is not None:
-                    answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
-                    break
-                self.visited.add([key])
-
     async def _rated(self, taken: Sequence[Answer]) -> tuple[dict[str, float | None], dict[str, str]]:
         """Influence scores of the pages among ``taken``, and what text the archive keeps, by the key of their lease."""
         fetched = [(answer.lease.entry, answer.page) for answer in taken if answer.page is not None]
@@ -390,29 +368,11 @@ class Crawl:
     def _expand(self, page: CrawledPage) -> list[Candidate]:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
         self.policy.crawled(page)
-        entry, _, links = page
-        if self.options.crawl_scope == "domain":
-            domain = domain_of_url(entry.url)
-            links = [link for link in links if link.key is None or domain_of_url(link.url) == domain]
-            self.counts["links/off_scope"] += len(page.links) - len(links)
-        targets = {link.key: link for link in reversed(links) if link.key is not None}
-        new = self.visited.add(link.key for link in links if link.key is not None)
-        self.counts["links/seen"] += len(page.links)
-        self.counts["links/without_key"] += sum(link.key is None for link in links)
-        self.counts["links/new"] += len(new)
-        depth = entry.depth + 1
-        candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
-        if self._opted_out:
-            candidates = self._without_opted_out(candidates)
+        candidates, refused = self.scope.new_documents(page, self.counts)
+        self._refused += refused
         if self.policy.looks_ahead:
             self.counts["pages/fetched"] += len(candidates)
         return candidates
-
-    def _without_opted_out(self, candidates: list[Candidate]) -> list[Candidate]:
-        unwanted = [one for one in candidates if any(domain.holds(one.url) for domain in self._opted_out)]
-        self.counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
-        self._refused += [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
-        return [one for one in candidates if one not in unwanted]
 
     def _expand_held_back(self) -> list[Candidate]:
         held_back, self._held_back = self._held_back, []

@@ -8,157 +8,35 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.errors import InputError
 from crawl4llm.live_logging import LOGGERS
 from crawl4llm.normalisers import NORMALISERS
-from crawl4llm.policies import SCORER_PREFIX, known_policies
-from crawl4llm.scorers import SCORERS, parse_weights
+from crawl4llm.option_checks import (
+    Check,
+    date_time,
+    file_name_part,
+    flag,
+    one_of,
+    optional_text,
+    policy_name,
+    real_number,
+    scorer_name,
+    scorer_weights,
+    seconds,
+    some_of,
+    terms,
+    text,
+    whole,
+)
 from crawl4llm.scorers.model_rules import follow_rules
 from crawl4llm.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-Check = Callable[[Any], Any]
-
-
-def text(value: Any) -> str:
-    """Any non-empty string or path."""
-    if not isinstance(value, str | os.PathLike):
-        raise ValueError("must be a string")  # noqa: TRY004 - the one kind of error that checks raise
-    if not str(value).strip():
-        raise ValueError("must not be empty")
-    return str(value)
-
-
-def optional_text(value: Any) -> str | None:
-    """A string or path, or None where it is not set."""
-    return None if value is None or value == "" else text(value)
-
-
-def file_name_part(value: Any) -> str:
-    """A string that can stand in a file name."""
-    if "/" in text(value) or "\0" in text(value):
-        raise ValueError("must be part of a file name, without a slash")
-    return text(value)
-
-
-def flag(value: Any) -> bool:
-    """A boolean, spelt as Scrapy's ``getbool`` takes it."""
-    spelt = {"1": True, "true": True, "0": False, "false": False}.get(str(value).strip().lower())
-    if spelt is None:
-        raise ValueError("must be True or False (or 1 or 0)")
-    return spelt
-
-
-def whole(minimum: int) -> Check:
-    """A whole number of at least ``minimum``."""
-
-    def check(value: Any) -> int:
-        try:
-            number = int(str(value).replace("_", ""))
-        except ValueError:
-            number = minimum - 1
-        if number < minimum:
-            wanted = {0: "0 or a positive integer", 1: "a positive integer"}.get(minimum, f"an integer >= {minimum}")
-            raise ValueError(f"must be {wanted}")
-        return number
-
-    return check
-
-
-def seconds(value: Any) -> float:
-    """A positive number of seconds."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError("must be a positive number of seconds")
-    return number
-
-
-def real_number(minimum: float, below: float = float("inf")) -> Check:
-    """A number from ``minimum`` on, and below ``below``."""
-
-    def check(value: Any) -> float:
-        try:
-            checked = float(value)
-        except (TypeError, ValueError):
-            checked = float("nan")
-        if not minimum <= checked < below:
-            wanted = f"of at least {minimum:g}" if below == float("inf") else f"from {minimum:g} to below {below:g}"
-            raise ValueError(f"must be a number {wanted}")
-        return checked
-
-    return check
-
-
-def terms(value: Any) -> tuple[str, ...]:
-    """Words or phrases, divided by commas, or a sequence of them; none where it is empty."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not (isinstance(given, list | tuple) and all(isinstance(term, str) for term in given)):
-        raise ValueError("must be words or phrases, divided by commas")
-    return tuple(" ".join(term.split()) for term in given if term.strip())
-
-
-def scorer_weights(value: Any) -> str:
-    """Scorers and their weights; see :func:`crawl4llm.scorers.parse_weights`. May be empty."""
-    if value != "":
-        parse_weights(str(value))
-    return str(value)
-
-
-def date_time(value: Any) -> str:
-    """A W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
-    try:
-        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
-        raise ValueError("must be a date like 2022-08-01T00:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def one_of(*known: str) -> Check:
-    """One of some words."""
-
-    def check(value: Any) -> str:
-        if str(value) not in known:
-            raise ValueError(f"is not known; known are: {', '.join(known)}")
-        return str(value)
-
-    return check
-
-
-def some_of(*known: str) -> Check:
-    """Some of a few words, divided by commas, or a sequence of them; none where it is empty."""
-
-    def check(value: Any) -> tuple[str, ...]:
-        given = value.split(",") if isinstance(value, str) else value
-        if not isinstance(given, list | tuple):
-            raise ValueError("must be words, divided by commas")  # noqa: TRY004 - the one kind of error that checks raise
-        words = dict.fromkeys(str(word).strip() for word in given)
-        return tuple(one_of(*known)(word) for word in words if word)
-
-    return check
-
-
-def policy_name(value: Any) -> str:
-    """A policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
-    if str(value).startswith(SCORER_PREFIX):
-        return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
-    return str(value) if "." in str(value) else str(one_of(*known_policies())(value))
-
-
-def scorer_name(value: Any) -> str:
-    """A scorer of crawl4llm.scorers, or the dotted path of a scorer class."""
-    return str(value) if "." in str(value) else str(one_of(*SCORERS)(value))
 
 
 def cores() -> int:

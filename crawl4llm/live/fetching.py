@@ -42,7 +42,7 @@ class Fetching:
     def process_request(self, request: Request) -> None:
         """A redirect to where the crawl would not follow ends here, before anything is asked for."""
         if is_leased(request) and captures_of(request):
-            reason = self._crawl.refusal(lease_of(request).entry, normalise_url(request.url))
+            reason = self._crawl.scope.refusal(lease_of(request).entry, normalise_url(request.url))
             if reason is not None:
                 raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
 

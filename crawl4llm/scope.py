@@ -1,0 +1,73 @@
+"""Where a crawl may go from a page: its outlinks, and redirects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from crawl4llm.crawl_log import FailureLine, failure_line
+from crawl4llm.domains import domain_of_url
+from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.opt_out import OPT_OUT, Domain
+from crawl4llm.outstanding import Answer
+from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.visited import VisitedSet
+
+DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
+"""Why a redirect is not followed."""
+
+
+class Scope:
+    """Follows what CRAWL_SCOPE ``name`` lets it, once, and nothing of domains that have opted out."""
+
+    def __init__(self, name: str, visited: VisitedSet, opted_out: Sequence[Domain]) -> None:
+        self._within_domain = name == "domain"
+        self._visited = visited
+        self._opted_out = opted_out
+
+    def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
+        """The documents that a page links to and that were not visited, which now are; and those not wanted.
+
+        All its links are counted.
+        """
+        entry, _, links = page
+        if self._within_domain:
+            domain = domain_of_url(entry.url)
+            links = [link for link in links if link.key is None or domain_of_url(link.url) == domain]
+            counts["links/off_scope"] += len(page.links) - len(links)
+        targets = {link.key: link for link in reversed(links) if link.key is not None}
+        new = self._visited.add(link.key for link in links if link.key is not None)
+        counts["links/seen"] += len(page.links)
+        counts["links/without_key"] += sum(link.key is None for link in links)
+        counts["links/new"] += len(new)
+        depth = entry.depth + 1
+        candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
+        if not self._opted_out:
+            return candidates, []
+        unwanted = [one for one in candidates if self._has_opted_out(one.url)]
+        counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
+        wanted = [one for one in candidates if one not in unwanted]
+        return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
+
+    def follow_redirects(self, answers: Sequence[Answer]) -> None:
+        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
+        for answer in answers:
+            for key in answer.page.hops if answer.page is not None else ():
+                reason = self.refusal(answer.lease.entry, key)
+                if reason is not None:
+                    answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+                    break
+                self._visited.add([key])
+
+    def refusal(self, entry: Entry, key: str) -> str | None:
+        """Why a redirect of a leased document to another one is not followed; None where it is."""
+        if key == entry.key:
+            return None
+        if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
+            return OFF_SCOPE
+        if self._has_opted_out(key):
+            return OPT_OUT
+        return DUPLICATE if key in self._visited else None
+
+    def _has_opted_out(self, url: str) -> bool:
+        return any(domain.holds(url) for domain in self._opted_out)
