@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.corpus_actions import positive_integer
+from crawl4llm.arguments import positive_integer
 from crawl4llm.dataset.changes import is_unfinished
 from crawl4llm.dataset.checking import check
 from crawl4llm.dataset.checksums import document_counts

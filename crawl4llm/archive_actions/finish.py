@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.corpus_actions import positive_integer
+from crawl4llm.arguments import positive_integer
 from crawl4llm.dataset.changes import complete, exclusive
 from crawl4llm.dataset.copying import CopyOptions, copy_dataset
 from crawl4llm.dataset.finishing import finish

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
-
-from crawl4llm.corpus_actions import ACTIONS, load_action
-from crawl4llm.terminal import print_lines
-
-if TYPE_CHECKING:
-    pass
+from crawl4llm import corpus_actions
+from crawl4llm.action_command import ActionCommand
 
 
-class Command(ScrapyCommand):
-    """Hands over to one of :mod:`crawl4llm.corpus_actions` and prints the lines it yields."""
+class Command(ActionCommand):
+    """One action each of :mod:`crawl4llm.corpus_actions`."""
 
-    requires_crawler_process = False
-    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return f"{{{','.join(ACTIONS)}}} [options]"
+    name = "corpus"
+    package = corpus_actions.__name__
+    actions = corpus_actions.ACTIONS
 
     def short_desc(self) -> str:
         return "Show, sample, index or build the corpus"
 
     def long_desc(self) -> str:
         return f"{self.short_desc()} that CORPUS names (-s CORPUS=PATH)."
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        for name in ACTIONS:
-            action = load_action(name)
-            usage = f"scrapy corpus {name} {action.ARGUMENTS}".rstrip()
-            action.add_options(parser.add_argument_group(name, f"{usage}: {action.HELP}"))
-
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Run the action that the first argument names; exit status 0 only when its work was done."""
-        assert self.settings is not None
-        unknown = [arg for arg in args if arg.startswith("-")]
-        if unknown:
-            raise UsageError(f"unknown option {unknown[0]}", print_help=False)
-        if not args or args[0] not in ACTIONS:
-            raise UsageError(f"say what to do: one of {', '.join(ACTIONS)}", print_help=False)
-        action = load_action(args[0])
-        if len(args) - 1 != len(action.ARGUMENTS.split()):
-            raise UsageError(f"usage: scrapy corpus {args[0]} {action.ARGUMENTS}".rstrip(), print_help=False)
-        opts.arguments = args[1:]
-        self.exitcode = print_lines(action.run(self.settings, opts))

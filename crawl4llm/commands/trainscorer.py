@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.corpus_actions import positive_integer
+from crawl4llm.arguments import positive_integer
 from crawl4llm.training.recipe import Recipe
 
 _LARGEST_SEED = 2**31 - 1
