@@ -118,7 +118,12 @@ def as_warcio_writes(records: bytes) -> bytes:
 
 
 def warcbench_check(file: Path) -> None:
-    """Fail unless WARCbench, which has a parser of its own, finds no fault."""
+    """Fail unless WARCbench, which has a parser of its own, finds no fault; where it runs, before Python 3.12.
+
+    Its version 0.1 reads gzip by a part of Python's that went then.
+    """
+    if sys.version_info >= (3, 12):
+        return
     pytest.importorskip("warcbench", reason="WARCbench is not installed (extra: test)")
     command = [sys.executable, "-c", "from warcbench.scripts import cli; cli()", "-o", "json", "summarize", str(file)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
