@@ -30,6 +30,11 @@ def influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
     return RatedText(*rate_text(rater.scorer, text), text)
 
 
+def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
+    """The task that gives the influence score of a page, and with ``text`` its main text."""
+    return influence_and_text if text else influence
+
+
 class HtmlWorkers:
     """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers.
 
@@ -38,7 +43,7 @@ class HtmlWorkers:
 
     def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
         self._workers = PageWorkers(rater, processes, time_limit)
-        self._text = text
+        self._task = influence_task(text=text)
 
     def start(self) -> None:
         """Start the processes."""
@@ -50,6 +55,5 @@ class HtmlWorkers:
 
     async def rate(self, page: HtmlPage) -> Rating | RatedText:
         """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``."""
-        task: Callable[[PageRater, HtmlPage], Rating | RatedText] = influence_and_text if self._text else influence
-        (rating,) = await self._workers.run(task, [page])
+        (rating,) = await self._workers.run(self._task, [page])
         return rating

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from crawl4llm import html_rating, rating
-from crawl4llm.html_rating import HtmlPage
+from crawl4llm import rating
+from crawl4llm.html_rating import HtmlPage, influence_task
 from crawl4llm.policies import Rating
 from crawl4llm.rating import PageRater, RatedText
 from crawl4llm.workers import PageWorkers
@@ -24,7 +24,4 @@ async def rate_by_html(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
 ) -> list[Rating | RatedText]:
     """Scores of pages as they came; with ``text``, and their main text."""
-    task: Callable[[PageRater, HtmlPage], Rating | RatedText] = html_rating.influence
-    if text:
-        task = html_rating.influence_and_text
-    return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])
+    return await workers.run(influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])

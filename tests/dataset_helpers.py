@@ -133,6 +133,13 @@ def problems(folder: Path) -> list[str]:
     return out.splitlines()
 
 
+def write_finished(run: Path) -> Path:
+    """A run whose archive is finished."""
+    write_run(run)
+    done("finish", run)
+    return run
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     """All files below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

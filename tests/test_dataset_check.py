@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dataset_helpers import PAGES, archive, done, problems, refused, write_run
+from dataset_helpers import PAGES, archive, done, problems, refused, write_finished, write_run
 
 from crawl4llm.archive.compress import compress
 from crawl4llm.dataset import survey
@@ -26,10 +26,7 @@ FIRST, LAST, TEXTS = "c-00000.warc.gz", "c-00005.warc.gz", "c-text-00000.warc.gz
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("dataset") / "run"
-    write_run(run)
-    done("finish", run)
-    return run
+    return write_finished(tmp_path_factory.mktemp("dataset") / "run")
 
 
 @pytest.fixture

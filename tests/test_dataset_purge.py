@@ -18,7 +18,19 @@ from unittest.mock import patch
 
 import pytest
 from archive_helpers import fastwarc_records, warcio_check
-from dataset_helpers import PAGES, TWIN_OF, archive, body, done, host_of_page, problems, refused, tree, write_run
+from dataset_helpers import (
+    PAGES,
+    TWIN_OF,
+    archive,
+    body,
+    done,
+    host_of_page,
+    problems,
+    refused,
+    tree,
+    write_finished,
+    write_run,
+)
 
 from crawl4llm.archive.cdxj import read
 from crawl4llm.archive.reader import read_record
@@ -38,10 +50,7 @@ LEFT = [number for number in range(PAGES) if not host_of_page(number).endswith(D
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("purge") / "run"
-    write_run(run)
-    done("finish", run)
-    return run
+    return write_finished(tmp_path_factory.mktemp("purge") / "run")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dataset_helpers import PAGES, archive, done, log_line, page, problems, refused, tree, write_run
+from dataset_helpers import PAGES, archive, done, log_line, page, problems, refused, tree, write_finished, write_run
 from warc_helpers import html_of, http, response, url_of, write
 
 from crawl4llm.archive.cdxj import read
@@ -21,10 +21,7 @@ LAST, FIRST = "c-00005.warc.gz", "c-00000.warc.gz"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("repair") / "run"
-    write_run(run)
-    done("finish", run)
-    return run
+    return write_finished(tmp_path_factory.mktemp("repair") / "run")
 
 
 @pytest.fixture

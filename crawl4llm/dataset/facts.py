@@ -10,6 +10,7 @@ import hashlib
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -161,17 +162,17 @@ class Facts:
         self._db.create_function(name, 1, function, deterministic=True)
 
 
-class _full_disk:  # noqa: N801 - used like a function
-    """Turns a full disk into InputError."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-            raise InputError(
-                f"{tempfile.gettempdir()}: no room for the temporary database; set TMPDIR to a larger disk"
-            ) from error
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """Turn a full disk into InputError."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" not in str(error):
+            raise
+        raise InputError(
+            f"{tempfile.gettempdir()}: no room for the temporary database; set TMPDIR to a larger disk"
+        ) from error
 
 
 def hashed(name: str | bytes) -> bytes:

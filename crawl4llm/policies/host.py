@@ -9,8 +9,8 @@ from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.domains import domain_of, host_of
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from crawl4llm.seen_links import SEED_SCORE
+from crawl4llm.page_by_page import PageByPagePolicy
+from crawl4llm.policies import Candidate, CrawledPage
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
@@ -49,7 +49,7 @@ class _Host:
     queued: dict[str, None] = field(default_factory=dict)
 
 
-class Policy(BasePolicy):
+class Policy(PageByPagePolicy):
     """A host's mean shrinks towards that of its registrable domain, and a domain's towards that of all pages.
 
     The bonus is HOST_EXPLORATION divided by the root of the host's pages plus one: that of UCB1 (Auer et al. 2002)
@@ -65,28 +65,14 @@ class Policy(BasePolicy):
         self._hosts: dict[str, _Host] = {}
         self._domains: dict[str, _Mean] = {}
         self._all = _Mean()
-        self._crawled: list[CrawledPage] = []
-        """Pages of which nothing was learnt yet."""
         self._moved: dict[str, None] = {}
 
     def identity(self) -> Mapping[str, object]:
         return {"host_exploration": self._options.host_exploration}
 
-    def crawled(self, page: CrawledPage) -> None:
-        self._crawled.append(page)
-
-    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Page by page, so that a new host's score depends on the pages up to the one on which it was found."""
-        found: dict[str | None, list[Candidate]] = {}
-        for candidate in candidates:
-            found.setdefault(candidate.parent, []).append(candidate)
-        scores = {candidate.key: SEED_SCORE for candidate in found.get(None, ())}
-        for page in self._crawled:
-            self._learn(page)
-            for candidate in found.get(page.entry.key, ()):
-                scores[candidate.key] = self._queue(candidate)
-        self._crawled.clear()
-        return [Rating(scores[candidate.key]) for candidate in candidates]
+    def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
+        self._learn(page)
+        return {candidate.key: self._queue(candidate) for candidate in found}
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         moved, self._moved = self._moved, {}

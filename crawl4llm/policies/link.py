@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +13,9 @@ from crawl4llm.learning.learner import Learner
 from crawl4llm.learning.means import RunningMeans
 from crawl4llm.learning.ranks import RecentRanks
 from crawl4llm.learning.waiting import Waiting, worst_of
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from crawl4llm.seen_links import SEED_SCORE, RunningMean
+from crawl4llm.page_by_page import PageByPagePolicy
+from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.seen_links import RunningMean
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
@@ -43,7 +44,7 @@ score."""
 _MOST_MEANS: Final = 200_000
 
 
-class Policy(BasePolicy):
+class Policy(PageByPagePolicy):
     """Predicts a document's rank among the last 1,000 pages crawled, between 0 and 1, to the power of 4.
 
     The prediction starts from a prior in log-odds: half from the mean of the pages in its folder, shrunken towards
@@ -69,34 +70,21 @@ class Policy(BasePolicy):
         self._waiting: dict[str, Waiting] = {}
         """In the order in which they were ranked last."""
         self._leased: dict[str, Waiting] = {}
-        self._crawled: list[CrawledPage] = []
-        """Pages of which nothing was learnt yet."""
         self._pages = 0
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
 
-    def crawled(self, page: CrawledPage) -> None:
-        self._crawled.append(page)
-
-    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Page by page, so that a document's score does not depend on how many pages are taken at once."""
-        found: dict[str | None, list[Candidate]] = {}
-        for candidate in candidates:
-            found.setdefault(candidate.parent, []).append(candidate)
-        scores = {candidate.key: SEED_SCORE for candidate in found.get(None, ())}
-        for page in self._crawled:
-            target = self._learn(page)
-            new = found.get(page.entry.key, ())
-            self._waiting.update({one.key: Waiting(one.url, one.depth, one.parent) for one in new})
-            self._see_links(page.links, target)
-            self._rank(one.key for one in new)
-            scores.update({one.key: self._waiting[one.key].score for one in new})
-            self._pages += 1
-            if self._pages % _INTERVAL == 0:
-                self._rank_anew()
-        self._crawled.clear()
-        return [Rating(scores[candidate.key]) for candidate in candidates]
+    def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
+        target = self._learn(page)
+        self._waiting.update({one.key: Waiting(one.url, one.depth, one.parent) for one in found})
+        self._see_links(page.links, target)
+        self._rank(one.key for one in found)
+        scores = {one.key: self._waiting[one.key].score for one in found}
+        self._pages += 1
+        if self._pages % _INTERVAL == 0:
+            self._rank_anew()
+        return scores
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         changed, self._changed = self._changed, {}
