@@ -32,7 +32,8 @@ from uuid import UUID
 import fastwarc.warc
 import warcio.archiveiterator
 
-from crawl4llm.exporting.formats import COMPRESSORS, Compressor
+from crawl4llm.exporting.formats import COMPRESSORS
+from crawl4llm.exporting.hashed_file import Compressor
 from crawl4llm.exporting.wanted import Wanted
 from simulate.corpus import PageRecord
 

@@ -8,7 +8,7 @@ from typing import Any
 _inflate: Any
 try:
     from isal import isal_zlib as _inflate
-except ImportError:  # isal is the optional extra "fast"
+except ImportError:  # there are machines for which it is not made
     _inflate = zlib
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -23,12 +23,14 @@ def gunzip(data: bytes) -> bytes:
     Raises ``zlib.error`` for data that is not gzip or whose check sum does not hold, ``EOFError`` for a member that is
     cut short.
     """
-    parts = []
-    while data:
+    content, data = _gunzip_member(data) if data else (b"", b"")
+    if not data:
+        return content
+    parts = [content]
+    while data := data.lstrip(b"\0"):
         content, data = _gunzip_member(data)
         parts.append(content)
-        data = data.lstrip(b"\0")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)
 
 
 def _gunzip_member(data: bytes) -> tuple[bytes, bytes]:

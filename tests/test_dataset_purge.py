@@ -36,7 +36,7 @@ from crawl4llm.archive.cdxj import read
 from crawl4llm.archive.reader import read_record
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.purging import purge
-from crawl4llm.exporting.formats import FORMATS, Document, HashedFile, open_shard
+from crawl4llm.exporting.formats import FORMATS, Document, open_file, open_shard
 from crawl4llm.opt_out import Domain
 
 if sys.version_info >= (3, 14):
@@ -261,7 +261,7 @@ def write_export(folder: Path, form: str) -> list[Document]:
     shards = []
     for number, part in enumerate((documents[:8], documents[9:11])):
         name = f"{number:05d}.{form}"
-        file = HashedFile(folder / "documents" / name)
+        file = open_file(folder / "documents" / name, form)
         shard = open_shard(file, form)
         for document in part:
             shard.add(document)

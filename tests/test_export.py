@@ -192,7 +192,7 @@ def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:
     assert error_of(nothing) == f"{tmp_path / 'none'}: no such file or folder"
 
 
-@given(st.lists(st.text(st.sampled_from("ab \n\té\x00\u2003"))))
+@given(st.lists(st.text(st.sampled_from("ab \n\té\x00\u2003\x08\x0b\f\r\x0e\x1f"))))
 def test_words_are_counted_as_the_evaluation_counts_them(texts: list[str]) -> None:
     count = WordCount()
     for text in texts:

@@ -21,7 +21,7 @@ else:
     from backports import zstd
 
 _isal: Any = None
-with suppress(ImportError):  # the extra ``fast``
+with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
 
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -32,7 +32,7 @@ _ZSTD_LEVEL = 3
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
-"""What makes gzip members. isal (extra ``fast``) takes a fraction of zlib's time (benchmarks/archiving.py)."""
+"""What makes gzip members. isal takes a fraction of zlib's time (benchmarks/archiving.py)."""
 
 
 class Compression(NamedTuple):

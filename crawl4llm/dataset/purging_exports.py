@@ -17,7 +17,7 @@ from tqdm import tqdm
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
 from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST
-from crawl4llm.exporting.formats import PARQUET, Document, HashedFile, open_shard
+from crawl4llm.exporting.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.exporting.json_lines import load
 from crawl4llm.exporting.words import WordCount
 from crawl4llm.opt_out import Domain
@@ -75,9 +75,10 @@ def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
     """Write a file without the domain's documents; returns what a manifest says of it."""
     words, documents, text_bytes = WordCount(), 0, 0
     with writing(path):
-        file = HashedFile(new)
+        form = path.name.partition(".")[2]
+        file = open_file(new, form)
         try:
-            shard = open_shard(file, path.name.partition(".")[2])
+            shard = open_shard(file, form)
             for document in _documents(path):
                 if domain.holds(document.url):
                     continue

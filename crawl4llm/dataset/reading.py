@@ -18,7 +18,7 @@ from simulate.warc_zstd import ZSTD_START
 _inflate: Any
 try:
     from isal import isal_zlib as _inflate
-except ImportError:  # isal is the optional extra "fast"
+except ImportError:  # there are machines for which it is not made
     _inflate = zlib
 
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS

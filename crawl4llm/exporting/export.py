@@ -45,7 +45,8 @@ from simulate.index_jobs import run_jobs
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 256
+"""Few enough to stay in the processor's cache until all is done with them."""
 
 
 def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted) -> Iterator[str]:
@@ -144,6 +145,7 @@ class _Export:
                     columns.add(waiting)
                     bar.update(len(waiting))
                 left_out.update(source.left_out)
+            writer.sync()
         needed = np.frombuffer(bytes(lacks), dtype=np.uint8) & self._needs()
         numbers = AppendFile(self._folder.work / TO_PREPARE, at=0)
         numbers.append(np.flatnonzero(needed).astype(NUMBER).tobytes())

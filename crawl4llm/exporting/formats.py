@@ -10,8 +10,6 @@ after the first frame. Nothing in it depends on time or place. gzip is zlib's le
 
 from __future__ import annotations
 
-import hashlib
-import os
 import sys
 import zlib
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.errors import InputError
+from crawl4llm.exporting.hashed_file import Compressor, HashedFile, Plain
 from crawl4llm.exporting.json_lines import dump_line
 
 if sys.version_info >= (3, 14):
@@ -49,24 +48,6 @@ class Document(NamedTuple):
     digest: str | None
 
 
-class Compressor(Protocol):
-    """A stream that compresses."""
-
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-class Plain:
-    """A stream that does not."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
-
-
 def _gzip() -> Compressor:
     return zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
 
@@ -91,43 +72,6 @@ def check_installed(name: str) -> None:
             raise InputError("--format parquet needs pyarrow; pip install 'crawl4llm[export]'") from None
 
 
-class HashedFile:
-    """A new file that is only written, with the SHA-256 of what it holds."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._sha256 = hashlib.sha256()
-        self.size = 0
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
-
-    @property
-    def digest(self) -> str:
-        """In hex."""
-        return self._sha256.hexdigest()
-
-    def write(self, data: bytes) -> int:
-        self._sha256.update(data)
-        self._file.write(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close it once all of it is on the disk."""
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-
-
 class ShardFile(Protocol):
     """A file of documents that is being written."""
 
@@ -143,9 +87,8 @@ class ShardFile(Protocol):
 class JsonLines:
     """JSON, a document a line."""
 
-    def __init__(self, file: HashedFile, compressor: Compressor) -> None:
+    def __init__(self, file: HashedFile) -> None:
         self._file = file
-        self._compressor = compressor
         self._lines: list[bytes] = []
         self._size = 0
 
@@ -179,14 +122,13 @@ class JsonLines:
             self._write()
 
     def _write(self) -> None:
-        self._file.write(self._compressor.compress(b"".join(self._lines)))
+        self._file.write(b"".join(self._lines))
         self._lines.clear()
         self._size = 0
 
     def finish(self) -> None:
         """See :class:`ShardFile`."""
         self._write()
-        self._file.write(self._compressor.flush())
 
 
 class Parquet:
@@ -219,6 +161,11 @@ class Parquet:
         self._writer.close()
 
 
+def open_file(path: Path, name: str) -> HashedFile:
+    """A new file for documents in one of FORMATS. Raises OSError."""
+    return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
+
+
 def open_shard(file: HashedFile, name: str) -> ShardFile:
-    """A file of documents in one of FORMATS."""
-    return Parquet(file) if name == PARQUET else JsonLines(file, COMPRESSORS[name]())
+    """What writes documents in one of FORMATS to a file."""
+    return Parquet(file) if name == PARQUET else JsonLines(file)

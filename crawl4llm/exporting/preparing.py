@@ -172,6 +172,7 @@ def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) 
             saved = [_save(preparer, *answer, texts) for answer in zip(numbers, answers, strict=True)]
             texts.sync()
             writer.append(saved)
+            writer.sync()
             yield len(numbers)
     texts.close()
 

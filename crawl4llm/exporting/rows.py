@@ -13,7 +13,7 @@ import numpy as np
 
 from crawl4llm.archive.appendfile import AppendFile
 from crawl4llm.errors import InputError
-from crawl4llm.exporting.json_lines import dump_line, load
+from crawl4llm.exporting.json_lines import dump_line, load_all
 
 SPOOL, SPOOL_NAME = -1, "texts"
 """Number and name of the file of texts that this export has extracted."""
@@ -62,13 +62,14 @@ class Row(NamedTuple):
 
 
 class RowWriter:
-    """Appends rows; those of each call are there wholly or not at all, also after a kill or a power cut."""
+    """Appends rows. Those before a :meth:`sync` are there after a kill or a power cut, and none in part."""
 
     def __init__(self, path: Path, at: int = 0) -> None:
         """Go on after row ``at`` of the file. Raises InputError."""
         ends = _read_ends(path)[:at] if at else np.zeros(0, "<u8")
         self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
         self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
+        self._waiting = bytearray()
 
     def __enter__(self) -> RowWriter:
         return self
@@ -86,8 +87,14 @@ class RowWriter:
             size += len(lines[-1])
             ends.append(size)
         self._rows.append(b"".join(lines))
+        self._waiting += np.array(ends, "<u8").tobytes()
+
+    def sync(self) -> None:
+        """Have all rows on the disk, then their ends: a row without one does not count."""
         self._rows.sync()
-        self._ends.append(np.array(ends, "<u8").tobytes())
+        self._ends.append(bytes(self._waiting))
+        self._ends.sync()
+        self._waiting.clear()
 
     def close(self) -> None:
         """Close the files."""
@@ -112,7 +119,7 @@ class RowFile:
     def __getitem__(self, number: int) -> Row:
         start = int(self._ends[number - 1]) if number else 0
         line = os.pread(self._file.fileno(), int(self._ends[number]) - start, start)
-        return self._parse(line)
+        return self._parse([line])[0]
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Rows by their numbers, in that order; those that lie together are read together."""
@@ -122,21 +129,19 @@ class RowFile:
                 first, last = numbers[start], numbers[stop - 1]
                 begin = int(self._ends[first - 1]) if first else 0
                 lines = os.pread(self._file.fileno(), int(self._ends[last]) - begin, begin)
-                yield from map(self._parse, lines.split(b"\n")[:-1])
+                yield from self._parse(lines.splitlines())
                 start = stop
 
     def __iter__(self) -> Iterator[Row]:
-        with self._path.open("rb") as lines:
-            for _, line in zip(range(len(self)), lines, strict=False):
-                yield self._parse(line)
+        return self.several(range(len(self)))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _parse(self, line: bytes) -> Row:
+    def _parse(self, lines: Sequence[bytes]) -> list[Row]:
         try:
-            return Row(*load(line))
+            return [Row(*values) for values in load_all(lines)]
         except (TypeError, ValueError):
             raise InputError(f"{self._path} is damaged; remove the output directory and export again") from None
 

@@ -14,7 +14,7 @@ import numpy as np
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.errors import CorruptRecord, InputError, PageError
-from crawl4llm.exporting.formats import Document, HashedFile, open_shard
+from crawl4llm.exporting.formats import Document, open_file, open_shard
 from crawl4llm.exporting.reading import Reader
 from crawl4llm.exporting.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.exporting.sources import SourceFile
@@ -86,7 +86,7 @@ def write_shard(job: ShardJob) -> Written:
 def _write(job: ShardJob, path: Path) -> Written:
     rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME)
     names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
-    file = HashedFile(path)
+    file = open_file(path, job.format)
     words, documents, text_bytes = WordCount(), 0, 0
     unfit: dict[int, str] = {}
     try:

@@ -6,15 +6,15 @@ from typing import Final
 
 import numpy as np
 
-_BLANKS: Final = b" \n\r\t\v\f\0"
-_IS_WORD: Final = bytes(byte not in _BLANKS for byte in range(256))
-_CHUNK: Final = 1 << 20
+_FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
+_CHUNK: Final = 1 << 17
+"""Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
 
 
 class WordCount:
     """How many words some texts have: runs of bytes between blanks, as fastText reads them (``Dictionary::readWord``).
 
-    Counted in chunks by NumPy: that takes a twentieth of what splitting each text takes.
+    Counted in chunks by NumPy: that takes a tenth of what splitting each text takes.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,10 @@ class WordCount:
         return self._counted
 
     def _count(self) -> None:
-        marks = np.frombuffer(b"\0".join((b"", *self._texts)).translate(_IS_WORD), dtype=np.bool_)
-        self._counted += int(np.count_nonzero(marks[1:] > marks[:-1]))
+        data = np.frombuffer(b"\0".join((b"", *self._texts)), dtype=np.uint8)
+        blank = data - _FIRST_CONTROL < _CONTROLS
+        blank |= data == _SPACE
+        blank |= data == _NUL
+        self._counted += int(np.count_nonzero(blank[:-1] > blank[1:]))
         self._texts.clear()
         self._waiting = 0
