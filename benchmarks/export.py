@@ -96,8 +96,7 @@ def export(run: Path, out: Path, name: str, processes: int) -> Cost:
 
     from crawl4llm.exporting.export import export as run_export
 
-    documents = sum(1 for _ in (run / "crawl.jsonl").open("rb"))
-    wanted = Wanted(format=name, keep_duplicates=True, shard_documents=-(-documents // processes))
+    wanted = Wanted(format=name, keep_duplicates=True)
     settings = Settings({"SCORING_WORKERS": processes if processes > 1 else 0, "PROGRESS_BAR": "off"})
 
     def work() -> None:
@@ -135,6 +134,7 @@ def enlarge(run: Path, large: Path, pages: int) -> None:
             texts += [record.reader.read().decode() for record in records]
     info = ArchiveInfo(UUID(int=0), "pages", "2022-08-01T12:00:00Z", {})
     archive = ArchiveWriter(large / "warc", info, 10**9, form=ArchiveFormat(text=True))
+    size = 0
     with (large / "crawl.jsonl").open("w") as log:
         for number, text in zip(range(pages), cycle(texts), strict=False):
             key, url = (
@@ -142,8 +142,10 @@ def enlarge(run: Path, large: Path, pages: int) -> None:
                 f"https://example.org/{number}.html",
             )
             archive.write(PageRecord(key, url, html=b"<p>A page", language="en"), {"id": key, "language": "en"}, text)
+            size += len(text.encode())
             log.write(json.dumps({"id": key, "url": url, "order": number, "influence": number / pages}) + "\n")
     archive.close()
+    (large / "texts.json").write_text(f"{size}")
 
 
 def compare(run: Path, name: str, rounds: int) -> None:
@@ -160,7 +162,11 @@ def compare(run: Path, name: str, rounds: int) -> None:
             costs[what].append(in_new_process(work))
     documents = sum(1 for _ in (run / "crawl.jsonl").open("rb"))
     medians = {what: Cost(*map(statistics.median, zip(*seen, strict=True))) for what, seen in costs.items()}
-    print(f"{name}: {documents:,} texts; medians of {rounds} rounds; speed relative to the loops, by wall time and CPU")
+    size = json.loads((run / "texts.json").read_text()) / documents
+    print(
+        f"{name}: {documents:,} texts of {size:,.0f} bytes; medians of {rounds} rounds; speed relative to the loops, "
+        "by wall time and CPU"
+    )
     for what, cost in medians.items():
         loops = [medians[other] for other in ("loop with warcio", "loop with FastWARC")]
         relative = "".join(f"{alone.wall / cost.wall:8.0%}{alone.cpu / cost.cpu:6.0%}" for alone in loops)
@@ -170,7 +176,7 @@ def compare(run: Path, name: str, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", nargs="?", help="OUTPUT_DIR of a crawl with WARC_TEXT")
-    parser.add_argument("--pages", type=int, default=30_000)
+    parser.add_argument("--pages", type=int, default=200_000, help="of them, 100,000 are in a file of the export")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--formats", default="jsonl.gz,jsonl.zst")
     args = parser.parse_args()

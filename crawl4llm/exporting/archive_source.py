@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -37,13 +36,23 @@ _AHEAD = 10_000
 _CHUNK = 1 << 20
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """What each entry of an index has, and maybe more."""
-_DATE_AND_VALUES = itemgetter(1, 2)
 
 V = TypeVar("V")
 
 
+class _Text(NamedTuple):
+    """What the index of texts says of one."""
+
+    file: int
+    offset: int
+    length: int
+    digest: str
+    language: str | None
+    """Empty where its source tells none."""
+
+
 class _Entry(NamedTuple):
-    """A line of the index."""
+    """A line of the index of pages."""
 
     stamp: bytes
     id: str
@@ -54,8 +63,6 @@ class _Entry(NamedTuple):
     file: int
     offset: int
     length: int
-    language: str | None
-    """Of a text: empty where its source tells none."""
 
     @property
     def reason(self) -> str | None:
@@ -97,11 +104,12 @@ class ArchiveSource:
     def rows(self, first_file: int) -> Iterator[Row]:
         """See :meth:`crawl4llm.exporting.sources.Source.rows`."""
         influences = _Alongside(self._influences())
-        texts = _Alongside((entry.id, entry) for entry in self._entries(self._texts))
+        texts = _Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)
-        for entry, following in pairwise(chain(self._entries(self._folder / INDEX_NAME), [None])):
+        entries = self._entries(self._folder / INDEX_NAME, self._parse_entries)
+        for entry, following in pairwise(chain(entries, [None])):
             assert entry is not None
-            stamp, key, url, digest, _, _, file, offset, length, _ = entry
+            stamp, key, url, digest, mime, _, file, offset, length = entry
             end = offset + length
             ends[file] = max(ends[file], end)
             same_file = following is not None and following.file == file
@@ -111,8 +119,8 @@ class ArchiveSource:
             if text is not None:
                 reason = None
                 ends[text.file] = text.offset + text.length
-            elif entry.mime == "text/plain":
-                text = entry
+            elif mime == "text/plain":
+                text = _Text(file, offset, length, digest, None)
             if text is not None and text.digest == _NO_TEXT_DIGEST:
                 reason = NO_TEXT
             score = influences.take(key) if reason is None else None
@@ -137,7 +145,7 @@ class ArchiveSource:
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
 
-    def _entries(self, path: Path) -> Iterator[_Entry]:
+    def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
         """The entries of an index; none where there is no such file. Raises InputError.
 
         Read here, not by :mod:`crawl4llm.archive.cdxj`, in a quarter of the time: this is what an export of finished
@@ -149,10 +157,9 @@ class ArchiveSource:
                 return f"names {error.args[0]}, which is not in {path.parent}"
             return "is not an entry of an index; is the file damaged?"
 
-        return read_values(path, self._parse, fault)
+        return read_values(path, parse, fault)
 
-    def _parse(self, lines: Sequence[bytes]) -> list[_Entry]:
-        stamps, values = zip(*[_DATE_AND_VALUES(line.split(b" ", 2)) for line in lines], strict=True)
+    def _parse_entries(self, lines: Sequence[bytes]) -> list[_Entry]:
         number_of = self._numbers
         return [
             _Entry(
@@ -165,15 +172,35 @@ class ArchiveSource:
                 number_of[fields["filename"]],
                 int(fields["offset"]),
                 int(fields["length"]),
-                fields.get("language"),
             )
-            for stamp, fields in zip(stamps, load_all(values), strict=True)
+            for stamp, fields in _dates_and_fields(lines)
+        ]
+
+    def _parse_texts(self, lines: Sequence[bytes]) -> list[tuple[str, _Text]]:
+        number_of = self._numbers
+        return [
+            (
+                fields["id"],
+                _Text(
+                    number_of[fields["filename"]],
+                    int(fields["offset"]),
+                    int(fields["length"]),
+                    fields["digest"],
+                    fields.get("language"),
+                ),
+            )
+            for _, fields in _dates_and_fields(lines)
         ]
 
     def _influences(self) -> Iterator[tuple[str, tuple[float | None]]]:
         if self._log is None:
             return iter(())
         return read_values(self._log, _id_and_influence, lambda _: "is not one of a crawl log; is the file damaged?")
+
+
+def _dates_and_fields(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    parts = [line.split(b" ", 2) for line in lines]
+    return zip([part[1] for part in parts], load_all([part[2] for part in parts]), strict=True)
 
 
 def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | None]]]:
