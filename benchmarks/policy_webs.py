@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from crawl4llm.domains import host_of
 from crawl4llm.errors import MissingRecord
 from crawl4llm.options import Options
 from crawl4llm.scorers.fasttext_scorer import FastTextScorer
+from crawl4llm.urls import host_of
 from simulate.clueweb22 import ClueWeb22Corpus
 from simulate.corpus import Corpus, Link, PageRecord
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import uuid
 from contextlib import ExitStack
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,8 @@ from crawl4llm import __version__
 from crawl4llm.addon_meta import found
 from crawl4llm.archive import Archive, ArchiveInfo
 from crawl4llm.archive.names import host_name
-from crawl4llm.archiving import open_archive
+from crawl4llm.archiving import from_the_network, open_archive, warcinfo_fields
+from crawl4llm.capture import utc_date
 from crawl4llm.crawl_log import CrawlLog, FailureLine
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
@@ -211,25 +211,12 @@ class AddonRun:
         }
 
     def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
-        settings = self._crawler.settings
-        fields = {
-            "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
-            "operator": options.warc_operator,
-            "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
-            "http-header-user-agent": settings.get("USER_AGENT"),
-            "opt-out": "signals in response heads are noted with each page",
-            "hostname": host_name(),
-            "policy": POLICY,
-            "extractor": options.text_extractor,
-            "model-digest": self.model_digest,
-        }
-        info = ArchiveInfo(crawl_id, options.warc_prefix, utc_now(), fields, host_name())
+        source = from_the_network(self._crawler.settings)
+        fields = warcinfo_fields(
+            options, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
+        )
+        info = ArchiveInfo(crawl_id, options.warc_prefix, utc_date(), fields, host_name())
         return open_archive(directory, options, info)
-
-
-def utc_now() -> str:
-    """The time, as a WARC-Date has it (ISO 28500:2017, 5.4)."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _read_options(settings: BaseSettings) -> Options:

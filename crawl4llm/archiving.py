@@ -1,12 +1,21 @@
-"""Opens the archive that the settings ask for."""
+"""Opens the archive that the settings ask for, and tells it what crawl it is of."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import scrapy
+
+from crawl4llm import __version__
 from crawl4llm.archive import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.archive.names import host_name
 from crawl4llm.options import Options
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -29,3 +38,28 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
         fsync=options.warc_fsync,
     )
     return ArchiveWriter(directory, info, options.warc_max_bytes, at, form)
+
+
+def warcinfo_fields(
+    options: Options, source: Mapping[str, str | None], *, policy: str, extractor: str | None, model_digest: str
+) -> dict[str, str]:
+    """What the warcinfo records say, as far as there is something to say; ``source``: where the pages come from."""
+    fields = {
+        "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
+        "operator": options.warc_operator,
+        **source,
+        "policy": policy,
+        "extractor": extractor,
+        "model-digest": model_digest,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
+    """Where the pages of a live crawl come from, or of the add-on's, and by what manners."""
+    return {
+        "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
+        "opt-out": "signals in response heads are noted with each page",
+        "http-header-user-agent": settings.get("USER_AGENT"),
+        "hostname": host_name(),
+    }

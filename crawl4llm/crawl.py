@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
 from typing import Any
 
-from crawl4llm import rating
 from crawl4llm.archive import Archive
 from crawl4llm.commits import Commits
 from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
@@ -17,15 +15,14 @@ from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options
 from crawl4llm.outstanding import Answer, Outstanding
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating
+from crawl4llm.policies import Candidate, CrawledPage, Policy
+from crawl4llm.recorder import Rated, RatePages, Recorder
 from crawl4llm.scope import Scope
+from crawl4llm.tally import Tally
 from crawl4llm.visited import VisitedSet
 from simulate.corpus import Link, PageRecord
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
-
-RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | rating.RatedText]]]
-"""Gives fetched pages their influence scores, and where the archive keeps it their text, in their order."""
 
 _PAGES_AT_ONCE = 256
 """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
@@ -64,20 +61,16 @@ class Crawl:
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
-        self.counts: Counter[str] = Counter()
+        self.tally = Tally()
         self.scope = Scope(options.crawl_scope, visited, opted_out)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
         """What stopped the crawl before its end, in one line, if something did."""
-        self._rate = rate
-        self._archive = archive
+        self._recorder = Recorder(archive, rate, visited=visited, tally=self.tally, provenance=provenance)
         self._log = log
         self._commits = commits
-        self._provenance = provenance
         self._concurrent_leases = concurrent_leases
-        self.errors_in_row = 0
-        """Unanticipated errors since a page last went well."""
         self._outstanding = Outstanding()
         self._kept_out = 0
         """Documents that N keeps out of this batch: the first in turn if N is raised."""
@@ -85,8 +78,6 @@ class Crawl:
         """To be logged with the candidates that were not refused."""
         self._held_back: list[CrawledPage] = []
         """Pages that may be the last: their links are followed only if others fail, so that N is not reached."""
-        self._influence_sum = 0.0
-        self._influence_pages = 0
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -96,6 +87,11 @@ class Crawl:
         return self.options.crawl_batch_size == 0
 
     @property
+    def _batch(self) -> int | None:
+        """The iteration, as log and archive tell it."""
+        return None if self.continuous else self.iteration
+
+    @property
     def lasting(self) -> bool:
         """Whether another process can go on where this one ends."""
         return self._commits.lasting
@@ -103,12 +99,7 @@ class Crawl:
     @property
     def crawled(self) -> int:
         """Pages crawled so far (\\|P\\|)."""
-        return self.counts["pages/crawled"]
-
-    @property
-    def mean_influence(self) -> float | None:
-        """Mean influence score of the pages crawled, as far as they have one."""
-        return self._influence_sum / self._influence_pages if self._influence_pages else None
+        return self.tally.crawled
 
     @property
     def answered(self) -> int:
@@ -139,14 +130,14 @@ class Crawl:
 
     def statistics(self) -> dict[str, float | None]:
         """All figures of :mod:`crawl4llm.stats`, as they stand."""
-        figures: dict[str, float | None] = dict(self.counts)
+        figures: dict[str, float | None] = dict(self.tally.counts)
         for (outcome, reason), count in self.frontier.outcomes.items():
             if outcome is not Outcome.ARCHIVED:
                 figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
         figures["pages/visited"] = len(self.visited)
         figures["frontier/queued"] = len(self.frontier)
         figures["frontier/leased"] = self.frontier.leased
-        figures["influence/mean"] = self.mean_influence
+        figures["influence/mean"] = self.tally.mean_influence
         if not self.continuous:
             figures["iterations"] = self.iteration
         return figures
@@ -163,7 +154,7 @@ class Crawl:
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
         if self.policy.looks_ahead:
-            self.counts["pages/fetched"] += len(keys)
+            self.tally.counts["pages/fetched"] += len(keys)
         await self._enqueue([Candidate(key, "", 0, None) for key in keys])
 
     def dequeue(self) -> list[Lease]:
@@ -216,7 +207,7 @@ class Crawl:
         # Always as many at once, whatever came in by when.
         taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
         self.scope.follow_redirects(taken)
-        influence, texts = await self._rated(taken)
+        rated = await self._recorder.rate(taken, self.policy)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []
         failures: list[FailureLine] = []
@@ -225,17 +216,17 @@ class Crawl:
         try:
             for answer in taken:
                 if not self.policy.looks_ahead:
-                    self.counts["pages/fetched"] += 1
+                    self.tally.counts["pages/fetched"] += 1
                 if answer.page is None:
                     failures += self._end(answer)
                     continue
-                key = answer.lease.entry.key
-                page = self._take_page(answer.lease, answer.page, influence[key], texts.get(key))
+                leased = answer.lease.entry
+                page = self._take_page(answer.lease, answer.page, rated[leased.key])
                 if may_be_last:
                     self._held_back.append(page)
                 else:
                     candidates += self._expand(page)
-                lines.append(self._line(page, answer.lease.entry, answer.status))
+                lines.append(self._recorder.line(page, leased, answer.status, self._batch))
         finally:
             self._log.write(lines, failures)
         if not self._outstanding and not self.finished:
@@ -274,21 +265,21 @@ class Crawl:
     def save(self) -> dict[str, Any]:
         """Its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
         return {
-            "counts": dict(self.counts),
+            "counts": dict(self.tally.counts),
             "iteration": self.iteration,
             "kept_out": self._kept_out,
             "seeds": self.seeds,
-            "influence": [self._influence_sum, self._influence_pages],
-            "held_back": [[*_fields(page.entry), page.influence, page.links] for page in self._held_back],
+            "influence": [self.tally.influence_sum, self.tally.influence_pages],
+            "held_back": [[*astuple(page.entry), page.influence, page.links] for page in self._held_back],
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
         """Go on, in a new crawl, from what :meth:`save` gave, with the frontier's leases."""
-        self.counts.update(state["counts"])
+        self.tally.counts.update(state["counts"])
         self.iteration = state["iteration"]
         self._kept_out = state["kept_out"]
         self.seeds = state["seeds"]
-        self._influence_sum, self._influence_pages = state["influence"]
+        self.tally.influence_sum, self.tally.influence_pages = state["influence"]
         self._held_back = [
             CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
             for *entry, influence, links in state["held_back"]
@@ -301,77 +292,36 @@ class Crawl:
         """Note an answer; None where the lease has ended."""
         answer = self._outstanding.answer(lease)
         if answer is None:
-            self.counts["late"] += 1
+            self.tally.counts["late"] += 1
             return None
         answer.reason = reason
-        self._watch(reason)
+        self.tally.heard(reason)
         return answer
-
-    def _watch(self, reason: str | None) -> None:
-        self.errors_in_row = self.errors_in_row + 1 if reason == rating.ERROR else 0
-
-    def _note(self, reason: str | None) -> None:
-        """Keep count of pages without text, and of unanticipated errors."""
-        self.counts["pages/no_text"] += reason == rating.NO_TEXT
-        self.counts["errors"] += reason == rating.ERROR
 
     def _end(self, answer: Answer) -> list[FailureLine]:
         """What becomes of a document that there is no page of."""
-        self._note(answer.reason)
+        self.tally.note(answer.reason)
         if answer.outcome is None:
             self.frontier.give_back(answer.lease, attempted=True)
-            self.counts["frontier/retried"] += 1
+            self.tally.counts["frontier/retried"] += 1
             return []
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
-    async def _rated(self, taken: Sequence[Answer]) -> tuple[dict[str, float | None], dict[str, str]]:
-        """Influence scores of the pages among ``taken``, and what text the archive keeps, by the key of their lease."""
-        fetched = [(answer.lease.entry, answer.page) for answer in taken if answer.page is not None]
-        scored = self.policy.scores_influence
-        wanted = self._archive.keeps_text or not scored
-        ratings = await self._rate([page for _, page in fetched]) if wanted else []
-        by_key = {entry.key: rated for (entry, _), rated in zip(fetched, ratings, strict=wanted)}
-        texts = {key: rated.text for key, rated in by_key.items() if isinstance(rated, rating.RatedText)}
-        if scored:
-            return {entry.key: entry.score for entry, _ in fetched}, texts
-        for rated in ratings:
-            self._watch(rated.reason)
-            self._note(rated.reason)
-            self.counts["pages/unrated"] += rated.score is None
-        return {key: rated.score for key, rated in by_key.items()}, texts
-
-    def _take_page(self, lease: Lease, page: PageRecord, influence: float | None, text: str | None) -> CrawledPage:
+    def _take_page(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
         """Archive one page."""
-        self._archive.write(
-            page,
-            {
-                "id": page.key,
-                "influence": influence,
-                "priority": lease.entry.score,
-                "order": self.crawled,
-                "iteration": None if self.continuous else self.iteration,
-                "depth": lease.entry.depth,
-                "policy": self.policy.name,
-                "language": page.language,
-                **self._provenance,
-            },
-            text,
-        )
+        self._recorder.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
-        self.counts["pages/crawled"] += 1
-        if influence is not None:
-            self._influence_sum += influence
-            self._influence_pages += 1
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), influence, page.outlinks or ())
+        self.tally.page(rated.influence)
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
 
     def _expand(self, page: CrawledPage) -> list[Candidate]:
         """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
         self.policy.crawled(page)
-        candidates, refused = self.scope.new_documents(page, self.counts)
+        candidates, refused = self.scope.new_documents(page, self.tally.counts)
         self._refused += refused
         if self.policy.looks_ahead:
-            self.counts["pages/fetched"] += len(candidates)
+            self.tally.counts["pages/fetched"] += len(candidates)
         return candidates
 
     def _expand_held_back(self) -> list[Candidate]:
@@ -383,17 +333,17 @@ class Crawl:
         entries: list[Entry] = []
         failures, self._refused = self._refused, []
         for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
-            self._watch(rated.reason)
-            self._note(rated.reason)
+            self.tally.heard(rated.reason)
+            self.tally.note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
-                self.counts[f"{Outcome.FAILED.value}/{reason}"] += 1
+                self.tally.counts[f"{Outcome.FAILED.value}/{reason}"] += 1
                 failures.append(failure_line(Outcome.FAILED.value, reason, candidate))
             else:
                 score = self._checked(candidate.key, rated.score)
                 entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))
         failures += [failure_line(Outcome.DROPPED.value, why, entry) for entry, why in self.frontier.push(entries)]
-        self.counts["frontier/reranked"] += self.frontier.rerank(
+        self.tally.counts["frontier/reranked"] += self.frontier.rerank(
             (key, self._checked(key, score)) for key, score in self.policy.reranked()
         )
         self._log.write([], failures)
@@ -405,23 +355,3 @@ class Crawl:
         if not math.isfinite(score):
             raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
         return score
-
-    def _line(self, page: CrawledPage, leased: Entry, status: int | None) -> CrawlLine:
-        """The crawl log's line for the page that was just taken."""
-        return {
-            "order": self.crawled - 1,
-            "iteration": None if self.continuous else self.iteration,
-            "id": page.entry.key,
-            "url": page.entry.url,
-            "status": status,
-            "priority": leased.score,
-            "influence": page.influence,
-            "depth": leased.depth,
-            "parent": leased.parent,
-            "visited": len(self.visited),
-            "fetched": self.counts["pages/fetched"],
-        }
-
-
-def _fields(entry: Entry) -> list[Any]:
-    return [entry.key, entry.url, entry.score, entry.depth, entry.parent, entry.attempts]

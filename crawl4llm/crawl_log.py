@@ -7,11 +7,12 @@ Beside it ``failures.jsonl``, one line a document that was discovered and ended 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from crawl4llm.archive.appendfile import AppendFile, sync_path
+from crawl4llm.errors import InputError
 
 NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
 
@@ -90,6 +91,21 @@ def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
         "depth": document.depth,
         "parent": document.parent,
     }
+
+
+def read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a log; one that is still being written ends at its last whole line. Raises InputError."""
+    read = 0
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
+                    read += 1
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is damaged: line {read + 1} is not JSON") from None
 
 
 class LogPosition(NamedTuple):

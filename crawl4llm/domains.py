@@ -1,23 +1,16 @@
-"""Hosts and registrable domains of URLs: who owns a page."""
+"""Registrable domains of URLs: who owns a page."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from tldextract import TLDExtract
+
+from crawl4llm.urls import host_of
 
 _suffixes = TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 """The Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the same anywhere.
 With its private part: the sites under ``github.io`` have separate owners."""
-
-
-def host_of(url: str) -> str:
-    """The host of a URL in lower case, without its port; empty where it has none."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
 
 
 @lru_cache(maxsize=65536)

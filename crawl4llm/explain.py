@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm import crawl_log
 from crawl4llm.corpus_actions.show import find_document
 from crawl4llm.errors import InputError, PageError
+from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SETTINGS
 from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater, Task, indegree, influence
@@ -27,10 +28,14 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str]:
     """Lines about the document with a key or URL; of a run, if its output directory is given.
 
-    Settings on the command line count, then the run's, then the project's. Raises InputError and PageError.
+    Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
+    the corpus. Raises InputError and PageError.
     """
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts)
+    if run and facts.get("corpus") in {None, LiveWeb.name}:
+        settings.set("CORPUS", run, priority="spider")
+        settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)
     key = find_document(corpus, given)
     for line in _lines(corpus, rater, key, Path(run) if run else None, facts):
@@ -38,7 +43,17 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
 
 
 def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[str]:
-    page = corpus.page(key)
+    try:
+        page = corpus.page(key)
+    except PageError as error:
+        failure = _failure(run, key) if run is not None else None
+        if run is None or failure is None:
+            raise
+        yield f"id         {key}"
+        yield f"page       none: {error}"
+        yield f"\nrun        {run}: policy {facts['policy']}"
+        yield from _ended(failure)
+        return
     yield f"id         {key}"
     yield f"url        {page.url}"
     try:
@@ -64,21 +79,21 @@ def _fate(
 ) -> Iterator[str]:
     """What became of the document in a run."""
     own, crawled, last = None, [], None
-    for last in _read(run / crawl_log.NAME):
+    for last in crawl_log.read_log(run / crawl_log.NAME):
         if last["id"] == key:
             own = last
         elif inlinks is None or last["id"] in inlinks:
             crawled.append(last)
     yield f"run        {run}: policy {facts['policy']}, {last['order'] + 1 if last else 0:,} pages"
     if own is not None:
-        yield f"crawled    order {own['order']}, iteration {own['iteration']}, priority {own['priority']:.6f}"
+        iteration = "" if own["iteration"] is None else f", iteration {own['iteration']}"
+        priority = "none" if own["priority"] is None else f"{own['priority']:.6f}"
+        yield f"crawled    order {own['order']}{iteration}, priority {priority}"
         yield f"found      {_origin_of(own)}"
         return
-    for failure in _read(run / crawl_log.FAILURES):
-        if failure["id"] == key:
-            yield f"{failure['outcome']:<11}{failure['reason']}"
-            yield f"found      {_origin_of(failure)}"
-            return
+    if failure := _failure(run, key):
+        yield from _ended(failure)
+        return
     first = next((line for line in crawled if any(link.key == key for link in corpus.outlinks(line["id"]))), None)
     if first is None or last is None:
         yield "not found  no crawled page links to it, and it was no seed that was crawled"
@@ -90,6 +105,17 @@ def _fate(
         score = _SCORES.get(facts["policy"])
         waits = f"its score is {score(rater, key).score:.6f}; " if score else ""
         yield f"not taken  {waits}the last page that was crawled had priority {last['priority']:.6f}"
+
+
+def _failure(run: Path, key: str) -> dict[str, Any] | None:
+    """The line of a document that ended without a page in a run; None where there is none."""
+    return next((line for line in crawl_log.read_log(run / crawl_log.FAILURES) if line["id"] == key), None)
+
+
+def _ended(failure: dict[str, Any]) -> Iterator[str]:
+    """How a document ended without a page."""
+    yield f"{failure['outcome']:<11}{failure['reason']}"
+    yield f"found      {_origin_of(failure)}"
 
 
 def _origin(rater: PageRater) -> str:
@@ -117,16 +143,3 @@ def _settings_of(run: Path) -> dict[str, Any]:
     except ValueError:
         raise InputError(f"--run {run}: {SETTINGS} is damaged") from None
     return facts
-
-
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a log; one that is still being written ends at its last whole line."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                if line.endswith("\n"):
-                    yield json.loads(line)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{path} is damaged") from None

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from crawl4llm.domains import host_of
 from crawl4llm.errors import InputError
+from crawl4llm.urls import host_of
 
 _PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"
 _COLUMNS: Final = {2: (_PAGES, 0, 1), 5: (_HOSTS, 4, 1), 6: (_DOMAINS, 4, 1)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater, RatedText, rate_text
+from crawl4llm.rating import PageRater, RatedText, Rating, rate_text
 from crawl4llm.workers import PageWorkers
 
 

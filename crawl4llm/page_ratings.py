@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from crawl4llm import rating
 from crawl4llm.html_rating import HtmlPage, influence_task
-from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater, RatedText
+from crawl4llm.rating import PageRater, RatedText, Rating
 from crawl4llm.workers import PageWorkers
 from simulate.corpus import PageRecord
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from scrapy.http import HtmlResponse, TextResponse
 
 from crawl4llm.addon_meta import FIRST, TEXT, found, influence_of, is_page, score_of
-from crawl4llm.addon_run import POLICY, AddonRun, utc_now
+from crawl4llm.addon_run import POLICY, AddonRun
 from crawl4llm.archive.headervalues import utf8
+from crawl4llm.capture import utc_date
 from crawl4llm.crawl_log import CrawlLine
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.stats import PREFIX
+from crawl4llm.tally import Tally
 from crawl4llm.urls import normalise_url
 from simulate.corpus import PageRecord
 
@@ -32,10 +34,8 @@ class PageRecording:
 
     def __init__(self, run: AddonRun) -> None:
         self._run = run
-        self._crawled = 0
+        self._tally = Tally()
         self._times_crawled: Counter[str] = Counter()
-        self._influence_sum = 0.0
-        self._influence_pages = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageRecording:
@@ -61,7 +61,7 @@ class PageRecording:
         priority = None if score == FIRST else score
         html = utf8(response.text) if isinstance(response, HtmlResponse) else None
         captures = captures_of(response.request)
-        date = captures[-1].date if captures else utc_now()
+        date = captures[-1].date if captures else utc_date()
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {
@@ -69,7 +69,7 @@ class PageRecording:
                 "method": response.request.method,
                 "influence": influence,
                 "priority": priority,
-                "order": self._crawled,
+                "order": self._tally.crawled,
                 "depth": origin.depth,
                 "policy": POLICY,
                 "extractor": self._run.extractor,
@@ -79,7 +79,7 @@ class PageRecording:
         )
         self._run.archive.flush()
         line: CrawlLine = {
-            "order": self._crawled,
+            "order": self._tally.crawled,
             "iteration": None,
             "id": key,
             "url": response.url,
@@ -95,12 +95,10 @@ class PageRecording:
         self._count(influence)
 
     def _count(self, influence: float | None) -> None:
-        self._crawled += 1
-        self._run.publish("pages/crawled", self._crawled)
-        if influence is not None:
-            self._influence_sum += influence
-            self._influence_pages += 1
-            self._run.publish("influence/mean", self._influence_sum / self._influence_pages)
+        self._tally.page(influence)
+        self._run.publish("pages/crawled", self._tally.crawled)
+        if self._tally.mean_influence is not None:
+            self._run.publish("influence/mean", self._tally.mean_influence)
 
     def _new_key(self, url: str) -> str:
         key = normalise_url(url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from crawl4llm.crawl import Crawl
 from crawl4llm.scheduler import iteration_done
+from crawl4llm.terminal import wants_bar
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -23,11 +23,6 @@ logger = logging.getLogger(__name__)
 _BAR_SECONDS = 0.5
 _LOG_SECONDS = 10.0
 """Between log lines in continuous order, where there are no iterations."""
-
-
-def wants_bar(progress_bar: str) -> bool:
-    """Whether PROGRESS_BAR means a bar here."""
-    return progress_bar == "on" or (progress_bar == "auto" and sys.stderr.isatty())
 
 
 class Progress:
@@ -72,7 +67,7 @@ class Progress:
 
 def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.n = crawl.crawled + crawl.answered
-    influence = in_short(crawl.mean_influence)
+    influence = in_short(crawl.tally.mean_influence)
     bar.set_postfix_str(f"visited {len(crawl.visited):,}, frontier {len(crawl.frontier):,}, mean influence {influence}")
 
 
@@ -85,7 +80,7 @@ def _log(crawl: Crawl) -> None:
         crawl.options.crawl_max_pages,
         len(crawl.visited),
         len(crawl.frontier),
-        in_short(crawl.mean_influence),
+        in_short(crawl.tally.mean_influence),
     )
 
 

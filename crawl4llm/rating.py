@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from crawl4llm.errors import PageError
-from crawl4llm.policies import Rating
 from crawl4llm.scorers import Scorer
 from crawl4llm.text import EXTRACTORS, extract_text
 from simulate.corpus import Corpus
@@ -45,6 +44,13 @@ class PageRater:
     def scorer_named(self, name: str) -> Scorer:
         """One of the others; the scorer of influence where none of them has the name."""
         return self.others.get(name, self.scorer)
+
+
+class Rating(NamedTuple):
+    """What a page is worth: a finite score, or the reason why it has none; ``no_text`` comes with a score of 0."""
+
+    score: float | None
+    reason: str | None = None
 
 
 class RatedText(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 
 from crawl4llm import options, stats
@@ -12,7 +14,9 @@ _SETTINGS = """# Settings
 
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
 when a crawl starts; a wrong one ends it with one line that names it. Scrapy's own settings work as ever. This page is
-written from `crawl4llm/options.py` by `python -m crawl4llm.reference`.
+written from `crawl4llm/options.py` and `settings/` by `python -m crawl4llm.reference`.
+
+The profiles of this project set some to other values than the defaults:
 
 """
 
@@ -24,10 +28,21 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 """
 
 
+def _profiles() -> str:
+    """What each profile sets, as a Markdown list."""
+    lines = []
+    for profile in ("simulation", "live"):
+        given = vars(import_module(f"settings.{profile}"))
+        defaults = {options.setting_name(option): option.default for option in fields(options.Options)}
+        own = [f"`{name} = {given[name]!r}`" for name in defaults if given.get(name, defaults[name]) != defaults[name]]
+        lines.append(f"- `{profile}`: {', '.join(own)}\n")
+    return "".join(lines)
+
+
 def pages() -> dict[Path, str]:
     """Each reference page and what it should say."""
     return {
-        DOCS / "settings.md": _SETTINGS + options.reference(),
+        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),
     }
 

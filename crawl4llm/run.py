@@ -18,7 +18,7 @@ import scrapy
 from crawl4llm import __version__
 from crawl4llm.archive import Archive, ArchiveInfo, ArchivePosition
 from crawl4llm.archive.names import host_name
-from crawl4llm.archiving import open_archive
+from crawl4llm.archiving import from_the_network, open_archive, warcinfo_fields
 from crawl4llm.capture import utc_date
 from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
@@ -129,7 +129,7 @@ class Run:
             policy.load(job.state.policy)
             self.crawl.load(job.state.crawl, job.frontier.leases())
         else:
-            self.crawl.counts.update(self.seeds.counts)
+            self.crawl.tally.counts.update(self.seeds.counts)
 
     @property
     def finished(self) -> str | None:
@@ -175,38 +175,16 @@ class Run:
 
     def _archive(self, crawl_id: str, identity: dict[str, Any], at: ArchivePosition | None) -> Archive:
         options = self.options
-        fields = {
-            "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
-            "operator": options.warc_operator,
-            **self._source_fields(identity),
-            "policy": identity["policy"],
-            "extractor": identity["extractor"],
-            "model-digest": identity["model_digest"],
-        }
+        source = from_the_network(self._scrapy_settings) if self.live else _from_a_corpus(identity)
+        facts = {name: identity[name] for name in ("policy", "extractor", "model_digest")}
         info = ArchiveInfo(
             crawl_id=uuid.UUID(crawl_id),
             prefix=options.warc_prefix,
             start_date=utc_date() if self.live else options.simulation_date,
-            fields={name: value for name, value in fields.items() if value},
+            fields=warcinfo_fields(options, source, **facts),
             host=host_name() if self.live else None,
         )
         return open_archive(self.output / WARC, options, info, at)
-
-    def _source_fields(self, identity: dict[str, Any]) -> dict[str, str | None]:
-        """What the archive says of where its pages come from."""
-        if self.live:
-            return {
-                "robots": "obeyed" if self._scrapy_settings.getbool("ROBOTSTXT_OBEY") else "ignored",
-                "opt-out": "signals in response heads are noted with each page",
-                "http-header-user-agent": self._scrapy_settings.get("USER_AGENT"),
-                "hostname": host_name(),
-            }
-        return {
-            "robots": "none: pages come from a corpus, no requests are sent",
-            "opt-out": "as the corpus: what its sites asked for was up to who made it",
-            "corpus": identity["corpus"],
-            "corpus-digest": identity["corpus_digest"],
-        }
 
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
@@ -232,6 +210,16 @@ def open_rater(
     extractor = _extractor(options, live=live)
     corpus.require("text" if extractor is None else "html")
     return corpus, PageRater(corpus, scorer, extractor, load_scorers(others, options))
+
+
+def _from_a_corpus(identity: dict[str, Any]) -> dict[str, str | None]:
+    """What the archive says of where the pages of a simulation come from."""
+    return {
+        "robots": "none: pages come from a corpus, no requests are sent",
+        "opt-out": "as the corpus: what its sites asked for was up to who made it",
+        "corpus": identity["corpus"],
+        "corpus-digest": identity["corpus_digest"],
+    }
 
 
 def _extractor(options: Options, *, live: bool) -> str | None:

@@ -44,9 +44,11 @@ class Scope:
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
         if not self._opted_out:
             return candidates, []
-        unwanted = [one for one in candidates if self._has_opted_out(one.url)]
+        wanted: list[Candidate] = []
+        unwanted: list[Candidate] = []
+        for candidate in candidates:
+            (unwanted if self._has_opted_out(candidate.url) else wanted).append(candidate)
         counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
-        wanted = [one for one in candidates if one not in unwanted]
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
     def follow_redirects(self, answers: Sequence[Answer]) -> None:

@@ -10,6 +10,7 @@ from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.progress import in_short
 from crawl4llm.stats import PREFIX
+from simulate.open import DEMO
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",
@@ -27,7 +28,7 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines = [
         f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
         f"  policy           {crawl.policy.name}",
-        f"  mean influence   {in_short(crawl.mean_influence)}",
+        f"  mean influence   {in_short(crawl.tally.mean_influence)}",
     ]
     lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
     lines += [
@@ -42,12 +43,15 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
         lines.append("Next: the same command resumes it")
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LiveWeb.name:
         replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
+        if crawl.options.scorer_model is not None:
+            replay += f" -s SCORER_MODEL={crawl.options.scorer_model}"
         lines.append(f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence")
     elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
+        command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
         lines += [
-            f"Next: compare with a policy:  scrapy crawl influence -s URL_POLICY={baseline}",
-            "      look at a page:         scrapy corpus show ID",
+            f"Next: compare with a policy:  {command} -s URL_POLICY={baseline}",
+            f"      look at a page:         scrapy explain ID --run {output}",
         ]
     return "\n".join(lines)
 
@@ -60,7 +64,7 @@ def _tally(figures: dict[str, float | None], outcome: str) -> str:
 
 def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
     """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one."""
-    ours = crawl.mean_influence
+    ours = crawl.tally.mean_influence
     settings = read_json(output / SETTINGS)
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
     seen: set[str] = set()

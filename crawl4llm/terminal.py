@@ -1,4 +1,7 @@
-"""How commands print and end: lines on standard output, one line for an error, an exit status that is true."""
+"""How commands print and end: lines on standard output, one line for an error, an exit status that is true.
+
+Bars go to the standard error output, and only where somebody looks on.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,11 @@ def print_lines(lines: Iterable[str]) -> int:
 def complain(error: object) -> None:
     """Say in one line what was wrong."""
     print(f"crawl4llm: error: {error}", file=sys.stderr)  # noqa: T201 - likewise
+
+
+def wants_bar(progress_bar: str) -> bool:
+    """Whether PROGRESS_BAR means a bar here: ``on``, or ``auto`` on a terminal."""
+    return progress_bar == "on" or (progress_bar == "auto" and sys.stderr.isatty())
 
 
 def harmless(text: str) -> str:

@@ -121,7 +121,7 @@ def _remove_dot_segments(path: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL in lower case; empty where it has none."""
+    """The host of a URL in lower case, without its port; empty where it has none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair

@@ -14,8 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from crawl4llm.policies import Rating
-from crawl4llm.rating import R, T, rate_all
+from crawl4llm.rating import R, Rating, T, rate_all
 from simulate.orphans import end_with
 
 TIMEOUT, KILLED = "timeout", "killed"

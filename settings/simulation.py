@@ -2,7 +2,7 @@
 
 from settings.base import *  # noqa: F403
 
-# `demo`, or the root of a ClueWeb22 tree.
+# `demo`, the root of a ClueWeb22 tree, or WARC files.
 CORPUS = "demo"
 
 # The strict best-first order in continuous order: a fetch takes no time.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +20,7 @@ from simulate.build_files import DataFiles
 from simulate.build_pages import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
 from simulate.build_plan import Plan, PlannedFile
 from simulate.corpus import Corpus
-from simulate.orphans import end_with
+from simulate.orphans import end_with, sigint_blocked
 
 _QUEUED_PER_PROCESS = 2
 _SECONDS_PER_PAGE = 0.25
@@ -149,7 +147,7 @@ class BuildPool:
     def _schedule(self, work: Callable[[T], R], item: T, limit: float | None) -> Future[R]:
         if not self._pool.active:  # pebble gives up a pool when a process ends that had nothing to do
             raise BrokenProcessPool
-        with _sigint_blocked():
+        with sigint_blocked():
             scheduled: Future[R] = self._pool.schedule(work, args=(item,), timeout=limit)
         return scheduled
 
@@ -157,16 +155,6 @@ class BuildPool:
 def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     return [(running.pop(future), future) for future in done]
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Threads and processes started in here are not interrupted by Ctrl-C; this one is, afterwards."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 # -- in the processes -------------------------------------------------------------------------------------------------

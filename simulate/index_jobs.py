@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from tqdm import tqdm
 
 from crawl4llm.errors import InputError
-from simulate.orphans import end_with
+from simulate.orphans import end_with, sigint_blocked
 
 _QUEUED_PER_PROCESS = 4
 _KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
@@ -65,7 +63,7 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
         while waiting or running:
             while waiting and len(running) < _QUEUED_PER_PROCESS * processes:
                 job = waiting.pop()
-                with _sigint_blocked():
+                with sigint_blocked():
                     running[pool.submit(work, job)] = job
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -74,13 +72,3 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
         raise InputError(killed) from None
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Processes started in here are not interrupted by Ctrl-C; this one is, afterwards."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive the process that started them, even where that is killed."""
+"""Worker processes that end with the process that started them: when that is killed, and not before, by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _PR_SET_PDEATHSIG = 1
 """prctl(2): a signal to get when the parent dies; the only way for a process that is stuck in a C library."""
@@ -21,6 +23,16 @@ def end_with(parent: int) -> None:
             os._exit(1)
     else:
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+@contextmanager
+def sigint_blocked() -> Iterator[None]:
+    """Threads and processes started in here are not interrupted by Ctrl-C; this one is, afterwards."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _watch(parent: int) -> None:

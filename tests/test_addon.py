@@ -162,6 +162,16 @@ def test_crawl_log_tells_the_order_and_its_reasons(in_order: Crawled) -> None:
     assert [line["fetched"] for line in log] == list(range(1, 16))
 
 
+def test_explain_tells_of_its_pages(project: Project, in_order: Crawled) -> None:
+    first, second = in_order.log[:2]
+    for line, told in (
+        (first, "crawled    order 0, priority none\nfound      it is a seed\n"),
+        (second, f"crawled    order 1, priority {second['priority']:.6f}\nfound      on {first['id']}, 1 links from"),
+    ):
+        result = scrapy("explain", line["id"], "--run", str(in_order.output), cwd=project.root)
+        assert told in result.stdout, result.stderr
+
+
 def test_statistics_are_documented_and_add_up(in_order: Crawled) -> None:
     figures = in_order.figures
     assert figures["pages/crawled"] == figures["pages/fetched"] == 15

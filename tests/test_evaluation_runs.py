@@ -88,6 +88,12 @@ def test_the_run_of_an_addon_has_no_corpus(tmp_path: Path) -> None:
         read_runs([path])
 
 
+def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [line(0)], corpus="live")
+    with pytest.raises(InputError, match=f"live crawl.*CORPUS={path}"):
+        read_runs([path])
+
+
 @pytest.mark.parametrize("damage", ["{\n", "[]\n", '{"id": "key1"}\n', "null\n", '"text"\n', "\xff\n"])
 def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", [line(0)])

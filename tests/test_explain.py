@@ -72,6 +72,9 @@ def test_page_that_failed(shared: Callable[[str], Path], demo_web: Web, tmp_path
     assert {failure["reason"] for failure in failures} == {"http_404"}
     assert {failure["parent"] for failure in failures} >= {"clueweb22-en0000-00-00040"}
     assert "clueweb22-en0000-00-00041" not in {failure["id"] for failure in failures}
+    of_page = next(failure for failure in failures if failure["parent"] == "clueweb22-en0000-00-00040")
+    told = explained(tmp_path / "run", of_page["id"])
+    assert "\nfailed     http_404\nfound      on clueweb22-en0000-00-00040, 1 links from a seed\n" in told
 
 
 def test_without_a_run_it_tells_of_the_page(demo_web: Web) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from addon_site import serve
-from crawl_helpers import crawl_log, stats
+from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import DEAD, LATIN, RAW_BODY, Crawled, crawl_live, crawled_once, small_web
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
@@ -77,6 +77,16 @@ def test_each_document_that_is_no_page_ends_with_its_reason(crawled: Crawled) ->
         "/to-missing": ("dropped", "duplicate"),
     }
     assert all(map(is_documented, stats(crawled.output)))
+
+
+def test_explain_tells_what_became_of_a_document(crawled: Crawled) -> None:
+    line = crawl_log(crawled.output)[-1]
+    told = scrapy("explain", line["id"], "--run", str(crawled.output)).stdout
+    assert f"crawled    order {line['order']}, iteration {line['iteration']}, priority {line['priority']:.6f}\n" in told
+    assert f"influence  {line['influence']:.6f}\n" in told
+    for failure in failures(crawled.output):
+        told = scrapy("explain", failure["id"], "--run", str(crawled.output)).stdout
+        assert f"\n{failure['outcome']:<11}{failure['reason']}\nfound      " in told
 
 
 def test_the_target_of_a_redirect_takes_its_place(crawled: Crawled) -> None:

@@ -17,8 +17,7 @@ import pytest
 import worker_tasks
 from worker_tasks import GOOD, RATER
 
-from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater, Task
+from crawl4llm.rating import PageRater, Rating, Task
 from crawl4llm.workers import PageWorkers
 
 TESTS = Path(__file__).resolve().parent

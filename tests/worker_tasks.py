@@ -11,8 +11,7 @@ from itertools import repeat
 
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater
+from crawl4llm.rating import PageRater, Rating
 
 GOOD = [f"page{number}" for number in range(40)]
 RATER = PageRater(GraphCorpus({key: [] for key in GOOD}, dict.fromkeys(GOOD, "0.5")), NumberScorer(), extractor=None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.errors import InputError
 from crawl4llm.options import read_options
-from crawl4llm.progress import wants_bar
+from crawl4llm.terminal import wants_bar
 from simulate.harmonic import page_ranks
 from simulate.open import open_corpus
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.crawl_log import ESTIMATES
+from crawl4llm.crawl_log import ESTIMATES, read_log
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Floats, Integers
-from crawl4llm.evaluation.runs import Run, read_log
+from crawl4llm.evaluation.runs import Run
 
 
 class Change(NamedTuple):

@@ -13,9 +13,8 @@ from tqdm import tqdm
 
 from crawl4llm.evaluation.blocks import Arrays, BlockStore
 from crawl4llm.options import Options
-from crawl4llm.policies import Rating
-from crawl4llm.progress import wants_bar
-from crawl4llm.rating import PageRater
+from crawl4llm.rating import PageRater, Rating
+from crawl4llm.terminal import wants_bar
 from crawl4llm.workers import PageWorkers
 
 BLOCK = 4096

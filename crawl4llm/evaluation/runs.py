@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ import numpy as np
 
 from crawl4llm import crawl_log
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.domains import domain_of, host_of
+from crawl4llm.domains import domain_of
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Floats, Integers
+from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SEEDS, SETTINGS, STATS
+from crawl4llm.urls import host_of
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
@@ -92,6 +94,10 @@ def _facts(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: {SETTINGS} is damaged") from None
     if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
         raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
+    if facts.get("corpus") == LiveWeb.name:
+        raise InputError(
+            f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"
+        )
     return facts
 
 
@@ -100,7 +106,7 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     numbers = array("d")
     domains: set[str] = set()
     seeds: list[str] = []
-    for line in read_log(path / crawl_log.NAME):
+    for line in crawl_log.read_log(path / crawl_log.NAME):
         try:
             domains.add(domain_of(host_of(line["url"])))
             keys.append(line["id"])
@@ -152,18 +158,3 @@ def _why_unfinished(path: Path) -> str | None:
     except (OSError, ValueError, AttributeError):
         return f"its {STATS} cannot be read"
     return None if reason in {MAX_PAGES, FRONTIER_EMPTY} else f"it ended by {reason}"
-
-
-def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a log; one that is still being written ends at its last whole line. Raises InputError."""
-    read = 0
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield json.loads(line)
-                    read += 1
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{path} is damaged: line {read + 1} is not JSON") from None

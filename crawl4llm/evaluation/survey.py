@@ -22,8 +22,7 @@ from crawl4llm.evaluation.graph import LinkGraph
 from crawl4llm.evaluation.page_tasks import ScoredPage, Targets, scored_page, targets
 from crawl4llm.evaluation.passes import Pages, Task, blocks_of, run_pass
 from crawl4llm.options import Options
-from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater, indegree
+from crawl4llm.rating import PageRater, Rating, indegree
 from crawl4llm.topic import Mentions, mentions_of
 from simulate.corpus import Corpus
 from simulate.open import data_dir

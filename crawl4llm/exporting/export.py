@@ -36,8 +36,8 @@ from crawl4llm.exporting.table import Columns, Table
 from crawl4llm.exporting.wanted import INFLUENCE, Wanted
 from crawl4llm.options import Options, read_options
 from crawl4llm.past_runs import take_over
-from crawl4llm.progress import wants_bar
 from crawl4llm.scorers import Scorer, load_scorer
+from crawl4llm.terminal import wants_bar
 from crawl4llm.text import load_extractor
 from crawl4llm.workers import PageWorkers
 from simulate.index_jobs import run_jobs

@@ -31,8 +31,7 @@ from crawl4llm.exporting.rows import (
 )
 from crawl4llm.exporting.sources import SourceFile
 from crawl4llm.options import Options
-from crawl4llm.policies import Rating
-from crawl4llm.rating import NO_TEXT, rate_text
+from crawl4llm.rating import NO_TEXT, Rating, rate_text
 from crawl4llm.scorers import Scorer
 from crawl4llm.text import EXTRACTORS, extract_text
 from crawl4llm.workers import PageWorkers

@@ -22,7 +22,7 @@ from crawl4llm.job.jobdir import JobDir
 from crawl4llm.job.store import Store
 from crawl4llm.options import Options
 from crawl4llm.output import SETTINGS, claim_output_dir, read_json
-from crawl4llm.progress import wants_bar
+from crawl4llm.terminal import wants_bar
 from crawl4llm.visited.durable import DurableVisited
 
 _DIGESTS = {

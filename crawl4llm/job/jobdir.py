@@ -118,7 +118,8 @@ class JobDir:
         others = [path.name for path in sorted(self.path.iterdir()) if not path.name.startswith(_OURS)]
         if others or not lock:
             found = f"it holds {others[0]}" if others else "it holds no crawl"
-            raise InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give a new or empty folder")
+            wanted = "a new or empty folder" if lock else "the JOBDIR of a crawl"
+            raise InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give {wanted}")
         for path in self.path.iterdir():
             if path.name != LOCK:
                 path.unlink()

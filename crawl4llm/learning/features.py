@@ -13,7 +13,8 @@ from typing import Final
 from urllib.parse import urlsplit
 from zlib import crc32
 
-from crawl4llm.domains import domain_of, host_of
+from crawl4llm.domains import domain_of
+from crawl4llm.urls import host_of
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
 """Words also end where a capital follows (``userGuide``), and where digits begin."""

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from crawl4llm.errors import InputError
+from crawl4llm.rating import Rating as Rating  # a policy's answer for one candidate
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
@@ -31,13 +32,6 @@ class Candidate(NamedTuple):
     parent: str | None
     """Key of the page it was first seen on; None for a seed."""
     anchor: str = ""
-
-
-class Rating(NamedTuple):
-    """A policy's answer for one candidate: a finite score, or the reason why it is not worth a place."""
-
-    score: float | None
-    reason: str | None = None
 
 
 class CrawledPage(NamedTuple):

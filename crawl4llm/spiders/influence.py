@@ -41,7 +41,7 @@ class InfluenceSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """No requests of its own: the scheduler begins with the seeds."""
         return
-        yield
+        yield  # makes it a generator
 
     def parse(self, response: Response, **_: Any) -> None:
         """FetchPages has an answer: the page, or an HTTP status that says there is none."""

@@ -10,7 +10,7 @@ from itertools import islice
 
 from crawl4llm.errors import MissingRecord
 from crawl4llm.options import Options
-from crawl4llm.policies import Rating
+from crawl4llm.rating import Rating
 from crawl4llm.text import EXTRACTORS, extract_text
 from crawl4llm.workers import PageWorkers
 from simulate.corpus import Corpus

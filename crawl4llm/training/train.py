@@ -14,9 +14,9 @@ from tqdm import tqdm
 
 from crawl4llm.options import read_options
 from crawl4llm.output import write_json, write_text
-from crawl4llm.progress import wants_bar
 from crawl4llm.scorers.fasttext_scorer import FastTextScorer
 from crawl4llm.scorers.model_rules import ModelRules, rules_path
+from crawl4llm.terminal import wants_bar
 from crawl4llm.training.card import CARD, PLOT, Data, Trained, model_card
 from crawl4llm.training.examples import Example, Examples, training_line
 from crawl4llm.training.fit import fit

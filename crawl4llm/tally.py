@@ -1,0 +1,50 @@
+"""What is counted of a crawl's pages while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from crawl4llm.rating import ERROR, NO_TEXT
+
+
+class Tally:
+    """Figures of :mod:`crawl4llm.stats`, the mean influence score, and how long all has been going wrong."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        """By the keys of :mod:`crawl4llm.stats`."""
+        self.errors_in_row = 0
+        """Unanticipated errors since a page last went well."""
+        self.influence_sum = 0.0
+        self.influence_pages = 0
+        """Pages crawled that have an influence score."""
+
+    @property
+    def crawled(self) -> int:
+        """Pages crawled so far."""
+        return self.counts["pages/crawled"]
+
+    @property
+    def mean_influence(self) -> float | None:
+        """Mean influence score of the pages crawled, as far as they have one."""
+        return self.influence_sum / self.influence_pages if self.influence_pages else None
+
+    def page(self, influence: float | None) -> None:
+        """One more page is crawled."""
+        self.counts["pages/crawled"] += 1
+        if influence is not None:
+            self.influence_sum += influence
+            self.influence_pages += 1
+
+    def heard(self, reason: str | None) -> None:
+        """Something came of a fetch or of scoring; ``reason`` says what went wrong, if something did."""
+        self.errors_in_row = self.errors_in_row + 1 if reason == ERROR else 0
+
+    def note(self, reason: str | None) -> None:
+        """Count a page without text, or an unanticipated error.
+
+        Apart from :meth:`heard`: that is for a fetch as soon as it is answered, in any order; this is for all in the
+        order of the crawl, so that the counts of a commit do not depend on what else has been answered.
+        """
+        self.counts["pages/no_text"] += reason == NO_TEXT
+        self.counts["errors"] += reason == ERROR
