@@ -8,10 +8,7 @@ Everything is a function of the number of pages, the number of hosts and the see
 from __future__ import annotations
 
 import fcntl
-import glob
 import logging
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +16,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.errors import InputError
 from crawl4llm.options import cores
+from crawl4llm.whole_folder import whole_folder
 from simulate.demo_web.build import build
 from simulate.demo_web.sites import SMALLEST_SITE
 from simulate.demo_web.traits import Traits, describe
@@ -90,39 +88,10 @@ def build_demo(
     with _writing(to):
         if to.exists() and (not to.is_dir() or any(to.iterdir())):
             raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
-        _remove_left_over(to)
-        temporary = _temporary(to, os.getpid())
-        temporary.mkdir(parents=True)
-        try:
+        with whole_folder(to) as temporary:
             corpus, model = demo_paths(temporary)
             build(corpus, model, pages=pages, hosts=hosts, seed=seed, jobs=jobs or cores(), progress=progress)
-            temporary.replace(to)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
     return demo_paths(to)
-
-
-def _temporary(to: Path, process: int | str) -> Path:
-    """Where a process builds what is to appear at ``to``: beside it, so that a rename will do."""
-    return to.with_name(f".{to.name}.{process}.tmp")
-
-
-def _remove_left_over(to: Path) -> None:
-    """Remove what builds of ``to`` have left whose process is gone."""
-    for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
-        process = path.name.split(".")[-2]
-        if process.isdigit() and (int(process) == os.getpid() or not _runs(int(process))):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _check(pages: int, hosts: int) -> None:
