@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from crawl4llm import crawl_log
 from crawl4llm.archive.files import OPEN_SUFFIX
@@ -31,6 +31,7 @@ _CONTENT_KINDS = {"response", "resource", "conversion", "revisit"}
 _REFERS_TO = field_name("WARC-Refers-To")
 _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 """That of nothing."""
+_NO_TEXT = (0, 0, 0, None, None)
 _AHEAD = 10_000
 """Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
 _CHUNK = 1 << 20
@@ -40,39 +41,10 @@ _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 V = TypeVar("V")
 
 
-class _Text(NamedTuple):
-    """What the index of texts says of one."""
-
-    file: int
-    offset: int
-    length: int
-    digest: str
-    language: str | None
-    """Empty where its source tells none."""
-
-
-class _Entry(NamedTuple):
-    """A line of the index of pages."""
-
-    stamp: bytes
-    id: str
-    url: str
-    digest: str
-    mime: str
-    status: str | None
-    file: int
-    offset: int
-    length: int
-
-    @property
-    def reason(self) -> str | None:
-        """Why it is no page of whose content text can be had; None where it is one."""
-        mime, status = self.mime, self.status
-        if mime == "warc/revisit":
-            return REVISIT
-        if status is not None and not status.startswith("2"):
-            return f"http_{status}"
-        return None if mime in _HTML_TYPES or (mime == "text/plain" and status is None) else NOT_HTML
+_Text = tuple[int, int, int, str, str | None]
+"""What the index of texts says of one: file, offset, length, digest; language, empty where its source tells none."""
+_Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
+"""A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
 
 
 class ArchiveSource:
@@ -109,19 +81,21 @@ class ArchiveSource:
         entries = self._entries(self._folder / INDEX_NAME, self._parse_entries)
         for entry, following in pairwise(chain(entries, [None])):
             assert entry is not None
-            stamp, key, url, digest, mime, _, file, offset, length = entry
+            stamp, key, url, digest, mime, status, file, offset, length = entry
             end = offset + length
             ends[file] = max(ends[file], end)
-            same_file = following is not None and following.file == file
-            next_at = following.offset if following and same_file else self.files[file].size
-            reason = entry.reason
+            next_file, next_at, _ = following[-3:] if following else (None, 0, 0)
+            if next_file != file:
+                next_at = self.files[file].size
+            reason = _reason(mime, status)
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
             if text is not None:
                 reason = None
-                ends[text.file] = text.offset + text.length
+                ends[text[0]] = text[1] + text[2]
             elif mime == "text/plain":
-                text = _Text(file, offset, length, digest, None)
-            if text is not None and text.digest == _NO_TEXT_DIGEST:
+                text = file, offset, length, digest, None
+            text_file, text_offset, text_length, text_digest, language = text or _NO_TEXT
+            if text_digest == _NO_TEXT_DIGEST:
                 reason = NO_TEXT
             score = influences.take(key) if reason is None else None
             if key:  # a redirect on the way to a page has none
@@ -134,13 +108,13 @@ class ArchiveSource:
                     offset,
                     length,
                     next_at - end if next_at > end else 0,
-                    (first_file + text.file, text.offset, text.length) if text else None,
-                    text.digest if text else None,
+                    (first_file + text_file, text_offset, text_length) if text else None,
+                    text_digest,
                     score[0] if score else None,
-                    (text.language or None) if text else None,
-                    score is not None and text is not None and text.language is not None,
+                    language or None,
+                    score is not None and language is not None,
                     score is not None,
-                    reason=reason,
+                    reason,
                 )
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
@@ -162,7 +136,7 @@ class ArchiveSource:
     def _parse_entries(self, lines: Sequence[bytes]) -> list[_Entry]:
         number_of = self._numbers
         return [
-            _Entry(
+            (
                 stamp,
                 fields["id"],
                 fields["url"],
@@ -181,7 +155,7 @@ class ArchiveSource:
         return [
             (
                 fields["id"],
-                _Text(
+                (
                     number_of[fields["filename"]],
                     int(fields["offset"]),
                     int(fields["length"]),
@@ -205,6 +179,16 @@ def _dates_and_fields(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str,
 
 def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | None]]]:
     return [(fields["id"], (fields["influence"],)) for fields in load_all(lines)]
+
+
+@lru_cache(maxsize=1024)
+def _reason(mime: str, status: str | None) -> str | None:
+    """Why an entry is no page of whose content text can be had; None where it is one."""
+    if mime == "warc/revisit":
+        return REVISIT
+    if status is not None and not status.startswith("2"):
+        return f"http_{status}"
+    return None if mime in _HTML_TYPES or (mime == "text/plain" and status is None) else NOT_HTML
 
 
 @lru_cache(maxsize=64)

@@ -53,12 +53,12 @@ class Row(NamedTuple):
     """Whether influence and language are all that there is to know; else the record after the page may tell more."""
     scored: bool = False
     """Whether influence is that of a crawl log, null too."""
+    reason: str | None = None
+    """Why it is left out, where that is known already."""
     text_bytes: int = 0
     words: int = 0
     signature: str | None = None
     """MinHash of the text, in hex."""
-    reason: str | None = None
-    """Why it is left out, where that is known already."""
 
 
 class RowWriter:
