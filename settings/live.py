@@ -19,6 +19,14 @@ DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10_000_000
 DOWNLOAD_WARNSIZE = 0
 
+# Bodies are archived as they are sent, so they are asked for in codings that all readers of archives undo: few know
+# Zstandard, and warcio, where it finds the package brotli, breaks off at a body in that coding (its issue 73).
+DEFAULT_REQUEST_HEADERS = {
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Language": "en",
+    "Accept-Encoding": "gzip, deflate",
+}
+
 # A page is what a stranger gets to see. A refresh in its HTML is a link like others.
 COOKIES_ENABLED = False
 METAREFRESH_ENABLED = False
@@ -26,6 +34,8 @@ METAREFRESH_ENABLED = False
 # FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "crawl4llm.live.redirecting.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,
 }
 DOWNLOAD_HANDLERS = {

@@ -25,6 +25,8 @@ else:
 _brotli: Any = None
 with suppress(ImportError):  # newer versions of Scrapy bring it
     _brotli = import_module("brotli")
+    if not hasattr(_brotli.Decompressor, "can_accept_more_data"):  # before 1.2 nothing bounds what it makes
+        _brotli = None
 
 _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
@@ -125,12 +127,12 @@ def _inflate(body: bytes) -> bytes:
 def _decode_brotli(body: bytes) -> bytes:
     """Brotli has no mark to know it by: what cannot be decoded is taken to be decoded already."""
     if _brotli is None:
-        raise ValueError("content coding br: needs the package brotli")
+        raise ValueError("content coding br: needs the package brotli, version 1.2 or newer")
     try:
-        decoded: bytes = _brotli.Decompressor().process(body)
+        decoded: bytes = _brotli.Decompressor().process(body, output_buffer_limit=_LARGEST_BODY)
     except _brotli.error:
         return body
-    return decoded
+    return decoded[:_LARGEST_BODY]
 
 
 def _guess_charset(body: bytes) -> str:

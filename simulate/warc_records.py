@@ -17,7 +17,9 @@ LONGEST_LINE: Final = 16_384
 """Bytes in which a record's first line must end."""
 
 _LONGEST_HEAD: Final = 1 << 20
-_ARC_LINE = re.compile(rb"([A-Za-z]+:\S+) ([\w.:-]+) (\d{14}) (\S+)[^\n]* (\d+)\r?\n")
+_LENGTH = re.compile(rb"\d{1,17}")
+"""Of a block; no file system has files in which a longer one would fit."""
+_ARC_LINE = re.compile(rb"([A-Za-z]+:\S+) ([\w.:-]+) (\d{14}) (\S+)[^\n]* (\d{1,17})\r?\n")
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 _STATUS_LINE = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})")
@@ -169,7 +171,7 @@ def _parse_warc(data: bytes) -> Record | None:
     fields = Fields(data[: end.start()])
     length = fields.get(CONTENT_LENGTH)
     kind = fields.text(TYPE).lower()
-    return Record(kind, fields, end.end(), int(length) if length.isdigit() else None)
+    return Record(kind, fields, end.end(), int(length) if _LENGTH.fullmatch(length) else None)
 
 
 def _parse_arc(line: re.Match[bytes]) -> Record:

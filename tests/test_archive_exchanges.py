@@ -171,6 +171,21 @@ def test_heads_fit_what_is_stored(
     assert "Crawl4LLM-HTTP-Headers" in fields or "Crawl4LLM" not in response
 
 
+def test_a_request_is_the_one_that_was_sent(tmp_path: Path) -> None:
+    """Not in the version of the answer, and without what is for the proxy's eyes only."""
+    headers = [(b"Host", b"example.org"), (b"Proxy-Authorization", b"Basic YTpi"), (b"Accept", b"*/*")]
+    archive_of(tmp_path, captured("key", capture(protocol="http/1.0", request_headers=headers)))
+    response, request = records_of(tmp_path)[:2]
+    assert http_head(response)[0] == "HTTP/1.0 200 OK"
+    assert http_head(request) == ["GET / HTTP/1.1", "Host: example.org", "Accept: */*"]
+
+
+def test_a_reason_phrase_stays_the_bytes_that_it_was(tmp_path: Path) -> None:
+    archive_of(tmp_path, captured("key", capture(reason="g\xfct \xc3\xbc")))
+    (file,) = warc_files(tmp_path)
+    assert b"\r\nHTTP/1.1 200 g\xfct \xc3\xbc\r\n" in gzip.decompress(file.read_bytes())
+
+
 def test_redirects_are_exchanges_of_their_own(tmp_path: Path) -> None:
     moved = capture("/old", b"moved", status=301, reason="Moved", headers=[(b"Location", b"/new")])
     entries = archive_of(tmp_path, captured("key", moved, capture("/new")))

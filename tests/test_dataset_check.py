@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dataset_helpers import PAGES, archive, done, problems, refused, write_finished, write_run
+from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.archive.compress import compress
 from crawl4llm.dataset import survey
@@ -87,6 +87,10 @@ def no_length(record: bytes) -> bytes:
     return re.sub(rb"Content-Length: [^\r]*\r\n", b"", record, count=1)
 
 
+def vast_length(record: bytes) -> bytes:
+    return re.sub(rb"Content-Length: [^\r]*", b"Content-Length: " + b"9" * 20, record, count=1)
+
+
 def garbled(record: bytes) -> bytes:
     return record.replace(b"WARC-Target-URI: https://", b"WARC-Target-URI: https://\xff\xfe", 1).replace(
         b"WARC-IP-Address", b"WARC-\xe9\x80", 1
@@ -99,11 +103,13 @@ def bomb(record: bytes) -> bytes:
 
 RECORDS: list[tuple[Callable[[bytes], bytes], str]] = [
     (no_length, r"response has no Content-Length, or one that is no number"),
+    (vast_length, r"response has no Content-Length, or one that is no number"),
     (garbled, r"index.cdxj: line 1: has another URL than the record at \d+ of c-00000.warc.gz"),
     (bomb, r"damaged: [\d,]+ bytes hold no whole record"),
     (lambda record: record.replace(b"<title>", b"<tITle>"), "has another block than its block digest says"),
     (lambda record: record.replace(b"<title>", b"<tITle>"), "has another payload than its payload digest says"),
     (lambda record: record.replace(b"WARC-Block-Digest: sha1", b"WARC-Block-Digest: crc"), "of an unknown kind"),
+    (lambda record: record.replace(b"Block-Digest: sha1", b"Block-Digest: shake_128"), "of an unknown kind"),
     (lambda record: re.sub(rb"WARC-Block-Digest[^\n]*\n", b"", record), "response has no block digest"),
     (lambda record: record[:-4] + b"more\r\n\r\n", "is not followed by two line ends only"),
     (lambda record: record[:-30], "Content-Length is"),
@@ -253,7 +259,31 @@ def test_a_file_that_changes_while_it_is_read(run: Path, monkeypatch: pytest.Mon
         return found
 
     monkeypatch.setattr(survey, "_survey", read_and_change)
+    before = tree(run)
     assert f"{LAST}: changed while it was read" in problems(run)
+    for action in (("repair",), ("purge", "two.example"), ("finish",)):
+        path = run / "warc" / LAST
+        path.write_bytes(before[f"warc/{LAST}"])
+        assert f"{path} changed while it was read; try again when it is finished" in refused(*action, run)
+        assert path.read_bytes() == before[f"warc/{LAST}"] + b"more"
+        path.write_bytes(before[f"warc/{LAST}"])
+        assert tree(run) == before
+
+
+def leads_nowhere(path: Path) -> None:
+    path.symlink_to("on-a-disk-that-is-not-there")
+
+
+@pytest.mark.parametrize("make", [leads_nowhere, os.mkfifo])
+def test_what_is_no_file_is_not_taken_for_one(run: Path, make: Callable[[Path], None]) -> None:
+    """A repair would take its pages for lost."""
+    path = run / "warc" / LAST
+    path.unlink()
+    make(path)
+    before = tree(run)
+    for action in (("check",), ("repair",), ("finish",), ("purge", "two.example")):
+        assert f"{path} is no file, or a link that leads nowhere" in refused(*action, run)
+    assert tree(run) == before
 
 
 def test_there_is_nothing_to_check(tmp_path: Path) -> None:

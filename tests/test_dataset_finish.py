@@ -191,6 +191,9 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
 def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "holds something already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
+    within = finished / "warc/copy"
+    assert f"{within} lies in the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
+    assert not within.exists()
     assert "give both or none" in refused("finish", finished, "--sample", 2)
     assert "has 99 documents; give a smaller --sample" in refused(
         "finish", finished, "--sample", 99, "--out", tmp_path / "out"

@@ -73,6 +73,23 @@ def test_damage_in_the_middle_costs_a_page_and_who_repeats_it(run: Path) -> None
     assert len(list(read(run / "warc/index.cdxj"))) == PAGES - 2
 
 
+@pytest.mark.parametrize("name", ["c-00001.warc.gz", "c-text-00000.warc.gz"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_of_records_that_are_there_twice_the_first_stay(run: Path, name: str, copied: bool) -> None:
+    """A file that was copied, or written to twice."""
+    before = tree(run)
+    path = run / "warc" / name
+    copy = path.with_name(re.sub(r"\d+", "00009", name)) if copied else path
+    data = path.read_bytes()
+    with copy.open("ab") as file:
+        file.write(data)
+    assert any("WARC-Record-ID of another record" in line for line in problems(run))
+    assert f"they are kept in {copy.name}.cut" in done("repair", run)
+    after = tree(run)
+    assert after.pop(f"warc/{copy.name}.cut") == data
+    assert after == before
+
+
 def test_discard(run: Path) -> None:
     path = last_of(run)
     os.truncate(path, path.stat().st_size - 10)
@@ -81,11 +98,28 @@ def test_discard(run: Path) -> None:
     assert "known to be lost" in done("check", run)
 
 
+def cut_short(path: Path) -> None:
+    os.truncate(path, 777)
+
+
+def another_digest(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"sha1:", b"sha1:A", 5))
+
+
+def another_key(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"example,two)", b"example,tow)", 1))
+
+
+def no_document(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"id": "doc-006"', b'"id": ""', 1))
+
+
 @pytest.mark.parametrize("name", ["index.cdxj", "text.cdxj"])
-def test_an_index_is_made_again_from_the_records(run: Path, name: str) -> None:
+@pytest.mark.parametrize("damage", [cut_short, another_digest, another_key, no_document, Path.unlink])
+def test_an_index_is_made_again_from_the_records(run: Path, name: str, damage: Callable[[Path], None]) -> None:
     before = tree(run)
-    os.truncate(run / "warc" / name, 777)
-    assert problems(run)
+    damage(run / "warc" / name)
+    assert any(name in line for line in problems(run))
     done("repair", run)
     after = tree(run)
     path = f"warc/{name}"

@@ -128,6 +128,7 @@ def test_messages_are_archived_as_they_went_over_the_wire(crawled: Crawled) -> N
     assert kept["metadata"].rec_headers["WARC-Concurrent-To"] == response.rec_headers["WARC-Record-ID"]
 
     (sent,) = (request for request in crawled.raw_requests if request.startswith(b"GET /raw "))
+    assert b"\r\nAccept-Encoding: gzip, deflate\r\n" in sent, "what all readers of archives undo"
     head = kept["request"].http_headers
     assert f"GET {head.statusline}".encode() == sent.partition(b"\r\n")[0]
     assert [f"{name}: {value}".encode() for name, value in head.headers] == sent.split(b"\r\n")[1:-2]

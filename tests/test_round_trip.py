@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from addon_site import Answer, serve
 from crawl_helpers import crawl_log, scrapy, stats
-from live_helpers import SCORER, Crawled, crawled_once
+from live_helpers import SCORER, Crawled, crawl_live, crawled_once, moved, text_page
 
 from crawl4llm.errors import InputError, MissingRecord, NoHtml, NoPage
 from crawl4llm.text import EXTRACTORS, extract_text
@@ -49,6 +50,39 @@ def test_the_same_pages_in_the_same_order(crawled: Crawled, tmp_path: Path) -> N
     left_out = ("pages/fetched", "pages/crawled", "pages/visited", "links/seen", "influence/mean")
     theirs = stats(crawled.output)
     assert {key: stats(tmp_path / "run")[key] for key in left_out} == {key: theirs[key] for key in left_out}
+
+
+def test_what_is_broken_ends_at_once_and_as_often_in_the_replay(tmp_path: Path) -> None:
+    """Bodies that are not in the coding that they say, redirects and links to no host: each fills one place."""
+    broken = {
+        **{f"/{coding}": Answer(b"<p>plain", headers={"Content-Encoding": coding}) for coding in ("gzip", "deflate")},
+        **{f"/zeros-{coding}": Answer(bytes(9), headers={"Content-Encoding": coding}) for coding in ("gzip", "br")},
+        "/to-script": moved("javascript:alert(1)"),
+        "/to-port": moved("http://example.org:http/"),
+        "/to-brackets": moved("http://[::1"),
+        "/to-user": moved("http://user:word@127.0.0.1/"),
+    }
+    links = {"http://user@127.0.0.1/", "http://a,b.invalid/", "http://127.0.0.1:99999/"}
+    pages = {f"/{n}": text_page(n, [f"/{2 * n + 1}", f"/{2 * n + 2}", *list(broken)[n : n + 1]]) for n in range(15)}
+    pages["/0"] = text_page(0, ["/1", "/2", *links, "/gzip"])
+    with serve({**pages, **broken}) as site:
+        result = crawl_live([f"{site.url}/0"], tmp_path / "live", CRAWL_BATCH_SIZE=2)
+        assert set(site.paths()) >= broken.keys()
+        assert {site.paths().count(path) for path in broken} == {1}
+    assert result.returncode == 0
+    assert "Traceback" not in result.stderr
+    ended = map(json.loads, failures(tmp_path / "live"))
+    reasons = {line["id"].removeprefix(site.url): line["reason"] for line in ended}
+    assert {path: reasons[path] for path in broken} == {
+        **dict.fromkeys(list(broken)[:4], "damaged"),
+        **dict.fromkeys(list(broken)[4:7], "http_301"),
+        "/to-user": "bad_url",
+    }
+    assert {reasons[link] for link in links} == {"bad_url"}
+    live = Crawled(tmp_path / "live", site.url, [], "", [])
+    settings = {"URL_POLICY": "parent_first", "SIMULATION_TEXT": "extracted", "CRAWL_BATCH_SIZE": 2}
+    assert replay(live, live.output, tmp_path / "replay", **settings) == crawl_log(live.output)
+    assert failures(tmp_path / "replay") == failures(live.output)
 
 
 def test_another_policy_on_the_texts_that_were_archived(crawled: Crawled, tmp_path: Path) -> None:

@@ -34,8 +34,10 @@ from warc_helpers import (
 )
 
 from crawl4llm.errors import CorruptRecord, InputError, MissingRecord
+from simulate import warc_payload
 from simulate.corpus import Corpus, Link, PageRecord
 from simulate.warc_index_build import DEFAULTS, IndexOptions
+from simulate.warc_records import Fields
 from simulate.warcs import WarcCorpus
 
 
@@ -400,6 +402,23 @@ def test_codings_are_undone(
 ) -> None:
     corpus = opened(response(url_of(1), http(code(html_of(1)), fields=[f"Content-Type: {HTML}", *fields])))
     assert corpus.html(url_of(1)) == html_of(1)
+
+
+@pytest.mark.parametrize(
+    ("coding", "code"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("br", lambda body: pytest.importorskip("brotli").compress(body)),
+        ("zstd", lambda body: pytest.importorskip("backports.zstd").compress(body)),
+    ],
+)
+def test_a_body_is_inflated_so_far_and_no_further(
+    coding: str, code: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warc_payload, "_LARGEST_BODY", 1 << 20)
+    fields = Fields(f"\nContent-Type: {HTML}\nContent-Encoding: {coding}".encode())
+    assert warc_payload.html_of(code(b"<p>" + b"x" * (1 << 24)), fields) == b"<p>" + b"x" * ((1 << 20) - 3)
 
 
 def test_a_damaged_coding_is_a_damaged_page(opened: Callable[..., WarcCorpus]) -> None:

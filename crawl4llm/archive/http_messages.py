@@ -3,7 +3,8 @@
 Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps what it said of them
 under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values stay
 the bytes they were, UTF-8 or not; only line ends and NUL, which no field can hold (RFC 9110, 5.5), become spaces.
-Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were.
+Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were. What a request
+tells a proxy of the crawler (RFC 9110, 11.7.2) is not for the server, nor for the archive's readers, and left out.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
 _NO_NAME = re.compile(rb"[^!-9;-~]")
 _IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
 """Without these a message is not understood: they are kept before all others."""
+_SECRET = b"proxy-authorization"
 _SIGNALS = {
     b"x-robots-tag": "X-Robots-Tag",
     b"tdm-reservation": "TDM-Reservation",
@@ -38,7 +40,7 @@ _SIGNALS = {
 
 def response_head(capture: Capture) -> tuple[bytes, str | None]:
     """Status line and fields of a response with the empty line, and what is to be said of them, if anything."""
-    reason = _clean(capture.reason.encode("utf-8", "replace")[:_LONGEST_PART])
+    reason = _clean(capture.reason.encode("latin-1", "replace")[:_LONGEST_PART])
     line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
     fields, shortened = _bounded(_fitting(capture), MAX_HEAD - len(line))
     said = [REORDERED] * (not capture.exact_headers) + [SHORTENED] * shortened
@@ -52,8 +54,9 @@ def request_head(capture: Capture, url: str) -> tuple[bytes, str | None]:
     if not target.startswith("/"):
         target = f"/{target}"
     method = _NO_NAME.sub(b"?", capture.method.encode("ascii", "replace")[:_LONGEST_PART])
-    line = b"%b %b HTTP/%b" % (method, target.encode(), _version(capture))
-    fields, shortened = _bounded(list(capture.request_headers), MAX_HEAD - len(line))
+    line = b"%b %b HTTP/1.1" % (method, target.encode())  # what is sent, whatever version the answer has
+    sent = [field for field in capture.request_headers if field[0].lower() != _SECRET]
+    fields, shortened = _bounded(sent, MAX_HEAD - len(line))
     return _head(line, fields), SHORTENED if shortened else None
 
 

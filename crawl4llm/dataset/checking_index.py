@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
-from crawl4llm.archive.cdxj import timestamp
 from crawl4llm.dataset.facts import Facts
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.lines import IndexLine, as_in_warc, parse_index_line, read_lines
+
+_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
+        OR r.kind = 'text' AND c.rid = r.refers
+    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
+"""Whose record, or whose text, is at a place."""
 
 
 def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
@@ -54,23 +57,13 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str
     found = facts.first(query, file, offset)
     if found is None:
         return ["leads to no record"]
-    kind, *values = found
+    kind, there, url, date, digest, status = found
     if kind not in kinds:
         return [f"leads to a record of another kind ({kind})"]
-    there: list[Any] = [values[0], values[1], timestamp(values[2]), values[3]]
-    get = line.fields.get
-    stated = [length, get("url"), line.timestamp, get("digest")]
-    names = ["length", "URL", "date", "digest"]
-    if get("status") is not None:
-        names, there, stated = [*names, "status"], [*there, values[4]], [*stated, get("status")]
-    document = facts.first("SELECT doc FROM documents WHERE file = ? AND offset = ?", file, offset)
-    if document is not None and line.id:
-        names, there, stated = [*names, "id"], [*there, document[0]], [*stated, as_in_warc(line.id)]
-    return [
-        f"has another {name} than the record"
-        for name, one, other in zip(names, there, stated, strict=True)
-        if one != other
-    ]
+    document = facts.first(_DOCUMENT, file, offset)
+    names = ["length"] * (length != there)
+    names += line.differences(url, date, digest, status, document[0] if document else None)
+    return [f"has another {name} than the record" for name in names]
 
 
 def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:

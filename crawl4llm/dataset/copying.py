@@ -52,6 +52,8 @@ class _File(NamedTuple):
 
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[str]:
     """Copy a dataset into a new folder; yields what was written. Raises InputError."""
+    if out.resolve().is_relative_to(dataset.root.resolve()):
+        raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):

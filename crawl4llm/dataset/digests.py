@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from crawl4llm.errors import CorruptRecord
@@ -26,8 +27,10 @@ class _Digest:
         algorithm, _, self._value = stated.decode("ascii", "replace").partition(":")
         self._start = start
         self._hash: Any = None
-        if algorithm.lower() in hashlib.algorithms_available:
+        with suppress(ValueError):  # no algorithm, or one that this machine does not have
             self._hash = hashlib.new(algorithm.lower(), usedforsecurity=False)
+        if self._hash is not None and not self._hash.digest_size:  # SHAKE: any length, and the field tells none
+            self._hash = None
         self.known = self._hash is not None
 
     def update(self, piece: bytes, at: int, end: int) -> None:

@@ -45,6 +45,8 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
     problem = facts.first("SELECT file, offset, what FROM problems ORDER BY file, offset")
     if problem is not None:
         name, offset, what = problem
+        if offset is None:
+            raise InputError(f"{dataset.root / name} {what}; try again when it is finished")
         raise InputError(f"{dataset.root / name}: record at {offset}: {what}; repair the dataset, then finish it")
     if not dataset.index.exists():
         return

@@ -43,12 +43,17 @@ class Dataset:
         self.sorted_index = self.root / SORTED_INDEX
 
     def warc_files(self) -> dict[str, Path]:
-        """Paths of the WARC files by name, numbers in names in their order. Raises InputError where there are none."""
+        """Paths of the WARC files by name, numbers in names in their order.
+
+        Raises InputError where there are none, or what has such a name cannot be read as a file.
+        """
         found: dict[str, Path] = {}
         for path in self._walk(self.root):
             match = _WARC_NAME.fullmatch(path.relative_to(self.root).as_posix())
             if match is None:
                 continue
+            if not path.is_file():
+                raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
             found[match[1]] = path

@@ -10,7 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from crawl4llm.archive.cdxj import timestamp
 from crawl4llm.archive.headervalues import one_line
+from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
 
 _SORTED_AT_ONCE: Final = 1 << 26
@@ -35,6 +37,24 @@ class IndexLine(NamedTuple):
     def place(self) -> tuple[str, int, int]:
         """File, offset and length of the record."""
         return self.fields["filename"], int(self.fields["offset"]), int(self.fields["length"])
+
+    def differences(self, url: str, date: str, digest: str, status: str | None, document: str | None) -> list[str]:
+        """What the line says otherwise than its record does; ``document``: its key, None where it is not known.
+
+        Indexes of others may have keys of another form, no status and no id.
+        """
+        stated: list[tuple[str, Any, str | None]] = [
+            ("URL", self.fields.get("url"), url),
+            ("date", self.timestamp, timestamp(date)),
+            ("digest", self.fields.get("digest"), digest),
+        ]
+        if self.fields.get("status") is not None:
+            stated.append(("status", self.fields["status"], status))
+        if document is not None:
+            stated.append(("key", self.key, urlkey(url)))
+            if "id" in self.fields:
+                stated.append(("id", as_in_warc(self.id), document))
+        return [name for name, one, other in stated if one != other]
 
     def at(self, filename: str, offset: int, length: int) -> bytes:
         """The line of the same record at another place."""

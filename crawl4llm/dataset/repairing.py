@@ -1,7 +1,8 @@
 """Takes out of a dataset what is no whole page, and makes its indexes fit again.
 
 A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
-that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed.
+that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
+record that is there several times the first stays.
 """
 
 from __future__ import annotations
@@ -106,6 +107,12 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
         FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page"""
     )
     keep_texts(facts)
+    facts.execute(
+        """DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
+            WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
+            AND EXISTS (SELECT 1 FROM records e JOIN kept k ON k.file = e.file AND k.offset = e.offset
+                WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset)))"""
+    )
 
 
 def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard: bool) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from crawl4llm.dataset.changes import Changes, writing
-from crawl4llm.dataset.facts import Facts
+from crawl4llm.dataset.facts import TEXT, Facts
 from crawl4llm.dataset.finishing import write_sorted
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.lines import read_lines
@@ -16,6 +16,7 @@ from crawl4llm.dataset.reading import WarcReader
 from crawl4llm.dataset.rewriting import MOVES, Place, copy_records, first_offset, keep_others, write_index
 from crawl4llm.dataset.survey import LINE_ENDS, md5_of
 from crawl4llm.dataset.warcinfo import with_counts
+from crawl4llm.errors import InputError
 
 Replace = Callable[[WarcReader, int, int], tuple[bytes, bytes] | None]
 """Gives, of the record at an offset of a file (reader, file, offset), another one that takes its place with its line in
@@ -27,7 +28,8 @@ def stage_rewrite(
 ) -> tuple[int, int]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
-    Returns what :func:`write_index` says of the index.
+    Returns what :func:`write_index` says of the index. Raises InputError where a file is no longer the one that was
+    surveyed: it is being copied, or written by something that cannot be told.
     """
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
     paths = dataset.warc_files()
@@ -47,6 +49,9 @@ def stage_rewrite(
         keep_others(facts, rewritten)
         result = _stage_indexes(dataset, facts, changes)
         _stage_lists(dataset, changes, values)
+        for name, changed in list(facts.rows("SELECT name, changed FROM files")):
+            if paths[name].stat().st_mtime_ns != changed:
+                raise InputError(f"{paths[name]} changed while it was read; try again when it is finished")
     return result
 
 
@@ -89,7 +94,7 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> tuple[in
     result = write_index(dataset, facts, new, dataset.index.name)
     if dataset.sorted_index.exists() and facts.folder is not None:
         write_sorted(new, changes.stage(dataset.sorted_index), facts.folder)
-    if dataset.text_index.exists():
+    if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
         write_index(dataset, facts, changes.stage(dataset.text_index), dataset.text_index.name)
     return result
 

@@ -72,8 +72,9 @@ def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
 def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
     """Write an index of the records that the table of moves holds, in file order.
 
-    Their lines are those of the old index (table ``lines``), at their new place, or are made where it has none. Returns
-    how many were made, and how many records there are no lines for because it is not known whose they are.
+    Their lines are those of the old index (table ``lines``), at their new place, or are made where it has none, or one
+    that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
+    it is not known whose they are.
     """
     kinds = (TEXT,) if index == dataset.text_index.name else CONTENT
     marks = ",".join("?" * len(kinds))
@@ -90,7 +91,7 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
     with new.open("wb") as out:
         for name, offset, length, line, raw, url, date, mime, status, digest, doc in facts.rows(query, index, *kinds):
             old = parse_index_line(line or raw or b"")
-            if old is not None:
+            if old is not None and (line or doc is None or not old.differences(url, date, digest, status, doc)):
                 out.write(old.at(name, offset, length))
             elif doc is None:
                 unknown += 1

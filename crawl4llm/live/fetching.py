@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from crawl4llm.errors import NoPage
 from crawl4llm.links import html_links
 from crawl4llm.live.capturing import captures_of
-from crawl4llm.live.reasons import DAMAGED, NOT_HTML
+from crawl4llm.live.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.requests import attach_page, is_leased, lease_of
 from crawl4llm.urls import normalise_url
 from simulate.corpus import Link, PageRecord
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from crawl4llm.capture import Capture
     from crawl4llm.crawl import Crawl
     from crawl4llm.frontier import Lease
+
+_HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
+"""URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""
 
 
 class Fetching:
@@ -40,7 +44,12 @@ class Fetching:
         return cls(crawler.spider.run.crawl)  # type: ignore[attr-defined]  # a spider of this project
 
     def process_request(self, request: Request) -> None:
-        """A redirect to where the crawl would not follow ends here, before anything is asked for."""
+        """A redirect to where the crawl would not follow ends here, before anything is asked for.
+
+        So does a URL for which nobody can be asked.
+        """
+        if is_leased(request) and not _HAS_HOST.match(request.url):
+            raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if is_leased(request) and captures_of(request):
             reason = self._crawl.scope.refusal(lease_of(request).entry, normalise_url(request.url))
             if reason is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import Final
 
 from scrapy.exceptions import IgnoreRequest
@@ -9,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from crawl4llm.errors import NoPage, PageError
 from crawl4llm.frontier import Outcome
 
-ROBOTS, TOO_LARGE, NOT_HTML, DAMAGED = "robots", "too_large", "not_html", "damaged"
+ROBOTS, TOO_LARGE, NOT_HTML, DAMAGED, BAD_URL = "robots", "too_large", "not_html", "damaged", "bad_url"
 IGNORED: Final = "ignored"
 
 _DOWNLOAD_ERRORS: Final = {
@@ -36,6 +38,9 @@ _DOWNLOAD_ERRORS: Final = {
 }
 """By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
 
+_BROKEN_CODINGS: Final = {"brotli.error", "backports.zstd.ZstdError", "compression.zstd.ZstdError"}
+"""What Scrapy's decompression raises, besides gzip's and zlib's errors; not each of these packages is installed."""
+
 
 def verdict(error: BaseException) -> tuple[Outcome, str] | None:
     """How a document ends that could not be downloaded, and why; None for an error that was not anticipated."""
@@ -45,7 +50,11 @@ def verdict(error: BaseException) -> tuple[Outcome, str] | None:
         return Outcome.FAILED, error.reason
     if isinstance(error, IgnoreRequest):
         return Outcome.DROPPED, _said(error)
+    if isinstance(error, (gzip.BadGzipFile, zlib.error)):
+        return Outcome.FAILED, DAMAGED
     for kind in type(error).__mro__:
+        if f"{kind.__module__}.{kind.__name__}" in _BROKEN_CODINGS:
+            return Outcome.FAILED, DAMAGED
         if reason := _DOWNLOAD_ERRORS.get(kind.__name__):
             return Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED, reason
     return None

@@ -1,0 +1,22 @@
+"""Scrapy's redirects, for a web on which not every Location is a URL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+
+class Redirecting(RedirectMiddleware):
+    """Takes a redirect that leads to no URL for what it is: an answer without a page."""
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
+        """The request for where a redirect leads, or the answer itself."""
+        try:
+            return super().process_response(request, response)
+        except ValueError:  # such as javascript:, or a port that is none
+            return response
