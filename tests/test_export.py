@@ -77,6 +77,22 @@ def test_selection(run: Path, tmp_path: Path, wanted: dict, numbers: list[int], 
     assert manifest(tmp_path / "out")["left_out"] == left_out
 
 
+def test_a_share_is_rounded_up_as_it_was_given(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pages(100))
+    run_export(tmp_path / "out", run, top_share=0.07)  # in floats 0.07 * 100 is more than 7
+    assert len(ids(tmp_path / "out")) == 7
+
+
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [("--min-influence=high", "'high' is not a number"), ("--top-share=half", "'half' is not a number")],
+)
+def test_options_that_are_no_numbers(option: str, fault: str) -> None:
+    wrong = scrapy("export", "run", "--out", "out", option)
+    assert wrong.returncode == 2
+    assert fault in wrong.stderr
+
+
 def test_of_texts_that_are_alike_the_best_stays(tmp_path: Path) -> None:
     words = [f"word{number}" for number in range(300)]
     same, nearly, half = " ".join(words), " ".join(words[:290]), " ".join(words[:150])
@@ -92,6 +108,17 @@ def test_of_texts_that_are_alike_the_best_stays(tmp_path: Path) -> None:
     run_export(tmp_path / "near", run, near_duplicates=0.8)
     assert ids(tmp_path / "near") == ["b", "c"]
     assert manifest(tmp_path / "near")["left_out"] == {"duplicate_text": 2, "near_duplicate": 1}
+
+
+def test_most_texts_that_are_nearly_the_same_are_found(tmp_path: Path) -> None:
+    pytest.importorskip("datasketch", reason="near-duplicates are an extra")
+    crawled = []
+    for number, one in enumerate(pages(60, words=100)):
+        assert one.text is not None
+        changed = one.text.replace(f"word{number}x50", "other")  # 91 of the 101 runs of five words are in both
+        crawled += [one, Page(f"again {number}", changed, one.influence)]
+    run_export(tmp_path / "out", write_run(tmp_path / "run", crawled), near_duplicates=0.85)
+    assert manifest(tmp_path / "out")["left_out"]["near_duplicate"] >= 55
 
 
 def test_files_hold_so_many_bytes_of_text(tmp_path: Path) -> None:
@@ -170,6 +197,23 @@ def test_warc_files_of_any_origin(tmp_path: Path) -> None:
     assert [document["influence"] for document in documents(tmp_path / "unscored")] == [None] * 3
     with pytest.raises(InputError, match="no page has an influence score"):
         run_export(tmp_path / "selected", whole, top=1)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"keep_duplicates": True}], ids=["selected", "all"])
+def test_wet_files_and_the_pages_that_they_are_of(tmp_path: Path, wanted: dict) -> None:
+    languages = [[], ["WARC-Identified-Content-Language: eng"]]
+    texts = [
+        record("conversion", url_of(number), b"Text %d." % number, ["Content-Type: text/plain", *languages[number]])
+        for number in (0, 1)
+    ]
+    write(tmp_path / "pair" / "a.warc.gz", page(0), page(1))
+    for folder in ("pair", "alone"):
+        write(tmp_path / folder / "a.warc.wet.gz", *texts)
+        out = tmp_path / f"out {folder}"
+        run_export(out, tmp_path / folder, **wanted)
+        assert [document["text"] for document in documents(out)] == ["Text 0.", "Text 1."]
+        assert [document["language"] for document in documents(out)] == [None, "eng"]
+        assert all(document["date"] and document["url"] == url_of(n) for n, document in enumerate(documents(out)))
 
 
 def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:

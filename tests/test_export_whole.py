@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,6 +105,10 @@ def test_a_finished_export_says_so_and_others_are_refused(run: Path, bare: Path,
         with pytest.raises(InputError, match="holds another export: "):
             run_export(out, source, **wanted)
     assert content(out) == before
+    (shard,) = (out / "documents").iterdir()
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"00000\.jsonl\.zst is missing or not as it was written"):
+        run_export(out, run, top=3)
     (tmp_path / "mine" / "documents").mkdir(parents=True)
     (tmp_path / "mine" / "documents" / "novel.txt").write_text("once")
     with pytest.raises(InputError, match="is not empty and holds no export"):
@@ -161,6 +166,23 @@ def test_a_wrong_index_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=fault):
             run_export(tmp_path / "out", run)
         index.write_text(wrong.replace("nonsense\n", "").replace("pages-00007", "pages-00000"))
+
+
+def test_a_tilde_is_the_home_directory(run: Path, tmp_path: Path) -> None:
+    result = scrapy("export", str(run), "--out", "~/out", "--top", "1", cwd=tmp_path, env={"HOME": str(tmp_path)})
+    assert result.returncode == 0, result.stderr
+    assert ids(tmp_path / "out")
+
+
+def test_files_of_a_run_that_are_missing_or_damaged_are_named(run: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(run, broken)
+    (broken / "settings.json").write_text('{"model_digest": "sha2')
+    with pytest.raises(InputError, match=r"settings\.json is damaged; put the crawl's own there"):
+        run_export(tmp_path / "out", broken)
+    (broken / "warc" / "index.cdxj").unlink()
+    with pytest.raises(InputError, match=r"warc/index\.cdxj is missing; `scrapy archive repair` makes it anew"):
+        run_export(tmp_path / "out", broken)
 
 
 def test_a_source_that_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,8 @@ def test_the_card_names_data_recipe_and_figures(sources: tuple[Path, Path], trai
         *("MODEL_CARD.md", "calibration.svg", "evaluation.json"),
     }
     assert (trained / "calibration.svg").read_text().startswith("<?xml")
+    assert rules["extractor"] is None
+    assert "set `TEXT_EXTRACTOR` to what they were taken with" in card
 
 
 # -- examples ---------------------------------------------------------------------------------------------------------
@@ -309,6 +311,24 @@ def test_a_clueweb22_tree_is_too_much(
 ) -> None:
     with pytest.raises(InputError, match=r"is a ClueWeb22 tree; give a file with ids of its documents, and -s CORPUS="):
         run_training([shared("clueweb22-sample")], sources[1:], tmp_path / "model")
+
+
+def test_text_files_are_named_singly(sources: tuple[Path, Path], tmp_path: Path) -> None:
+    for given in (sources[0].parent, sources[0].parent / "*.jsonl*"):
+        with pytest.raises(InputError, match="holds no archive files; name JSON Lines and Parquet files singly"):
+            run_training([given], sources[1:], tmp_path / "model")
+
+
+def test_ids_that_cannot_be_used_are_counted(
+    shared: Callable[[str], Path], sources: tuple[Path, Path], tmp_path: Path
+) -> None:
+    corpus = shared("clueweb22-sample")
+    ids = tmp_path / "ids.txt"
+    good = [f"clueweb22-en0000-00-{number:05d}" for number in range(100)]
+    ids.write_text("\n".join([*good, good[0], "clueweb22-en0000-99-99999", "no id"]))
+    given = run_training([ids], sources[1:], tmp_path / "model", held_out=0.3, settings={"CORPUS": corpus})
+    assert given[0].endswith("1 unknown ids")
+    assert "1 duplicate ids, 1 malformed ids" in (tmp_path / "model" / "MODEL_CARD.md").read_text()
 
 
 def test_an_archive_of_which_nothing_can_be_read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -129,3 +130,19 @@ def test_bad_usage() -> None:
     share = scrapy("trainscorer", "--held-out", "1.5")
     assert share.returncode == 2
     assert "'1.5' is not a share between 0 and 1" in share.stderr
+    count = scrapy("trainscorer", "--word-ngrams", "9" * 11)
+    assert count.returncode == 2
+    assert "'99999999999' is more than 2147483647" in count.stderr
+
+
+def test_a_model_that_is_cut_short_by_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    good = write_jsonl(tmp_path / "good.jsonl", texts(GOOD, 100))
+    other = write_jsonl(tmp_path / "other.jsonl", texts(OTHER, 100))
+    args = ["--positive", str(good), "--negative", str(other), "--out", str(tmp_path / "model")]
+    full = scrapy("trainscorer", *args, "--buckets", "20000", "--dim", "8", preexec_fn=limit)
+    assert error_of(full) == f"{tmp_path / 'model'}: model.bin was not written whole; is the disk full?"
+    assert not left(tmp_path)

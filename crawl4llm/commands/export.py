@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -103,20 +104,23 @@ class Command(ScrapyCommand):
             shard_documents=opts.shard_documents,
             shard_bytes=opts.shard_bytes,
         )
-        yield from export(self.settings, args, Path(opts.out), wanted)
+        yield from export(self.settings, args, Path(opts.out).expanduser(), wanted)
 
 
 def _number(text: str) -> float:
     """The type of an option that is a finite number."""
-    number = float(text)
-    if number - number != 0:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return number
 
 
 def _share(text: str) -> float:
     """The type of an option that is more than 0 and at most 1."""
-    share = float(text)
+    share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")
     return share

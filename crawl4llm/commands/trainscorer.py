@@ -12,7 +12,8 @@ from scrapy.exceptions import UsageError
 from crawl4llm.arguments import positive_integer
 from crawl4llm.training.recipe import Recipe
 
-_LARGEST_SEED = 2**31 - 1
+_LARGEST = 2**31 - 1
+"""What fastText's numbers can be."""
 
 
 class Command(ScrapyCommand):
@@ -59,9 +60,7 @@ class Command(ScrapyCommand):
             ("--min-count", default.min_count, "words that are rarer are left out"),
             ("--buckets", default.buckets, "numbers of words in a row that are told apart; most of the model's size"),
         ):
-            parser.add_argument(
-                name, type=positive_integer, default=value, metavar="N", help=f"{meaning} (default: %(default)s)"
-            )
+            parser.add_argument(name, type=_count, default=value, metavar="N", help=f"{meaning} (default: %(default)s)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Exit status 0 only when the model is written."""
@@ -108,7 +107,14 @@ def _number(text: str, above: float, below: float, wanted: str) -> float:
     return number
 
 
+def _count(text: str) -> int:
+    number = positive_integer(text)
+    if number > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {_LARGEST}")
+    return number
+
+
 def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST_SEED):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {_LARGEST_SEED}")
+    if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {_LARGEST}")
     return int(text)

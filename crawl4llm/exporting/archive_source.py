@@ -35,6 +35,7 @@ _NO_TEXT = (0, 0, 0, None, None)
 _AHEAD = 10_000
 """Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
 _CHUNK = 1 << 20
+_LARGEST_FILE = 2**63 - 1
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """What each entry of an index has, and maybe more."""
 
@@ -55,6 +56,7 @@ class ArchiveSource:
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
         self.given = given
+        self.run = run
         self.settings = run_settings(run)
         self.left_out: Counter[str] = Counter()
         self._folder = folder
@@ -135,7 +137,7 @@ class ArchiveSource:
 
     def _parse_entries(self, lines: Sequence[bytes]) -> list[_Entry]:
         number_of = self._numbers
-        return [
+        entries: list[_Entry] = [
             (
                 stamp,
                 fields["id"],
@@ -149,10 +151,14 @@ class ArchiveSource:
             )
             for stamp, fields in _dates_and_fields(lines)
         ]
+        _, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
+        _check_strings(ids, urls, digests, types, [status for status in states if status is not None])
+        _check_places(offsets, lengths)
+        return entries
 
     def _parse_texts(self, lines: Sequence[bytes]) -> list[tuple[str, _Text]]:
         number_of = self._numbers
-        return [
+        texts: list[tuple[str, _Text]] = [
             (
                 fields["id"],
                 (
@@ -165,6 +171,10 @@ class ArchiveSource:
             )
             for _, fields in _dates_and_fields(lines)
         ]
+        _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
+        _check_strings(digests, [language for language in languages if language is not None])
+        _check_places(offsets, lengths)
+        return texts
 
     def _influences(self) -> Iterator[tuple[str, tuple[float | None]]]:
         if self._log is None:
@@ -177,8 +187,24 @@ def _dates_and_fields(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str,
     return zip([part[1] for part in parts], load_all([part[2] for part in parts]), strict=True)
 
 
+def _check_strings(*columns: Iterable[str]) -> None:
+    """Raise TypeError where one is none. This, and the next, take a tenth of the time of looking at each value."""
+    for column in columns:
+        "".join(column)
+
+
+def _check_places(offsets: Sequence[int], lengths: Sequence[int]) -> None:
+    """Raise ValueError where one cannot be of a file."""
+    if min(offsets) < 0 or min(lengths) < 0 or max(offsets) + max(lengths) > _LARGEST_FILE:
+        raise ValueError("no place in a file")
+
+
 def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | None]]]:
-    return [(fields["id"], (fields["influence"],)) for fields in load_all(lines)]
+    found: list[tuple[str, tuple[float | None]]] = [
+        (fields["id"], (fields["influence"],)) for fields in load_all(lines)
+    ]
+    sum(influence for _, (influence,) in found if influence is not None)  # a TypeError where one is no number
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -101,6 +101,7 @@ class _Export:
 
     def run(self) -> Iterator[str]:
         """All stages; those that an earlier process has finished are passed over."""
+        self._check_sources()
         left_out, columns = self._list()
         prepared = self._prepare()
         rows = Rows(self._folder.work)
@@ -178,11 +179,17 @@ class _Export:
             return False
         scores = self._folder.facts(LISTED)["scores"]
         scorer = load_scorer(options) if scores and scores_pages(options) else None
-        if self._by_influence:
+        if self._by_influence and scorer is not None:
             self._check_one_model(scorer)
         load_extractor(options.text_extractor)
-        signatures = self._wanted.near_duplicates is not None
-        preparer = Preparer(self._folder.work, self._files, options.text_extractor, scorer, signatures=signatures)
+        preparer = Preparer(
+            self._folder.work,
+            self._files,
+            options.text_extractor,
+            scorer,
+            signatures=self._wanted.near_duplicates is not None,
+            unscored=not self._wanted.selects_by_influence,
+        )
         with (
             PageWorkers(preparer, options.workers, options.text_time_limit) as workers,
             self._bar("preparing", to_prepare) as bar,
@@ -190,6 +197,13 @@ class _Export:
             for done in prepare_all(preparer, self._folder.work, workers):
                 bar.update(done)
         return True
+
+    def _check_sources(self) -> None:
+        """Raise InputError where sources are not of a kind that the selection takes: before any work is done."""
+        if self._by_influence:
+            self._check_one_model(None)
+        if self._wanted.oracle and not all(source.run for source in self._sources):
+            raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
 
     def _check_one_model(self, scorer: Scorer | None) -> None:
         """Raise InputError where scores come from several models: they do not compare."""
@@ -208,10 +222,7 @@ class _Export:
     def _oracle(self) -> float:
         noted: float | None = self._folder.facts("oracle").get("threshold")
         if noted is None:
-            runs = [Path(source.given) for source in self._sources if source.facts["kind"] == "run"]
-            if len(runs) < len(self._sources):
-                raise InputError("--oracle is for the OUTPUT_DIRs of crawls: other sources name no corpus")
-            noted = oracle_threshold(self._settings, runs)
+            noted = oracle_threshold(self._settings, [source.run for source in self._sources if source.run])
             self._folder.note("oracle", {"threshold": noted})
         return noted
 

@@ -55,6 +55,7 @@ class ExportFolder:
         manifest = read_json(self.path / MANIFEST)
         if manifest:
             self._check_same(manifest, request)
+            self._check_files(manifest)
             shutil.rmtree(self.work, ignore_errors=True)
             yield True
             return
@@ -90,6 +91,12 @@ class ExportFolder:
                 raise InputError(
                     f"--out {self.path} holds another export: {what}{differing}; give another directory, or remove it"
                 )
+
+    def _check_files(self, manifest: Mapping[str, Any]) -> None:
+        for shard in manifest["shards"]:
+            path = self.documents / shard["name"]
+            if not path.exists() or path.stat().st_size != shard["bytes"]:
+                raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
         """What was noted under a name; empty where nothing was. Once LISTED is, the work depends on the request."""

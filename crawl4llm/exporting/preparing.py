@@ -17,7 +17,7 @@ from crawl4llm.archive.headervalues import utf8
 from crawl4llm.errors import CorruptRecord
 from crawl4llm.evaluation.page_tasks import count_tokens
 from crawl4llm.exporting.near_duplicates import signature_of
-from crawl4llm.exporting.reading import Reader, Stored
+from crawl4llm.exporting.reading import Reader, Stored, as_text
 from crawl4llm.exporting.rows import (
     LISTED_ROWS,
     NUMBER,
@@ -29,6 +29,7 @@ from crawl4llm.exporting.rows import (
     RowFile,
     RowWriter,
 )
+from crawl4llm.exporting.selecting import NO_INFLUENCE
 from crawl4llm.exporting.sources import SourceFile
 from crawl4llm.options import Options
 from crawl4llm.rating import NO_TEXT, Rating, rate_text
@@ -44,16 +45,16 @@ BLOCK = 1024
 
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
 
-
 LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
-"""What is not known of a document that was listed; the last is length, language and signature, which none has yet."""
+"""What is not known of a document that was listed. LACKS_TEXT: text, or what the head of its record says, without which
+it cannot be written; LACKS_MEASURES: length, language and signature, which none has yet."""
 
 
 def lacking(row: Row) -> int:
     """All that a document lacks, added up; nothing where it is left out."""
     if row.reason is not None:
         return 0
-    of_text = LACKS_TEXT if row.text is None else 0
+    of_text = LACKS_TEXT if row.text is None or row.date is None else 0
     return of_text | (0 if row.text_digest else LACKS_DIGEST) | (0 if row.scored else LACKS_INFLUENCE) | LACKS_MEASURES
 
 
@@ -74,27 +75,35 @@ class Preparer:
     """What a worker needs: pickled where processes are spawned, inherited where they are forked.
 
     ``scorer`` scores pages that have no influence; without one they stay so. ``signatures``: whether MinHashes of texts
-    are wanted.
+    are wanted; ``unscored``: whether pages without influence are.
     """
 
     def __init__(
-        self, work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, *, signatures: bool
+        self,
+        work: Path,
+        files: Sequence[SourceFile],
+        extractor: str,
+        scorer: Scorer | None,
+        *,
+        signatures: bool,
+        unscored: bool,
     ) -> None:
-        self._given = work, files, extractor, scorer, signatures
+        self._given = work, files, extractor, scorer, signatures, unscored
         self.rows = RowFile(work / LISTED_ROWS)
         self.reader = Reader(files, Path())
         self.extractor = extractor
         self.scorer = scorer
         self.signatures = signatures
+        self.unscored = unscored
 
     def __reduce__(self) -> tuple[Callable[..., Preparer], tuple[object, ...]]:
         return _preparer, self._given
 
 
 def _preparer(
-    work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, signatures: bool
+    work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, signatures: bool, unscored: bool
 ) -> Preparer:
-    return Preparer(work, files, extractor, scorer, signatures=signatures)
+    return Preparer(work, files, extractor, scorer, signatures=signatures, unscored=unscored)
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
@@ -103,24 +112,29 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     if row.date is None or row.text is None:
         stored = preparer.reader.content(row)
         row = _with_heads(row, stored.record)
+        if row.text is not None and row.language is None and row.text[:2] != [row.file, row.offset]:
+            row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
     about = preparer.reader.about(row)
+    influence = row.influence if row.scored else about.influence
+    scorer = None if row.scored else preparer.scorer
+    if influence is None and scorer is None and not preparer.unscored:
+        return Prepared(row._replace(reason=NO_INFLUENCE), None)
     if row.text is None:
         text = extract_text(_html(stored), EXTRACTORS[preparer.extractor])
-        data = utf8(text)
+        data = encoded = utf8(text)
     else:
         data = preparer.reader.text(row)
-        text = data.decode("utf-8", "replace")
+        text, encoded = as_text(data)
     if not text.strip():
         return Prepared(row._replace(reason=NO_TEXT), None)
-    influence = row.influence if row.scored else about.influence
-    if influence is None and not row.scored and preparer.scorer is not None:
-        influence = rate_text(preparer.scorer, text).score
+    if influence is None and scorer is not None:
+        influence = rate_text(scorer, text).score
     row = row._replace(
         influence=influence,
         language=row.language or about.language,
         known=True,
         text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
-        text_bytes=len(data),
+        text_bytes=len(encoded),
         words=count_tokens(text),
         signature=signature_of(text) if preparer.signatures else None,
     )
@@ -134,8 +148,19 @@ def _with_heads(row: Row, record: Record) -> Row:
         url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         date=row.date or record.date,
         digest=row.digest or fields.text(PAYLOAD_DIGEST) or None,
-        language=row.language or next(filter(None, map(fields.text, _LANGUAGES)), None),
+        language=row.language or _language(record),
     )
+
+
+def _language(record: Record) -> str | None:
+    return next(filter(None, map(record.fields.text, _LANGUAGES)), None)
+
+
+def _text_record(row: Row) -> Row:
+    """The row of the record that holds the text: that of a WET file has the language, while the page's has not."""
+    assert row.text is not None
+    file, offset, length = row.text
+    return row._replace(file=file, offset=offset, length=length)
 
 
 def _html(stored: Stored) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -51,7 +52,7 @@ class Reader:
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:
-        """The text of a row that has one, in UTF-8 but for damage of its own. Raises PageError."""
+        """The text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
         assert row.text is not None
         file, offset, length = row.text
         if file == SPOOL:
@@ -106,14 +107,26 @@ class Reader:
         return Stored(record, data, at)
 
     def _read(self, number: int, offset: int, length: int) -> bytes:
+        file = self._files[number]
+        if file.named and offset + length > file.size:
+            raise CorruptRecord(f"{file.path}: record at {offset}: is cut short, or its entry in the index is damaged")
         try:
             return self._opened(number).read(offset, length)
         except FileNotFoundError:
-            raise MissingRecord(f"{self._files[number].path}: is gone") from None
+            raise MissingRecord(f"{file.path}: is gone") from None
         except UnreadableFile as error:
             raise CorruptRecord(str(error)) from error
         except OSError as error:
-            raise CorruptRecord(f"{self._files[number].path}: cannot be read: {error.strerror}") from error
+            raise CorruptRecord(f"{file.path}: cannot be read: {error.strerror}") from error
+
+
+def as_text(data: bytes) -> tuple[str, bytes]:
+    """A text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
+    try:
+        return data.decode(), data
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        return text, text.encode()
 
 
 def _open(files: Sequence[SourceFile], number: int) -> RecordFile:
@@ -146,6 +159,7 @@ def _field(head: bytes, name: bytes) -> bytes:
 
 def _number(field: bytes) -> float | None:
     try:
-        return float(field)
+        number = float(field)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

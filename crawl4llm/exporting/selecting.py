@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,8 @@ def select(table: Table, rows: Rows, wanted: Wanted, oracle: float | None, damag
         chosen.drop_numbers(found, NEAR_DUPLICATE)
     best = chosen.among(best_first)
     if wanted.top_share is not None:
-        chosen.drop_numbers(best[math.ceil(wanted.top_share * len(best)) :], NOT_TOP)
+        share = Fraction(str(wanted.top_share))  # as it was given: in floats 0.07 * 100 is more than 7
+        chosen.drop_numbers(best[math.ceil(share * len(best)) :], NOT_TOP)
     if wanted.top is not None:
         chosen.drop_numbers(best[wanted.top :], NOT_TOP)
     return Selection(chosen.among(best_first if wanted.order == INFLUENCE else table.crawl_order), chosen.left_out)

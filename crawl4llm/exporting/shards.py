@@ -15,7 +15,7 @@ from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.errors import CorruptRecord, InputError, PageError
 from crawl4llm.exporting.formats import Document, open_file, open_shard
-from crawl4llm.exporting.reading import Reader
+from crawl4llm.exporting.reading import Reader, as_text
 from crawl4llm.exporting.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.exporting.sources import SourceFile
 from crawl4llm.exporting.words import WordCount
@@ -94,7 +94,7 @@ def _write(job: ShardJob, path: Path) -> Written:
         numbers = np.frombuffer(job.numbers, dtype=NUMBER).tolist()
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
-                text = reader.text(row)
+                text, encoded = as_text(reader.text(row))
             except PageError:
                 unfit[number] = CorruptRecord.reason
                 continue
@@ -102,9 +102,9 @@ def _write(job: ShardJob, path: Path) -> Written:
                 unfit[number] = NO_TEXT
             if unfit:
                 continue
-            words.add(text)
+            words.add(encoded)
             documents += 1
-            text_bytes += len(text)
+            text_bytes += len(encoded)
             shard.add(_document(row, text, reader, names))
         shard.finish()
     finally:
@@ -115,7 +115,7 @@ def _write(job: ShardJob, path: Path) -> Written:
     return Written(ShardFacts(job.path.name, documents, words.total, text_bytes, file.size, file.digest), unfit)
 
 
-def _document(row: Row, text: bytes, reader: Reader, names: Sequence[str]) -> Document:
+def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Document:
     influence, language = row.influence, row.language
     if not row.known:
         about = reader.about(row)
@@ -123,7 +123,7 @@ def _document(row: Row, text: bytes, reader: Reader, names: Sequence[str]) -> Do
         influence = influence if row.scored else about.influence
     return Document(
         row.id,
-        text.decode("utf-8", "replace"),
+        text,
         row.url,
         row.date,
         language,

@@ -36,6 +36,11 @@ class Source(Protocol):
         ...
 
     @property
+    def run(self) -> Path | None:
+        """The output directory of the crawl it is of, None where it is of none."""
+        ...
+
+    @property
     def files(self) -> Sequence[SourceFile]:
         """All that records are read from."""
         ...
@@ -68,7 +73,7 @@ def open_source(given: str, processes: int) -> Source:
     path = Path(given).expanduser()
     if (path / crawl_log.NAME).is_file():
         if not (path / WARC / INDEX_NAME).is_file():
-            raise InputError(f"{given}: this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off")
+            raise InputError(f"{given}: {_without_index(path / WARC)}")
         return ArchiveSource(given, path / WARC, path)
     if _is_ours(path / INDEX_NAME):
         is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
@@ -87,6 +92,12 @@ def _is_ours(index: Path) -> bool:
         return not line or "id" in json.loads(line.split(b" ", 2)[2])
     except (LookupError, TypeError, ValueError):
         return False
+
+
+def _without_index(folder: Path) -> str:
+    if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
+        return f"{WARC}/{INDEX_NAME} is missing; `scrapy archive repair` makes it anew"
+    return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
@@ -111,5 +122,10 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """``settings.json`` of a run; empty where there is none."""
-    return {} if run is None else read_json(run / SETTINGS)
+    """``settings.json`` of a run; empty where there is none. Raises InputError where it is damaged: what the texts and
+    scores of the run are of stands there.
+    """
+    settings = {} if run is None else read_json(run / SETTINGS)
+    if run is not None and not settings and (run / SETTINGS).exists():
+        raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
+    return settings

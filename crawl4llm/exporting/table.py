@@ -36,7 +36,12 @@ class Columns:
             language = self.languages.setdefault(row.language, len(self.languages))
             self.numbers.extend((row.file, row.offset, row.words, row.text_bytes, language))
         self.ids += fingerprints(row.id for row in rows)
-        self.digests += "".join([(row.text_digest or "").ljust(_DIGEST_CHARACTERS) for row in rows]).encode()
+        self.digests += b"".join([_fitting(row.text_digest or "") for row in rows])
+
+
+def _fitting(digest: str) -> bytes:
+    """Of digests longer than ours the beginning tells them apart, too."""
+    return digest[:_DIGEST_CHARACTERS].ljust(_DIGEST_CHARACTERS).encode("ascii", "replace")
 
 
 class Table:

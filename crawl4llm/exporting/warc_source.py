@@ -29,6 +29,7 @@ class WarcSource:
 
     def __init__(self, given: str, processes: int) -> None:
         self.given = given
+        self.run: Path | None = None
         self.settings: dict[str, Any] = {}
         folder = index_folder(Path(given).expanduser())
         try:

@@ -66,11 +66,14 @@ def _use(models: Sequence[Trained], rules: ModelRules) -> Iterator[str]:
     yield from ("## Use", "", "```sh")
     yield from (f"scrapy crawl influence -s SCORER_MODEL={model.name}" for model in models)
     yield from ("```", "")
+    extractor = f"extractor of the texts (`{rules.extractor}`)" if rules.extractor else "rule for texts"
     yield (
-        f"Keep the `.json` file beside the model: it tells the crawler the label (`{rules.label}`) and the extractor "
-        "of the texts. With other programs: strip the text, join its lines with one space, ask fastText for the "
-        "label's probability."
+        f"Keep the `.json` file beside the model: it tells the crawler the label (`{rules.label}`) and the {extractor}"
+        ". With other programs: strip the text, join its lines with one space, ask fastText for the probability of the "
+        "label."
     )
+    if rules.extractor is None:
+        yield "No text was taken from HTML here: set `TEXT_EXTRACTOR` to what they were taken with, where you know it."
     yield from ("", "| file | bytes | SHA-256 |", "|-|-|-|")
     yield from (f"| `{model.name}` | {model.size:,} | `{model.rules.digest}` |" for model in models)
     yield ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.errors import InputError
+from crawl4llm.scorers.fasttext_file import inspect_model
 from simulate.orphans import end_with
 
 _QUIET, _WITH_PROGRESS = 0, 2
@@ -20,7 +22,8 @@ _QUIET, _WITH_PROGRESS = 0, 2
 def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
     """Train a model on a file of examples and write it; if wanted, a quantised one besides.
 
-    Raises InputError where fastText fails. Ended by an interrupt, it leaves no process behind.
+    Raises InputError where fastText fails, and OSError where its files are not whole: it does not tell when the disk is
+    full. Ended by an interrupt, it leaves no process behind.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -39,6 +42,11 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
         receiver.close()
     if fault is not None:
         raise InputError(f"fastText cannot train on this: {fault}; see --buckets, --dim, --rate and --min-count")
+    for path in filter(None, (model, quantised)):
+        try:
+            inspect_model(path)
+        except InputError:
+            raise OSError(errno.ENOSPC, f"{path.name} was not written whole; is the disk full?") from None
 
 
 def _fit(sender: Connection, parent: int, arguments: dict[str, Any], model: Path, quantised: Path | None) -> None:

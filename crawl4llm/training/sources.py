@@ -94,6 +94,8 @@ class Sources:
             found = build_warc_index(list_files(path), index, processes=cores())
             corpus = WarcCorpus(path, index)
         except InputError as error:
+            if _holds_texts(path):
+                raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
             raise InputError(str(error).removeprefix("CORPUS ")) from None
         source.counts.update({fault: found.counts[fault] for fault in _FAULTS if found.counts.get(fault)})
         for fault in found.unreadable:
@@ -110,13 +112,15 @@ class Sources:
             clean = self._options.simulation_text == "corpus"
             corpus.require("text" if clean else "html")
             try:
-                keys = read_seeds(path, corpus).keys
+                seeds = read_seeds(path, corpus)
             except InputError as error:
                 raise InputError(
                     f"{path}: taken for a list of ids, as it is no JSON Lines (.jsonl), Parquet or WARC: {error}"
                 ) from None
             source.digests["file"] = _digest(path)
-            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), keys)
+            faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
+            source.counts.update({f"{name} ids": count for name, count in faults.items() if count})
+            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), seeds.keys)
 
     def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str] | list[str]) -> Iterator[str]:
         source.digests["corpus"] = taker.corpus.identity()
@@ -143,6 +147,12 @@ def _kind(path: Path) -> str:
     if is_parquet(path):
         return _PARQUET
     return _ARCHIVES if _ARCHIVE_NAME.fullmatch(path.name) or begins_like_archive(path) else _DOCUMENTS
+
+
+def _holds_texts(path: Path) -> bool:
+    """Whether a folder or pattern has files that are read only where they are named."""
+    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
+    return any(is_jsonl(file) or is_parquet(file) for file in found)
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -1,0 +1,115 @@
+"""``scrapy export`` of what is damaged or odd, and what it refuses before it begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from export_helpers import Page, documents, manifest, pages, run_export, write_run
+from warc_helpers import page, record, url_of, write
+
+from crawl4llm.errors import InputError
+from crawl4llm.exporting import preparing
+
+
+def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", pages(3))
+    second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)])
+    (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
+    with pytest.raises(InputError, match="of different models and do not compare"):
+        run_export(tmp_path / "out", first, second, top=2)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fault"), [({"top": 1}, "no page has an influence"), ({"oracle": True}, "OUTPUT_DIR")]
+)
+def test_what_cannot_be_selected_is_refused_before_texts_are_extracted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict, fault: str
+) -> None:
+    extracted: list[int] = []
+    extract = preparing.extract_text
+    monkeypatch.setattr(preparing, "extract_text", lambda *given: extracted.append(1) or extract(*given))
+    source = write(tmp_path / "a.warc.gz", page(0), page(1))
+    with pytest.raises(InputError, match=fault):
+        run_export(tmp_path / "out", source, **wanted)
+    assert not extracted
+
+
+def _in_index(name: str, **fields: object) -> Callable[[Path], None]:
+    def change(run: Path) -> None:
+        path = run / "warc" / name
+        lines = path.read_text().splitlines()
+        key, stamp, entry = lines[1].split(" ", 2)
+        lines[1] = f"{key} {stamp} {json.dumps({**json.loads(entry), **fields})}"
+        path.write_text("\n".join(lines) + "\n")
+
+    return change
+
+
+def _in_log(run: Path) -> None:
+    path = run / "crawl.jsonl"
+    path.write_text(path.read_text().replace('"influence": 0.25', '"influence": "0.25"'))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(_in_index("text.cdxj", offset="9" * 23), id="offset-of-text"),
+        pytest.param(_in_index("text.cdxj", length="9" * 12), id="length-of-text"),
+        pytest.param(_in_index("text.cdxj", digest="sha256:" + "A" * 64), id="digest-of-text"),
+        pytest.param(_in_index("text.cdxj", digest="sha1:ä"), id="digest-not-ascii"),
+        pytest.param(_in_index("index.cdxj", offset="9" * 23), id="offset"),
+        pytest.param(_in_index("index.cdxj", id=5), id="id"),
+        pytest.param(_in_index("index.cdxj", url=5), id="url"),
+        pytest.param(_in_index("index.cdxj", status=200), id="status"),
+        pytest.param(_in_log, id="influence"),
+    ],
+)
+def test_a_damaged_line_is_one_line_or_counted(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    run = write_run(tmp_path / "run", pages(4))
+    damage(run)
+    try:
+        run_export(tmp_path / "out", run)
+    except InputError:
+        return
+    assert len(documents(tmp_path / "out")) >= 3
+
+
+def test_oracle_takes_the_folder_of_an_archive_for_its_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pages(3))
+    for source in (run, run / "warc"):
+        with pytest.raises(InputError, match=f"^{run}: its settings.json names no corpus"):
+            run_export(tmp_path / f"out-{source.name}", source, oracle=True)
+
+
+@pytest.mark.parametrize("influence", ["nan", "inf", "-inf", "much"])
+def test_an_influence_that_is_no_number_is_none(tmp_path: Path, influence: str) -> None:
+    def about(number: int, value: str) -> bytes:
+        block = f"id: {number}\r\ninfluence: {value}\r\n".encode()
+        return record("metadata", url_of(number), block, ["Content-Type: application/warc-fields"])
+
+    source = write(tmp_path / "a.warc.gz", page(0), about(0, influence), page(1), about(1, "0.5"))
+    run_export(tmp_path / "out", source)
+    assert [document["influence"] for document in documents(tmp_path / "out")] == [None, 0.5]
+    run_export(tmp_path / "best", source, top=1)
+    assert [document["url"] for document in documents(tmp_path / "best")] == [url_of(1)]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"keep_duplicates": True}], ids=["selected", "all"])
+def test_text_is_counted_and_weighed_as_it_is_written(tmp_path: Path, wanted: dict) -> None:
+    text = b"caf\xe9 au lait"
+    run_export(tmp_path / "out", write(tmp_path / "a.warc.wet.gz", _wet(0, text)), **wanted)
+    (document,) = documents(tmp_path / "out")
+    assert manifest(tmp_path / "out")["text_bytes"] == len(document["text"].encode())
+
+
+def test_a_text_of_nothing_but_unicode_blanks_is_no_text(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [*pages(2), Page("blank", " \u2003\u2028", 0.9)], text_only=True)
+    run_export(tmp_path / "out", run)
+    assert manifest(tmp_path / "out")["left_out"] == {"no_text": 1}
+
+
+def _wet(number: int, text: bytes) -> bytes:
+    return record("conversion", url_of(number), text, ["Content-Type: text/plain"])
