@@ -430,7 +430,7 @@ def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.Monkey
         return html
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", extractor)
-    workers = HtmlWorkers(PageRater(LiveWeb(), LengthScorer(), "trafilatura"), processes=1, time_limit=0.2)
+    workers = HtmlWorkers(PageRater(LiveWeb(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0)
     workers.start()
     try:
         ratings = [asyncio.run(workers.rate(HtmlPage("http://a/", html))) for html in (b"good", b"bad", b"better")]

@@ -115,13 +115,13 @@ def test_both_processes_work(new_workers: NewWorkers) -> None:
     ],
 )
 def test_a_page_that_misbehaves_is_lost_alone(new_workers: NewWorkers, key: str, reason: str) -> None:
-    workers = new_workers(1, time_limit=0.3)
+    workers = new_workers(1, time_limit=1.0)
     assert rate(workers, ["page1", key, "zebra"]) == [Rating(5.0), Rating(None, reason), Rating(5.0)]
     assert rate(workers, GOOD) == good(GOOD)
 
 
 def test_a_page_that_ends_its_process_as_if_all_were_well_is_lost_alone(new_workers: NewWorkers) -> None:
-    first, lost, last = rate(new_workers(1, time_limit=0.3), ["page1", "exit0", "zebra"])
+    first, lost, last = rate(new_workers(1, time_limit=1.0), ["page1", "exit0", "zebra"])
     assert [first, last] == [Rating(5.0), Rating(5.0)]
     assert lost in {Rating(None, "killed"), Rating(None, "timeout")}
 
@@ -129,7 +129,7 @@ def test_a_page_that_ends_its_process_as_if_all_were_well_is_lost_alone(new_work
 def test_many_pages_that_misbehave(new_workers: NewWorkers) -> None:
     bad = {"sleep1": "timeout", "kill1": "killed", "exit1": "killed", "raise1": "error", "kill2": "killed"}
     keys = [*GOOD[:5], *bad, *GOOD[5:10]]
-    ratings = rate(new_workers(2, time_limit=0.3), keys)
+    ratings = rate(new_workers(2, time_limit=1.0), keys)
     assert ratings == [Rating(None, bad[key]) if key in bad else Rating(5.0) for key in keys]
 
 
