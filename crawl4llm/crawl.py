@@ -159,6 +159,8 @@ class Crawl:
 
     def dequeue(self) -> list[Lease]:
         """Line 15: the best documents of the frontier; never more than are missing to N."""
+        if self.crawled >= self.options.crawl_max_pages:
+            return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         waiting = self._outstanding
         wanted = self.options.crawl_max_pages - self.crawled - len(waiting)
         if self.continuous:

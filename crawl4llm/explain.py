@@ -136,10 +136,12 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 def _settings_of(run: Path) -> dict[str, Any]:
     try:
-        facts: dict[str, Any] = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
+        facts: Any = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
     except OSError as error:
         why = error.strerror
         raise InputError(f"--run {run}: {SETTINGS} cannot be read ({why}); give a crawl's OUTPUT_DIR") from None
     except ValueError:
-        raise InputError(f"--run {run}: {SETTINGS} is damaged") from None
+        facts = None
+    if not isinstance(facts, dict) or "policy" not in facts:
+        raise InputError(f"--run {run}: {SETTINGS} is damaged")
     return facts

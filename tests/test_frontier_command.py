@@ -542,6 +542,7 @@ def test_killed_while_purging(paused: Paused, tmp_path: Path) -> None:
         (["--purge", ""], "is not a domain"),
         (["--purge", "a..b"], "is not a domain"),
         (["--export", "/no/such/folder/file"], "/no/such/folder/file cannot be written: No such file"),
+        (["--export", ""], "--export '' is not the name of a file"),
     ],
 )
 def test_bad_input(original: Paused, args: list[str], words: str) -> None:

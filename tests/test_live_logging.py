@@ -136,6 +136,34 @@ def test_wandb_without_an_account(demo_web: Web, tmp_path: Path) -> None:
     assert crawl_log(tmp_path / "run") == []
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "in_the_way", "env", "words"),
+    [
+        ("tensorboard", "tensorboardX", "tensorboard", {}, "tensorboard: Not a directory"),
+        ("wandb", "wandb", "wandb", OFFLINE, "Not a directory"),
+        ("wandb", "wandb", None, {"WANDB_MODE": "ofline"}, "'ofline'"),
+    ],
+)
+def test_what_cannot_be_begun_ends_the_crawl(
+    name: str,
+    package: str,
+    in_the_way: str | None,
+    env: dict[str, str],
+    words: str,
+    demo_web: Web,
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip(package, reason=f"needs the extra {name}")
+    output = tmp_path / "run"
+    output.mkdir()
+    if in_the_way is not None:
+        (output / in_the_way).touch()
+    error = error_of(crawl(demo_web, output, env=env, **PAGES, LIVE_LOGGING=name))
+    assert error.startswith(f"LIVE_LOGGING {name} cannot ")
+    assert words in error
+    assert crawl_log(output) == []
+
+
 def test_a_dry_run_logs_nothing(demo_web: Web, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="needs the extra wandb")
     result = crawl(demo_web, tmp_path / "run", env=OFFLINE, **PAGES, LIVE_LOGGING="wandb", DRY_RUN=1)

@@ -122,11 +122,11 @@ def wait_for(condition: Callable[[], bool], path: Path) -> None:
 
 @pytest.mark.parametrize("batch_size", [50, 0])
 def test_more_pages_are_asked_for_later(demo_web: Web, tmp_path: Path, batch_size: int) -> None:
-    """The pages are those of the longer crawl, also where N cut a batch short."""
+    """The pages are those of the longer crawl, where N cut a batch short (210, 425) and where it ended one (230)."""
     settings = {**SMALL, "CRAWL_BATCH_SIZE": batch_size, "COMMIT_INTERVAL_PAGES": 1000}
     assert crawl(demo_web, tmp_path / "whole", **{**settings, "CRAWL_MAX_PAGES": 600}).returncode == 0
     output, job = tmp_path / "run", tmp_path / "job"
-    for pages in (210, 425, 600):
+    for pages in (210, 230, 425, 600):
         finish(demo_web, output, job, **{**settings, "CRAWL_MAX_PAGES": pages})
         assert len(crawl_log(output)) == pages
         assert stats(output)["pages/crawled"] == pages
@@ -246,12 +246,33 @@ def test_damage_is_named(paused: dict[str, Any], demo_web: Web, tmp_path: Path, 
         assert {path.name: path.read_bytes() for path in job.iterdir() if not path.name.endswith("lock")} == before
 
 
-@pytest.mark.parametrize("name", ["requests.seen", "notes.txt"])
+@pytest.mark.parametrize("name", ["requests.seen", "notes.txt", "job.json.bak", "store.mdb.bak", "locks.txt"])
 def test_a_folder_of_something_else_is_refused(demo_web: Web, tmp_path: Path, name: str) -> None:
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / name).touch()
     assert name in error_of(crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **SMALL))
     assert not (tmp_path / "run").exists()
+    assert [path.name for path in (tmp_path / "job").iterdir()] == [name]
+
+
+def test_a_crawl_whose_description_is_lost_is_not_begun_anew(
+    paused: dict[str, Any], demo_web: Web, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    (job / "job.json").rename(tmp_path / "job.json")
+    message = error_of(crawl(demo_web, tmp_path / "other", JOBDIR=job, **paused))
+    assert "job.json is missing" in message
+    assert not (tmp_path / "other").exists()
+    (tmp_path / "job.json").rename(job / "job.json")
+    assert "This crawl is finished" in finish(demo_web, tmp_path / "run", job, **paused)
+
+
+def test_what_was_left_before_a_crawl_began_is_cleared(demo_web: Web, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    for name in ("job.json.open", "lock", "store.mdb", "store.mdb-lock", "visited.bloom"):
+        (job / name).touch()
+    finish(demo_web, tmp_path / "run", job, **PAUSED)
 
 
 def test_a_full_disk_loses_nothing(demo_web: Web, tmp_path: Path) -> None:

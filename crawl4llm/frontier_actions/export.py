@@ -31,6 +31,8 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
 
 def run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Write the file, or yield its lines where that is ``-``."""
+    if not Path(opts.export).name:
+        raise InputError(f"--export {opts.export!r} is not the name of a file")
     with StoredCrawl(opts.jobdir) as crawl:
         if opts.export == "-":
             yield from _lines(crawl)

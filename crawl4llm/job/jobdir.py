@@ -10,19 +10,22 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from crawl4llm import __version__
 from crawl4llm.errors import InputError
 from crawl4llm.job import store
+from crawl4llm.job.commits import read_state
 from crawl4llm.output import write_json
 
 FORMAT = 1
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
 JOB, LOCK, FILTER = "job.json", "lock", "visited.bloom"
 _JOB_KEYS = {"format", "crawl_id", "output", "digests", "settings"}
-_OURS = (JOB, LOCK, store.NAME, FILTER)
+_OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact"}
+"""Besides the files of the filter."""
 
 
 class JobDir:
@@ -35,6 +38,7 @@ class JobDir:
         try:
             if lock:
                 path.mkdir(parents=True, exist_ok=True)
+                self._refuse_others()  # before it leaves a lock among them
                 self._lock = self._take_lock()
             self.job = self._read()
             if self.job is None:
@@ -113,16 +117,43 @@ class JobDir:
             )
         return job
 
+    def _refuse_others(self) -> None:
+        """Raise InputError where there is no crawl, but something else."""
+        others = [path.name for path in sorted(self.path.iterdir()) if not _is_ours(path.name)]
+        if others and not (self.path / JOB).exists():
+            raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
+
     def _remove_remains(self, *, lock: bool) -> None:
         """Clear what a process left that was killed before it had begun."""
-        others = [path.name for path in sorted(self.path.iterdir()) if not path.name.startswith(_OURS)]
-        if others or not lock:
-            found = f"it holds {others[0]}" if others else "it holds no crawl"
-            wanted = "a new or empty folder" if lock else "the JOBDIR of a crawl"
-            raise InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give {wanted}")
+        if not lock:
+            others = [path.name for path in sorted(self.path.iterdir()) if not _is_ours(path.name)]
+            raise self._not_ours(f"it holds {others[0] if others else 'no crawl'}", "the JOBDIR of a crawl")
+        if self._holds_a_crawl():
+            raise InputError(
+                f"{self.path / JOB} is missing, and {self.store_path} holds a crawl; restore it from a backup, or give "
+                "another JOBDIR"
+            )
         for path in self.path.iterdir():
-            if path.name != LOCK:
+            if path.name != LOCK and _is_ours(path.name):
                 path.unlink()
+
+    def _holds_a_crawl(self) -> bool:
+        """Whether the store, for which there is no job.json, is that of a crawl that had begun."""
+        if not self.store_path.exists():
+            return False
+        try:
+            with closing(store.Store(self.store_path, readonly=True)) as found:
+                found.check_size()
+                return read_state(found).crawl is not None
+        except store.StoreError:  # it was killed while it made the store
+            return False
+
+    def _not_ours(self, found: str, wanted: str) -> InputError:
+        return InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give {wanted}")
+
+
+def _is_ours(name: str) -> bool:
+    return name in _OURS or name.startswith(FILTER)
 
 
 def _holder(lock: int) -> str:

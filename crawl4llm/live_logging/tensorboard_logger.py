@@ -12,6 +12,8 @@ from typing import Any
 
 from tensorboardX import SummaryWriter
 
+from crawl4llm.errors import InputError
+
 FOLDER = "tensorboard"
 
 
@@ -19,7 +21,10 @@ class TensorBoardLogger:
     """Scalars under the keys of ``crawl4llm.stats``, with pages crawled as the step."""
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
-        self._writer = SummaryWriter(logdir=str(output / FOLDER))
+        try:
+            self._writer = SummaryWriter(logdir=str(output / FOLDER))
+        except OSError as error:
+            raise InputError(f"LIVE_LOGGING tensorboard cannot write to {output / FOLDER}: {error.strerror}") from None
         self._writer.add_text("settings", f"```json\n{json.dumps(description, indent=1)}\n```")
 
     def log(self, crawled: int, figures: Mapping[str, float]) -> None:

@@ -24,8 +24,8 @@ class WandbLogger:
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
-        settings = wandb.Settings(console="off", x_disable_machine_info=True, x_save_requirements=False)
         try:
+            settings = wandb.Settings(console="off", x_disable_machine_info=True, x_save_requirements=False)
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT") or PROJECT,
                 name=output.name,
@@ -33,7 +33,7 @@ class WandbLogger:
                 config=dict(description),
                 settings=settings,
             )
-        except wandb.Error as error:
+        except (wandb.Error, OSError, ValueError) as error:  # ValueError: a wrong value in the environment
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(f"LIVE_LOGGING wandb cannot start ({reason}); WANDB_MODE=offline does without") from None
 
