@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from scrapy import Request
 
@@ -17,13 +18,14 @@ def request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..
     """The request that fetches a leased document.
 
     A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
-    does not take, is asked for as ``corpus://KEY``.
+    does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.
     """
     meta = {_LEASE: lease}
     try:
         return Request(lease.entry.url or lease.entry.key, callback, meta=meta, errback=errback, dont_filter=True)
     except ValueError:
-        return Request(f"corpus://{lease.entry.key}", callback, meta=meta, errback=errback, dont_filter=True)
+        url = f"corpus://{quote(lease.entry.key, safe='')}"
+        return Request(url, callback, meta=meta, errback=errback, dont_filter=True)
 
 
 def lease_of(request: Request | None) -> Lease:

@@ -68,7 +68,17 @@ def kinds_held(root: Path) -> tuple[str, ...]:
 
 
 def list_files(root: Path, kinds: Iterable[str]) -> Listing:
-    """The files of a tree, by what their names say; whatever else lies in the folders is passed over."""
+    """The files of a tree, by what their names say; whatever else lies in the folders is passed over.
+
+    Raises InputError where a folder cannot be read, or a file is a link to nothing.
+    """
+    try:
+        return _list_files(root, kinds)
+    except OSError as error:
+        raise _unreadable(root, error) from None
+
+
+def _list_files(root: Path, kinds: Iterable[str]) -> Listing:
     listing: dict[str, dict[str, FileSizes]] = {}
     with ThreadPoolExecutor(_THREADS) as threads:
         for kind in kinds:
@@ -89,9 +99,16 @@ def check_files(root: Path, listing: Listing) -> None:
         raise InputError(f"CORPUS {root}: holds no data files; expected {data_path(Path(), KINDS[0], 'en0000-00')}")
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     with ThreadPoolExecutor(_THREADS) as threads:
-        for fault in threads.map(lambda batch: _first_fault(root, batch), batches):
-            if fault:
-                raise InputError(f"CORPUS {fault}; fetch it again")
+        try:
+            fault = next(filter(None, threads.map(lambda batch: _first_fault(root, batch), batches)), None)
+        except OSError as error:
+            raise _unreadable(root, error) from None
+    if fault:
+        raise InputError(f"CORPUS {fault}; fetch it again")
+
+
+def _unreadable(root: Path, error: OSError) -> InputError:
+    return InputError(f"CORPUS {root}: {error.filename} cannot be read ({error.strerror})")
 
 
 def _folders(path: Path) -> list[Path]:

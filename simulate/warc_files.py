@@ -157,7 +157,7 @@ def _read_list(path: Path, folders: _Folders) -> Iterator[Path]:
 def _lines(path: Path) -> list[str]:
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode().splitlines()
+        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
     except (OSError, EOFError, zlib.error) as error:

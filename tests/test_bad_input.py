@@ -170,6 +170,14 @@ def test_slip_of_the_pen_in_a_setting_is_pointed_out(demo_web: Web, tmp_path: Pa
     assert "CRAWL_MAX_PAGE is not known; did you mean CRAWL_MAX_PAGES?" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["seed", "run", "CRAWL_MAX_PAGES"])
+def test_argument_that_the_spider_does_not_take(name: str, demo_web: Web, tmp_path: Path) -> None:
+    """Passed over, it would cost a whole crawl from random seeds."""
+    result = scrapy(*crawl_args(demo_web, tmp_path / "run", **PAGES), "-a", f"{name}=5")
+    assert f"-a {name}= is not known" in error_of(result)
+    assert not (tmp_path / "run").exists()
+
+
 def test_frontier_that_runs_empty(shared: Callable[[str], Path], tmp_path: Path) -> None:
     """More pages than can be reached: the crawl ends, having done what it could."""
     web = Web(shared("clueweb22-sample"), shared("scorers/prose.bin"))

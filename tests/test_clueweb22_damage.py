@@ -236,6 +236,15 @@ def test_check_names_what_is_wrong(tree: Path, damage: Callable[[Path], str]) ->
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["en0000-09.json.gz", "en0000-09.offset"])
+def test_links_to_nothing_are_named(tree: Path, name: str) -> None:
+    """As git-annex leaves them for files it has not fetched, or a disk that is not mounted."""
+    link = tree / "txt/en/en00/en0000" / name
+    link.symlink_to(tree / "absent")
+    with pytest.raises(InputError, match=f"{re.escape(str(link))} cannot be read"):
+        ClueWeb22Corpus(tree).check()
+
+
 def test_other_files_in_the_tree_are_passed_over(tree: Path) -> None:
     before = ClueWeb22Corpus(tree).identity()
     folder = paths(tree, "txt", FILE)[0].parent

@@ -217,6 +217,17 @@ def test_a_page_that_the_corpus_does_not_hold(runs: dict[str, Path], place: Path
         evaluated(place, path)
 
 
+def test_a_page_that_a_log_has_twice(runs: dict[str, Path], place: Path) -> None:
+    doubled = place / "doubled"
+    doubled.mkdir()
+    lines = (runs["influence"] / "crawl.jsonl").read_text().splitlines(keepends=True)
+    (doubled / "crawl.jsonl").write_text("".join([*lines, lines[3]]))
+    (doubled / "settings.json").write_bytes((runs["influence"] / "settings.json").read_bytes())
+    told = error_of(evaluate(place, doubled, "--out", place / "refused"))
+    assert f"crawl.jsonl is damaged: it has {json.loads(lines[3])['id']} twice" in told
+    assert not (place / "refused").exists()
+
+
 def test_scorers_that_do_not_exist(runs: dict[str, Path], place: Path) -> None:
     for scorer, named in (("none", "cannot be loaded"), ("/nowhere/model.bin", "/nowhere/model.bin")):
         with pytest.raises(InputError, match=named):

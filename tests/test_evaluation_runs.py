@@ -94,7 +94,10 @@ def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:
         read_runs([path])
 
 
-@pytest.mark.parametrize("damage", ["{\n", "[]\n", '{"id": "key1"}\n', "null\n", '"text"\n', "\xff\n"])
+@pytest.mark.parametrize(
+    "damage",
+    ["{\n", "[]\n", '{"id": "key1"}\n', '{"url": "https://a/", "id": "key1"}\n', "null\n", '"text"\n', "\xff\n"],
+)
 def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", [line(0)])
     log = path / "crawl.jsonl"

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, stats
+from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
+from warc_helpers import html_of, http, page, redirect, response, url_of, write
 
+from crawl4llm.urls import normalise_url
 from simulate.clueweb22 import ClueWeb22Corpus
 
 
@@ -58,3 +60,25 @@ def test_real_pages_from_a_hundred_seeds(shared: Callable[[str], Path], tmp_path
     assert len(log) == 300
     first, last = log[:100], log[100:]
     assert sum(line["influence"] for line in last) / 200 > sum(line["influence"] for line in first) / 100
+
+
+def test_pages_at_urls_that_scrapy_does_not_take(demo_web: Web, tmp_path: Path) -> None:
+    """Archives hold what their writers put there: a page at such a URL is crawled as any other."""
+    urls = ["urn:pageinfo:x", "http://[::1/", "http://site.example:99999999/", "not a url", "https://site.example/"]
+    corpus = write(tmp_path / "odd.warc.gz", *(response(url, http(html_of(0, urls))) for url in urls))
+    result = crawl(Web(corpus, demo_web.model), tmp_path / "run", SIMULATION_TEXT="extracted", CRAWL_SEEDS=5)
+    assert result.returncode == 0, result.stderr
+    assert sorted(line["id"] for line in crawl_log(tmp_path / "run")) == sorted(map(normalise_url, urls))
+
+
+def test_a_page_is_shown_by_what_seeds_may_be(demo_web: Web, tmp_path: Path) -> None:
+    """By another scheme, with a slash or a fragment, or by a URL that redirects to it."""
+    old = "https://site.example/old"
+    corpus = write(tmp_path / "pages.warc.gz", page(1), redirect(old, url_of(1)))
+    key = url_of(1)
+    settings = ["-s", f"CORPUS={corpus}", "-s", "SIMULATION_TEXT=extracted", "-s", f"SCORER_MODEL={demo_web.model}"]
+    for url in (key, key.replace("https", "http"), f"{key}/", f"{key}#part", old):
+        assert f"id        {key}\n" in scrapy("corpus", "show", url, *settings).stdout
+        assert f"id         {key}\n" in scrapy("explain", url, *settings).stdout
+    other = "https://else.example/"
+    assert f"does not hold {other}" in error_of(scrapy("corpus", "show", other, *settings))

@@ -309,6 +309,11 @@ def test_a_list_of_paths(collection: Path, name: str) -> None:
     assert names(collection / name) == ["a.warc", "b.warc.gz", "deep/d.arc.gz", "deep/er/c.warc.zst"]
 
 
+def test_a_list_of_paths_as_windows_writes_it(collection: Path) -> None:
+    (collection / "list.txt").write_bytes(b"\xef\xbb\xbfb.warc.gz\r\na.warc\r\n")
+    assert names(collection / "list.txt") == ["a.warc", "b.warc.gz"]
+
+
 def test_a_file_is_known_by_its_name_or_beginning(tmp_path: Path) -> None:
     for name, data in {
         "pages": page(1),

@@ -7,7 +7,7 @@ import gc
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
@@ -39,18 +39,27 @@ class Command(ScrapyCrawl):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
         crawler = self.crawler_process.create_crawler("influence")
-        spider_args: dict[str, Any] = dict(opts.spargs)
-        seeds = spider_args.pop("seeds", None)
         try:
+            seeds = self._seeds(opts.spargs)
             if read_options(crawler.settings).dry_run:
-                self._dry_run(crawler, seeds, spider_args)
+                self._dry_run(crawler, seeds)
             else:
-                self._run(crawler, seeds, spider_args)
+                self._run(crawler, seeds)
         except InputError as error:
             complain(error)
             self.exitcode = 1
 
-    def _run(self, crawler: Crawler, seeds: str | None, spider_args: dict[str, Any]) -> None:
+    @staticmethod
+    def _seeds(spider_args: dict[str, str]) -> str | None:
+        """The seeds file, if one is given. Raises InputError for another argument, which Scrapy would pass over."""
+        from crawl4llm.errors import InputError
+
+        for name in spider_args:
+            if name != "seeds":
+                raise InputError(f"-a {name}= is not known; there is -a seeds=FILE, and settings are -s NAME=VALUE")
+        return spider_args.get("seeds")
+
+    def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
         from crawl4llm.output import STATS
         from crawl4llm.run import Run
@@ -65,23 +74,23 @@ class Command(ScrapyCrawl):
             print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
             print(summary(run.crawl, finished, run.output))
             return
-        reason = self._crawl(crawler, run, spider_args)
+        reason = self._crawl(crawler, run)
         print(summary(run.crawl, reason, run.output))
         self._judge(run, reason)
         run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
 
-    def _dry_run(self, crawler: Crawler, seeds: str | None, spider_args: dict[str, Any]) -> None:
+    def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
         from crawl4llm.dry_run import DryRun
 
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             dry = DryRun(crawler.settings, seeds, Path(folder))
-            reason = self._crawl(crawler, dry.run, spider_args)
+            reason = self._crawl(crawler, dry.run)
             self._judge(dry.run, reason)
             if not self.exitcode:
                 self.exitcode = print_lines(dry.estimate())
 
-    def _crawl(self, crawler: Crawler, run: Run, spider_args: dict[str, Any]) -> str:
+    def _crawl(self, crawler: Crawler, run: Run) -> str:
         """Run the crawl to its end; returns why it ended."""
         assert self.crawler_process is not None
         # What is alive now stays so to the end, and a page leaves few cycles: Python's collector would look at it all
@@ -89,7 +98,7 @@ class Command(ScrapyCrawl):
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         try:
-            self.crawler_process.crawl(crawler, run=run, **spider_args)
+            self.crawler_process.crawl(crawler, run=run)
             self.crawler_process.start()
         finally:
             run.close()

@@ -30,7 +30,11 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 
 def find_document(corpus: Corpus, given: str) -> str:
-    key = given if corpus.is_key(given) else corpus.resolve(given)
+    """The key of the document that a key or URL means. Raises MissingRecord."""
+    is_key = corpus.is_key(given)
+    if is_key and ("://" not in given or given in corpus):  # a URL may be a key, and still be looked for as URLs are
+        return given
+    key = corpus.resolve(given) or (given if is_key else None)
     if key is None:
         raise MissingRecord(f"the corpus holds no document at {given}")
     return key

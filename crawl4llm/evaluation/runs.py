@@ -106,7 +106,7 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     numbers = array("d")
     domains: set[str] = set()
     seeds: list[str] = []
-    for line in crawl_log.read_log(path / crawl_log.NAME):
+    for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
         try:
             domains.add(domain_of(host_of(line["url"])))
             keys.append(line["id"])
@@ -115,7 +115,7 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
             if line["parent"] is None:
                 seeds.append(line["id"])
         except (LookupError, TypeError, ValueError):
-            raise InputError(f"{path / crawl_log.NAME} is damaged: line {len(keys) + 1} is not a crawl log's") from None
+            raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
     if not keys:
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
     columns = np.array(numbers).reshape(len(keys), -1).T

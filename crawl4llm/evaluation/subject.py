@@ -40,7 +40,7 @@ class CrawledPages:
 class Subject:
     """Runs of one corpus and model. What takes long is computed when it is first asked for, once.
 
-    Raises InputError where a run names a page that the corpus does not hold.
+    Raises InputError where a run names a page that the corpus does not hold, or a page twice.
     """
 
     def __init__(self, runs: Sequence[Run], survey: Survey, rater: PageRater) -> None:
@@ -55,6 +55,10 @@ class Subject:
         if (numbers == ABSENT).any():
             key = run.keys[int(np.argmax(numbers == ABSENT))]
             raise InputError(f"{run.path / NAME}: names {key}, which the corpus does not hold; is it another corpus's?")
+        pages, times = np.unique(numbers, return_counts=True)
+        if (times > 1).any():  # it would count twice in recall
+            key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
+            raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
         return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
