@@ -48,6 +48,11 @@ def _in_index(name: str, **fields: object) -> Callable[[Path], None]:
     return change
 
 
+def _with_stamp(run: Path) -> None:
+    path = run / "warc" / "index.cdxj"
+    path.write_bytes(path.read_bytes().replace(b" 2022", b" \xff022", 1))
+
+
 def _in_log(run: Path) -> None:
     path = run / "crawl.jsonl"
     path.write_text(path.read_text().replace('"influence": 0.25', '"influence": "0.25"'))
@@ -64,6 +69,8 @@ def _in_log(run: Path) -> None:
         pytest.param(_in_index("index.cdxj", id=5), id="id"),
         pytest.param(_in_index("index.cdxj", url=5), id="url"),
         pytest.param(_in_index("index.cdxj", status=200), id="status"),
+        pytest.param(_in_index("text.cdxj", id=["key"]), id="id-of-text"),
+        pytest.param(_with_stamp, id="stamp"),
         pytest.param(_in_log, id="influence"),
     ],
 )

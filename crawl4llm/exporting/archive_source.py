@@ -35,7 +35,7 @@ _NO_TEXT = (0, 0, 0, None, None)
 _AHEAD = 10_000
 """Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
 _CHUNK = 1 << 20
-_LARGEST_FILE = 2**63 - 1
+_LARGEST_FILE = 2**62
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
 """What each entry of an index has, and maybe more."""
 
@@ -151,7 +151,9 @@ class ArchiveSource:
             )
             for stamp, fields in _dates_and_fields(lines)
         ]
-        _, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
+        stamps, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
+        if not b"".join(stamps).isdigit():
+            raise ValueError("no time stamp")
         _check_strings(ids, urls, digests, types, [status for status in states if status is not None])
         _check_places(offsets, lengths)
         return entries
@@ -172,7 +174,7 @@ class ArchiveSource:
             for _, fields in _dates_and_fields(lines)
         ]
         _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
-        _check_strings(digests, [language for language in languages if language is not None])
+        _check_strings([key for key, _ in texts], digests, [language for language in languages if language is not None])
         _check_places(offsets, lengths)
         return texts
 
@@ -195,7 +197,7 @@ def _check_strings(*columns: Iterable[str]) -> None:
 
 def _check_places(offsets: Sequence[int], lengths: Sequence[int]) -> None:
     """Raise ValueError where one cannot be of a file."""
-    if min(offsets) < 0 or min(lengths) < 0 or max(offsets) + max(lengths) > _LARGEST_FILE:
+    if min(offsets) < 0 or min(lengths) < 0 or max(*offsets, *lengths) > _LARGEST_FILE:
         raise ValueError("no place in a file")
 
 
@@ -203,6 +205,7 @@ def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | N
     found: list[tuple[str, tuple[float | None]]] = [
         (fields["id"], (fields["influence"],)) for fields in load_all(lines)
     ]
+    _check_strings([key for key, _ in found])
     sum(influence for _, (influence,) in found if influence is not None)  # a TypeError where one is no number
     return found
 

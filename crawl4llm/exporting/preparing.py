@@ -112,7 +112,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     if row.date is None or row.text is None:
         stored = preparer.reader.content(row)
         row = _with_heads(row, stored.record)
-        if row.text is not None and row.language is None and row.text[:2] != [row.file, row.offset]:
+        if row.text is not None and row.language is None and tuple(row.text[:2]) != (row.file, row.offset):
             row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
     about = preparer.reader.about(row)
     influence = row.influence if row.scored else about.influence

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class Redirecting(RedirectMiddleware):
     """Takes a redirect that leads to no URL for what it is: an answer without a page."""
 
+    # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         """The request for where a redirect leads, or the answer itself."""
         try:
