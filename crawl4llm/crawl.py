@@ -18,7 +18,7 @@ from crawl4llm.outstanding import Answer, Outstanding
 from crawl4llm.policies import Candidate, CrawledPage, Policy
 from crawl4llm.recorder import Rated, RatePages, Recorder
 from crawl4llm.scope import Scope
-from crawl4llm.tally import Tally
+from crawl4llm.tally import REDIRECTS, Balance, Tally, balance
 from crawl4llm.visited import VisitedSet
 from simulate.corpus import Link, PageRecord
 
@@ -128,6 +128,11 @@ class Crawl:
             return MAX_PAGES
         return FRONTIER_EMPTY if not (self._outstanding or self._held_back or len(self.frontier)) else None
 
+    @property
+    def balance(self) -> Balance:
+        """The states of its documents; sound between two calls of :meth:`advance`."""
+        return balance(self.visited, self.frontier, self.tally.counts)
+
     def statistics(self) -> dict[str, float | None]:
         """All figures of :mod:`crawl4llm.stats`, as they stand."""
         figures: dict[str, float | None] = dict(self.tally.counts)
@@ -146,6 +151,7 @@ class Crawl:
 
     async def start(self, seeds: Sequence[str]) -> None:
         """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n."""
+        self.tally.counts[REDIRECTS] = 0
         await self.add_seeds(seeds)
         self._commits.commit_now(self)
 
@@ -208,7 +214,9 @@ class Crawl:
         may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
         taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
-        self.scope.follow_redirects(taken)
+        followed = self.scope.follow_redirects(taken)
+        if REDIRECTS in self.tally.counts:
+            self.tally.counts[REDIRECTS] += followed
         rated = await self._recorder.rate(taken, self.policy)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []

@@ -46,6 +46,8 @@ class InfluenceScheduler(BaseScheduler):
         self._ready: deque[Request] = deque()
         self._advancing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._ending = False
+        """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
         self._accepted = False
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
@@ -121,12 +123,15 @@ class InfluenceScheduler(BaseScheduler):
             logger.exception("Cannot go on")
             self._stop(INTERNAL_ERROR, "an internal error, see the log")
         else:
-            self._hand_out()
+            if not self._ending:
+                self._hand_out()
             self._publish()
             if self._crawl.iteration > iteration:
                 self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
         finally:
             self._advancing = None
+        if self._ending:
+            return
         if self._crawl.can_advance:
             self._advance_if_possible()
         elif self._ready:
@@ -169,6 +174,7 @@ class InfluenceScheduler(BaseScheduler):
         self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
 
     async def _end(self) -> None:
+        self._ending = True
         if self._advancing is not None:
             await self._advancing
         if self._crawl.failure is None:
@@ -176,6 +182,9 @@ class InfluenceScheduler(BaseScheduler):
                 await self._crawl.wind_up()
             except InputError as error:
                 self._crawl.failure = str(error)
+            except Exception:
+                logger.exception("Cannot save the crawl")
+                self._crawl.failure = "an internal error while the crawl was saved, see the log; its last commit stands"
         self._publish()
 
     def _publish(self) -> None:

@@ -51,15 +51,20 @@ class Scope:
         counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
-    def follow_redirects(self, answers: Sequence[Answer]) -> None:
-        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
+    def follow_redirects(self, answers: Sequence[Answer]) -> int:
+        """The target of a redirect takes the place of the document, and is visited; unless it was visited before.
+
+        Returns how many hops were visited so.
+        """
+        followed = 0
         for answer in answers:
             for key in answer.page.hops if answer.page is not None else ():
                 reason = self.refusal(answer.lease.entry, key)
                 if reason is not None:
                     answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
                     break
-                self._visited.add([key])
+                followed += len(self._visited.add([key]))
+        return followed
 
     def refusal(self, entry: Entry, key: str) -> str | None:
         """Why a redirect of a leased document to another one is not followed; None where it is."""

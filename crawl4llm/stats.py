@@ -32,6 +32,7 @@ KEYS = {
     "seeds/duplicate": "seeds given more than once",
     "seeds/malformed": "lines of the seeds file that are neither an id of the corpus nor a URL",
     "seeds/unknown": "seeds that the corpus does not hold",
+    "redirects/followed": "redirect hops that were followed; each is visited, and part of the document that led to it",
     "late": "answers for a lease that had ended; ignored",
     "errors": "unanticipated errors; each is in the log in full",
 }

@@ -1,10 +1,48 @@
-"""What is counted of a crawl's pages while it runs."""
+"""What is counted of a crawl's pages while it runs, and the balance of its documents."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from crawl4llm.frontier import Frontier, Outcome
 from crawl4llm.rating import ERROR, NO_TEXT
+from crawl4llm.visited import VisitedSet
+
+REDIRECTS = "redirects/followed"
+"""The count of redirect hops; absent in a crawl that was begun by a version that did not count them."""
+
+
+class Balance(NamedTuple):
+    """The states of all visited documents; each document is in exactly one."""
+
+    visited: int
+    queued: int
+    leased: int
+    ended: int
+    """Archived, failed or dropped, those included that never entered the frontier."""
+    redirects: int | None
+    """Redirect hops followed: visited, and part of the document that led to them. None: not counted."""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, in a few words; None where every document is accounted for.
+
+        Where redirects were not counted, more documents may be visited than are in a state.
+        """
+        missing = self.visited - self.queued - self.leased - self.ended - (self.redirects or 0)
+        if missing < 0:
+            return f"{-missing:,} documents more are queued, on lease or ended than were visited"
+        return f"{missing:,} visited documents are in no state" if missing and self.redirects is not None else None
+
+
+def balance(visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int]) -> Balance:
+    """Add up the documents of a crawl; ``counts``: its :attr:`Tally.counts`."""
+    ended = sum(frontier.outcomes.values())
+    never_queued = (f"{Outcome.FAILED.value}/", f"{Outcome.DROPPED.value}/")
+    ended += sum(count for key, count in counts.items() if key.startswith(never_queued))
+    return Balance(len(visited), len(frontier), frontier.leased, ended, counts.get(REDIRECTS))
 
 
 class Tally:

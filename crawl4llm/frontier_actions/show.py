@@ -17,6 +17,7 @@ from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
 from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
 from crawl4llm.output import SETTINGS, read_json
+from crawl4llm.tally import REDIRECTS
 from crawl4llm.terminal import harmless
 from crawl4llm.urls import host_of
 
@@ -40,7 +41,10 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Yield all there is to say of the last commit; the crawl may be running."""
+    """Yield all there is to say of the last commit; the crawl may be running.
+
+    Raises InputError, at the end, where documents are lost.
+    """
     with StoredCrawl(opts.jobdir) as crawl:
         yield from _identity(crawl, settings)
         yield ""
@@ -50,6 +54,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         if opts.best:
             yield from _best(crawl, opts.best)
         yield from _leases(crawl)
+        crawl.check_balance()
 
 
 def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
@@ -82,7 +87,9 @@ def _states(crawl: StoredCrawl) -> Iterator[str]:
     for outcome in (Outcome.FAILED, Outcome.DROPPED):
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(ended[outcome].items()))
         yield f"{outcome.value:<11}{sum(ended[outcome].values()):,}{f' ({reasons})' if reasons else ''}"
-    yield f"visited    {len(crawl.visited):,}"
+    redirects = (crawl.state.crawl or {"counts": {}})["counts"].get(REDIRECTS)
+    followed = f", {redirects:,} of them redirect hops" if redirects else ""
+    yield f"visited    {len(crawl.visited):,}{followed}"
     if crawl.state.seeds:
         yield f"injected   {len(crawl.state.seeds):,} seeds, taken up when the crawl is resumed"
 

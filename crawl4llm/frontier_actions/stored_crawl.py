@@ -17,6 +17,7 @@ from crawl4llm.job.store import Store
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SETTINGS, read_json
 from crawl4llm.past_runs import take_over
+from crawl4llm.tally import balance
 from crawl4llm.visited.durable import DurableVisited
 from simulate.open import StoredCorpus, open_corpus
 
@@ -83,6 +84,14 @@ class StoredCrawl:
     def pages(self) -> int:
         """Pages crawled."""
         return int(self.state.crawl["counts"].get("pages/crawled", 0)) if self.state.crawl else 0
+
+    def check_balance(self) -> None:
+        """Raise InputError unless each visited document is in exactly one state."""
+        counts = self.state.crawl["counts"] if self.state.crawl else {}
+        if problem := balance(self.visited, self.frontier, counts).problem:
+            raise InputError(
+                f"{self.store_path} is damaged: {problem}; restore JOBDIR from a backup, or begin the crawl anew"
+            )
 
     def output(self, settings: BaseSettings) -> Path:
         """Its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError."""

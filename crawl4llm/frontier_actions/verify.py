@@ -37,6 +37,7 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield ``sound``, or raise InputError that names the file and what is wrong with it."""
     with StoredCrawl(opts.jobdir, thorough=True) as crawl:
+        crawl.check_balance()
         if crawl.state.crawl is not None:
             output = crawl.output(settings)
             _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)

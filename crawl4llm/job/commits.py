@@ -113,7 +113,12 @@ class JobCommits:
             self.commit_now(crawl)
 
     def commit_now(self, crawl: Crawl) -> None:
-        """Commit. Raises InputError where that fails: then the commit before stands."""
+        """Commit. Raises InputError where that fails: then the commit before stands.
+
+        So it does, by RuntimeError, where a document would be lost.
+        """
+        if problem := crawl.balance.problem:
+            raise RuntimeError(f"not committed: {problem}")
         fsync = self._options.commit_fsync
         self._log.flush(fsync=fsync)
         self._archive.flush(fsync=fsync)

@@ -1,0 +1,176 @@
+"""Polite stops at random moments: what a crawl with JOBDIR loses by them, which must be nothing.
+
+    python -m benchmarks.stopping [--stops 200] [--pages 10000] [--seed 0] [--corpus PATH --model PATH]
+
+Crawls with n = 1, 100, 1,000, 5,000 and n = 0 get SIGINT or SIGTERM at random moments, and are resumed, stopped again
+and resumed to their end. After each stop ``scrapy frontier --verify`` must find every visited document in exactly one
+state. At the end a crawl in batches must have written the bytes of one that was never stopped; one in continuous order,
+which runs until its frontier is empty, must have archived the same documents, none of them twice.
+
+Prints a line for each n, and ends with status 1 where anything was lost. The peer is the crawl that was not stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+PROJECT = Path(__file__).resolve().parents[1]
+SHARED = PROJECT.parent / "shared"
+_INTERRUPTED = 130
+_LONGEST = 600
+"""Seconds a crawl may take, or take to stop."""
+
+
+class Case(NamedTuple):
+    """A crawl that is stopped."""
+
+    batch_size: int
+    pages: int
+    seeds: int = 500
+
+    def command(self, folder: Path, given: list[str]) -> list[str]:
+        """The crawl as a user starts it, and resumes it."""
+        settings = {
+            "CRAWL_BATCH_SIZE": self.batch_size,
+            "CRAWL_MAX_PAGES": self.pages,
+            "CRAWL_SEEDS": self.seeds,
+            "CRAWL_CONCURRENT_LEASES": 8,
+            "SCORING_WORKERS": 1,
+            "OUTPUT_DIR": folder / "run",
+            "JOBDIR": folder / "job",
+        }
+        options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return [sys.executable, "-m", "scrapy", "crawl", "influence", *options, *given]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    """Begin a crawl in this checkout."""
+    return subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
+
+
+def finish(command: list[str]) -> float:
+    """Run a command to its end; returns the seconds it took. Raises RuntimeError where it fails."""
+    begun = time.monotonic()
+    process = start(command)
+    _, err = process.communicate(timeout=_LONGEST)
+    if process.returncode or "Traceback" in err:
+        raise RuntimeError(f"status {process.returncode}: {err[-2000:]}")
+    return time.monotonic() - begun
+
+
+def stop(command: list[str], seconds: float, signum: signal.Signals) -> bool:
+    """Stop a crawl politely after so many seconds; whether it was still running. Raises RuntimeError where it fails."""
+    process = start(command)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signum)
+    _, err = process.communicate(timeout=_LONGEST)
+    # Before Scrapy has loaded the command, and after the crawl has ended, Python itself answers a signal.
+    if process.returncode not in {0, _INTERRUPTED, -signum} or "ERROR" in err:
+        raise RuntimeError(f"status {process.returncode} after {signum.name}: {err[-2000:]}")
+    return process.returncode == _INTERRUPTED
+
+
+def verify(folder: Path) -> None:
+    """Raise RuntimeError unless the JOBDIR, if it was begun, is sound."""
+    if not (folder / "job/job.json").exists():
+        return
+    command = [sys.executable, "-m", "scrapy", "frontier", str(folder / "job"), "--verify"]
+    result = subprocess.run(
+        [*command, "-s", f"OUTPUT_DIR={folder / 'run'}"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    if result.stdout != "sound\n":
+        raise RuntimeError(f"--verify: {result.stdout}{result.stderr[-2000:]}")
+
+
+def difference(whole: Path, stopped: Path, *, ordered: bool) -> str | None:
+    """What a crawl that was stopped has otherwise than one that was not; None: nothing."""
+    if ordered:
+        names = ["crawl.jsonl", "failures.jsonl", *(f"warc/{path.name}" for path in sorted((whole / "warc").iterdir()))]
+        return next((name for name in names if (whole / name).read_bytes() != (stopped / name).read_bytes()), None)
+    logs = [[json.loads(line)["id"] for line in (run / "crawl.jsonl").open()] for run in (whole, stopped)]
+    if len(set(logs[1])) < len(logs[1]):
+        return f"{len(logs[1]) - len(set(logs[1]))} documents were archived twice"
+    return None if set(logs[0]) == set(logs[1]) else f"{len(set(logs[0]) ^ set(logs[1]))} other documents"
+
+
+def trial(case: Case, folder: Path, given: list[str], draw: random.Random, seconds: float, stops: int) -> int:
+    """Stop a crawl so many times, and let it end; returns how often it was running."""
+    command = case.command(folder, given)
+    running = 0
+    for _ in range(stops):
+        signum = draw.choice([signal.SIGINT, signal.SIGTERM])
+        running += stop(command, draw.uniform(0.1, seconds / stops + 0.5), signum)
+        verify(folder)
+    finish(command)
+    verify(folder)
+    return running
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stops", type=int, default=200)
+    parser.add_argument("--pages", type=int, default=10_000, help="of the crawls with n = 1,000 and 5,000")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--corpus", type=Path, default=SHARED / "clueweb22-real")
+    parser.add_argument("--model", type=Path, default=SHARED / "scorers/prose.bin")
+    args = parser.parse_args()
+    given = ["-s", f"CORPUS={args.corpus}", "-s", f"SCORER_MODEL={args.model}"]
+    cases = [
+        Case(1, 2_000),
+        Case(100, args.pages // 2),
+        Case(1_000, args.pages),
+        Case(5_000, args.pages),
+        Case(0, 1_000_000, seeds=200),
+    ]
+    draw = random.Random(args.seed)
+    lost = 0
+    print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'while running':>13}  {'crawls':>6}  {'lost':>4}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
+        for case in cases:
+            whole = Path(scratch, f"whole-{case.batch_size}")
+            whole.mkdir()
+            seconds = finish(case.command(whole, given))
+            stops = running = crawls = found = 0
+            while stops < args.stops / len(cases):
+                folder = Path(scratch, f"stopped-{case.batch_size}-{crawls}")
+                folder.mkdir()
+                times = draw.choice([1, 2, 4])
+                try:
+                    running += trial(case, folder, given, draw, seconds, times)
+                    problem = difference(whole / "run", folder / "run", ordered=case.batch_size > 0)
+                except RuntimeError as error:
+                    problem = str(error)
+                if problem:
+                    found += 1
+                    print(f"n = {case.batch_size}, crawl {crawls}: {problem}", file=sys.stderr, flush=True)
+                shutil.rmtree(folder)
+                stops, crawls = stops + times, crawls + 1
+            pages = sum(1 for _ in (whole / "run/crawl.jsonl").open())
+            print(f"{case.batch_size:>6}  {pages:>7,}  {stops:>5}  {running:>13}  {crawls:>6}  {found:>4}", flush=True)
+            lost += found
+            shutil.rmtree(whole)
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
