@@ -14,7 +14,7 @@ from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options
-from crawl4llm.outstanding import Answer, Outstanding
+from crawl4llm.outstanding import Answer, Hop, Outstanding, Spool
 from crawl4llm.policies import Candidate, CrawledPage, Policy
 from crawl4llm.recorder import Rated, RatePages, Recorder
 from crawl4llm.scope import Scope
@@ -56,6 +56,7 @@ class Crawl:
         provenance: Mapping[str, str],
         concurrent_leases: int = 1,
         opted_out: Sequence[Domain] = (),
+        spool: Spool | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -71,7 +72,7 @@ class Crawl:
         self._log = log
         self._commits = commits
         self._concurrent_leases = concurrent_leases
-        self._outstanding = Outstanding()
+        self._outstanding = Outstanding(spool)
         self._kept_out = 0
         """Documents that N keeps out of this batch: the first in turn if N is raised."""
         self._refused: list[FailureLine] = []
@@ -189,6 +190,10 @@ class Crawl:
         """Line 6, for one document: its page."""
         if answer := self._answer(lease, None):
             answer.page, answer.status = page, status
+            try:
+                self._outstanding.hold(answer)
+            except InputError as error:  # it stays in memory, and the crawl stops
+                self.failure = self.failure or str(error)
 
     def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
         """The document could not be had; unless that is final it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
@@ -200,6 +205,14 @@ class Crawl:
         """The document is not wanted."""
         if answer := self._answer(lease, reason):
             answer.outcome = Outcome.DROPPED
+
+    def broken_off(self, lease: Lease, hop: Hop) -> None:
+        """Fetching the document was broken off after redirects; another process can go on where they led."""
+        self._outstanding.redirected(lease, hop)
+
+    def hop_of(self, lease: Lease) -> Hop | None:
+        """Where to go on with the fetch of a document that another process has broken off."""
+        return self._outstanding.hop_of(lease)
 
     def unanswered(self) -> list[Lease]:
         """Leases of which nothing has been heard, in the order of their hand-out."""
@@ -214,9 +227,7 @@ class Crawl:
         may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
         taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
-        followed = self.scope.follow_redirects(taken)
-        if REDIRECTS in self.tally.counts:
-            self.tally.counts[REDIRECTS] += followed
+        self.scope.follow_redirects(taken, self.tally.counts)
         rated = await self._recorder.rate(taken, self.policy)
         candidates: list[Candidate] = []
         lines: list[CrawlLine] = []
@@ -260,7 +271,7 @@ class Crawl:
         """The crawl ends here, for now or for good; documents that were not asked for go back to the frontier.
 
         In a batch that another process will finish all documents stay on lease, and answers that cannot be taken yet
-        are forgotten: the batch, and its slices, will be the same.
+        are kept where there is a spool, else forgotten: the batch, and its slices, will be the same.
         """
         if self.continuous or not self.lasting:
             for lease in self.unanswered():
@@ -268,6 +279,8 @@ class Crawl:
                 self.frontier.give_back(lease, attempted=False)
             while self.can_advance:
                 await self.advance(expand=self.lasting)
+        else:
+            self._outstanding.keep()
         self._commits.commit_now(self)
 
     # -- pause and resume -----------------------------------------------------------------------------------------
@@ -295,6 +308,7 @@ class Crawl:
             for *entry, influence, links in state["held_back"]
         ]
         self._outstanding.add(leases)
+        self._outstanding.recall()
 
     # -- its parts ------------------------------------------------------------------------------------------------
 

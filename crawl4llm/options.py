@@ -236,6 +236,12 @@ class Options:
         "Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above "
         "`CONCURRENT_REQUESTS`, since errors are heard of later than what goes well.",
     )
+    shutdown_grace: float = _option(
+        10.0,
+        real_number(0),
+        "Live crawls: seconds that requests on the wire have after Ctrl-C or SIGTERM; then they are aborted, and asked "
+        "for again when the crawl is resumed.",
+    )
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )

@@ -1,18 +1,23 @@
-"""Documents on lease: answers come in any order, and are taken in the order in which the leases were given."""
+"""The reorder buffer: answers come in any order, and are taken in the order in which the leases were given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from typing import NamedTuple, Protocol
 
+from crawl4llm.capture import Capture
 from crawl4llm.frontier import Lease, Outcome
 from simulate.corpus import PageRecord
+
+_BYTES_IN_MEMORY = 64 << 20
+"""Of pages that wait for others, where there is a spool; what comes then goes there at once."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """What came of a document on lease."""
+    """The result of fetching a document on lease."""
 
     lease: Lease
     heard: bool = False
@@ -22,14 +27,53 @@ class Answer:
     """Why there is no page."""
     outcome: Outcome | None = None
     """How it ends without a page; None too where it is tried again."""
+    spooled: bool = False
+    """Whether the spool has all but the lease."""
+
+
+class Hop(NamedTuple):
+    """How far the fetch of a document has come that redirects lead elsewhere."""
+
+    url: str
+    """What is to be asked for next."""
+    captures: Sequence[Capture]
+    """The redirects so far."""
+
+
+class Spool(Protocol):
+    """Keeps answers on disk; see :class:`crawl4llm.job.answers.AnswerSpool`."""
+
+    def put(self, answer: Answer) -> None:
+        """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
+        ...
+
+    def restore(self, answer: Answer) -> None:
+        """Give an answer its page back. Raises InputError where it cannot be read."""
+        ...
+
+    def put_hop(self, lease: Lease, hop: Hop) -> None:
+        """Write how far redirects have led from a document without an answer. Raises InputError."""
+        ...
+
+    def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
+        """Those of the answers that an earlier process has put there, for the same leases; and hops, by token."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until all that was put is on the disk."""
+        ...
 
 
 class Outstanding:
-    """A reorder buffer: a slow document holds back those leased after it."""
+    """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, spool: Spool | None = None) -> None:
         self._answers: dict[int, Answer] = {}
         self._in_flight = 0
+        self._spool = spool
+        self._bytes = 0
+        """Of pages in memory, counted where there is a spool."""
+        self._hops: dict[int, Hop] = {}
 
     def __len__(self) -> int:
         """Leases that were not taken yet."""
@@ -37,12 +81,12 @@ class Outstanding:
 
     @property
     def in_flight(self) -> int:
-        """Leases of which nothing has been heard."""
+        """Leases without an answer."""
         return self._in_flight
 
     @property
     def answered(self) -> int:
-        """Leases of which something has been heard."""
+        """Leases with an answer."""
         return len(self._answers) - self._in_flight
 
     def add(self, leases: Iterable[Lease]) -> None:
@@ -60,24 +104,70 @@ class Outstanding:
         self._in_flight -= 1
         return answer
 
+    def hold(self, answer: Answer) -> None:
+        """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
+        if self._spool is not None and answer.page is not None:
+            size = _size(answer.page)
+            if self._bytes + size > _BYTES_IN_MEMORY:
+                self._spool.put(answer)
+            else:
+                self._bytes += size
+
+    def redirected(self, lease: Lease, hop: Hop) -> None:
+        """Note how far redirects have led from a document whose fetch has been broken off."""
+        self._hops[lease.token] = hop
+
+    def hop_of(self, lease: Lease) -> Hop | None:
+        """Where to go on with a document, if an earlier process has noted that; it is told once."""
+        return self._hops.pop(lease.token, None)
+
+    def keep(self) -> None:
+        """Write all answers and hops to the spool, if there is one, for another process. Raises InputError."""
+        if self._spool is not None:
+            for answer in self._answers.values():
+                if answer.heard and not answer.spooled:
+                    self._spool.put(answer)
+                elif not answer.heard and (hop := self._hops.get(answer.lease.token)):
+                    self._spool.put_hop(answer.lease, hop)
+            self._bytes = 0
+            self._spool.sync()
+
+    def recall(self) -> None:
+        """Take up what :meth:`keep` has written for these leases."""
+        if self._spool is not None:
+            answers, self._hops = self._spool.recall(self._answers.values())
+            for answer in answers:
+                answer.heard = answer.spooled = True
+                self._in_flight -= 1
+
     def withdraw(self, lease: Lease) -> bool:
-        """Wait no more for a lease; whether nothing had been heard of it."""
+        """Wait no more for a lease; whether it had no answer."""
         if self.answer(lease) is None:
             return False
         del self._answers[lease.token]
         return True
 
     def unanswered(self) -> list[Lease]:
-        """Leases of which nothing has been heard, in their order."""
+        """Leases without an answer, in their order."""
         return [answer.lease for answer in self._answers.values() if not answer.heard]
 
     def heard_of_first(self, n: int) -> bool:
-        """Whether something has been heard of the first ``n``; there must be one."""
+        """Whether the first ``n`` have an answer; there must be one."""
         return all(answer.heard for answer in islice(self._answers.values(), n))
 
     def take(self, most: int | None) -> list[Answer]:
-        """The answers up to the first that is missing, ``most`` at most."""
+        """The answers up to the first that is missing, ``most`` at most. Raises InputError where one cannot be read."""
         taken = list(islice(takewhile(lambda answer: answer.heard, self._answers.values()), most))
         for answer in taken:
+            if self._spool is not None:
+                if answer.spooled:
+                    self._spool.restore(answer)
+                elif answer.page is not None:
+                    self._bytes -= _size(answer.page)
             del self._answers[answer.lease.token]
         return taken
+
+
+def _size(page: PageRecord) -> int:
+    """Bytes of a page's content."""
+    return len(page.html or b"") + sum(len(capture.body) for capture in page.captures)

@@ -124,6 +124,7 @@ class Run:
             provenance={name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")},
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
+            spool=job.answers() if job and self.live else None,
         )
         if job is not None and job.state.crawl is not None:
             policy.load(job.state.policy)

@@ -14,6 +14,7 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawl4llm.errors import InputError
+from crawl4llm.live.capturing import go_on, hop_of
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import is_leased, lease_of, request_for
 from crawl4llm.stats import PREFIX
@@ -83,6 +84,8 @@ class InfluenceScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         if self._crawl.tally.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
             self._stop(TOO_MANY_ERRORS, f"{self._crawl.tally.errors_in_row} unanticipated errors in a row, see the log")
+        if self._crawl.failure is not None:
+            self._ready.clear()
         self._advance_if_possible()
         if self._advancing is not None and self._crawl.must_wait:
             return None
@@ -104,7 +107,9 @@ class InfluenceScheduler(BaseScheduler):
 
     def _ask_for(self, leases: Iterable[Lease]) -> None:
         for lease in leases:
-            self._ready.append(request_for(lease, self._spider.parse, self._spider.on_failure))
+            request = request_for(lease, self._spider.parse, self._spider.on_failure)
+            hop = self._crawl.hop_of(lease)
+            self._ready.append(request if hop is None else go_on(request, hop))
 
     def _advance_if_possible(self) -> None:
         if self._advancing is None and self._crawl.failure is None:
@@ -177,6 +182,9 @@ class InfluenceScheduler(BaseScheduler):
         self._ending = True
         if self._advancing is not None:
             await self._advancing
+        for request in self._ready:
+            if is_leased(request) and (hop := hop_of(request)):
+                self._crawl.broken_off(lease_of(request), hop)
         if self._crawl.failure is None:
             try:
                 await self._crawl.wind_up()

@@ -11,6 +11,7 @@ from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.opt_out import OPT_OUT, Domain
 from crawl4llm.outstanding import Answer
 from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.tally import REDIRECTS
 from crawl4llm.visited import VisitedSet
 
 DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
@@ -51,11 +52,8 @@ class Scope:
         counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
-    def follow_redirects(self, answers: Sequence[Answer]) -> int:
-        """The target of a redirect takes the place of the document, and is visited; unless it was visited before.
-
-        Returns how many hops were visited so.
-        """
+    def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
+        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
         followed = 0
         for answer in answers:
             for key in answer.page.hops if answer.page is not None else ():
@@ -64,7 +62,8 @@ class Scope:
                     answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
                     break
                 followed += len(self._visited.add([key]))
-        return followed
+        if REDIRECTS in counts:
+            counts[REDIRECTS] += followed
 
     def refusal(self, entry: Entry, key: str) -> str | None:
         """Why a redirect of a leased document to another one is not followed; None where it is."""

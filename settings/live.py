@@ -31,6 +31,9 @@ DEFAULT_REQUEST_HEADERS = {
 COOKIES_ENABLED = False
 METAREFRESH_ENABLED = False
 
+# Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds.
+EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
+
 # FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,8 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
     chunked: bool = False
     """Sent in chunks, without a length."""
+    seconds: float = 0.0
+    """How long the server takes before it says anything."""
 
 
 class Asked(NamedTuple):
@@ -88,8 +91,13 @@ def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
+            with suppress(ConnectionError):  # a crawler that was stopped
+                self.say()
+
+        def say(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = site.answer(Asked(self.command, self.path, body))
+            time.sleep(answer.seconds)
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)
             if answer.chunked:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import socketserver
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 from addon_site import Answer, page, serve
-from crawl_helpers import scrapy
+from crawl_helpers import PROJECT, scrapy
 
 SCORER = "length"
 PAGES = 40
@@ -77,6 +79,24 @@ def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
     """Run a live crawl of a local web to its end, without the delay that strangers' servers are due."""
+    return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
+
+
+def start_live(urls: Sequence[str], output: Path, **settings: object) -> subprocess.Popen[str]:
+    """Begin the same as a shell does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *live_args(urls, output, **settings)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), "SCRAPY_PROJECT": "live"},
+        start_new_session=True,
+    )
+
+
+def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str]:
+    """Arguments of ``scrapy`` for a live crawl."""
     seeds = output.with_suffix(".seeds")
     seeds.write_text("".join(f"{url}\n" for url in urls))
     given = {
@@ -90,7 +110,7 @@ def crawl_live(
         **settings,
     }
     options = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    return scrapy("crawl", "influence", "-a", f"seeds={seeds}", *options, env={"SCRAPY_PROJECT": "live", **(env or {})})
+    return ["crawl", "influence", "-a", f"seeds={seeds}", *options]
 
 
 class Crawled(NamedTuple):

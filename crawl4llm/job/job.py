@@ -16,6 +16,7 @@ from crawl4llm.errors import InputError
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.job.answers import AnswerSpool
 from crawl4llm.job.check import ID, check_store
 from crawl4llm.job.commits import JobCommits, State, read_state
 from crawl4llm.job.jobdir import JobDir
@@ -99,6 +100,12 @@ class Job:
         )
         self._opened.callback(self.visited.close)
         self.visited.load_filter(progress=wants_bar(options.progress_bar))
+
+    def answers(self) -> AnswerSpool:
+        """What keeps answers that cannot be taken yet. Raises InputError."""
+        spool = AnswerSpool(self._dir.answers_path)
+        self._opened.callback(spool.close)
+        return spool
 
     def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
         """What commits the crawl to this JOBDIR."""

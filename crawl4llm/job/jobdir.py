@@ -16,7 +16,7 @@ from typing import Any
 
 from crawl4llm import __version__
 from crawl4llm.errors import InputError
-from crawl4llm.job import store
+from crawl4llm.job import answers, store
 from crawl4llm.job.commits import read_state
 from crawl4llm.output import write_json
 
@@ -24,7 +24,7 @@ FORMAT = 1
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
 JOB, LOCK, FILTER = "job.json", "lock", "visited.bloom"
 _JOB_KEYS = {"format", "crawl_id", "output", "digests", "settings"}
-_OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact"}
+_OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 """Besides the files of the filter."""
 
 
@@ -54,6 +54,11 @@ class JobDir:
     def store_path(self) -> Path:
         """The store's file."""
         return self.path / store.NAME
+
+    @property
+    def answers_path(self) -> Path:
+        """The file of answers that a live crawl could not take yet."""
+        return self.path / answers.NAME
 
     @property
     def filter_path(self) -> Path:

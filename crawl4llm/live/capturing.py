@@ -13,6 +13,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.capture import Capture, HeaderFields, Truncation, utc_date
 from crawl4llm.live.wire import Exchange, take_exchange
+from crawl4llm.outstanding import Hop
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -32,6 +33,18 @@ def captures_of(request: Request) -> tuple[Capture, ...]:
 def forget_captures(request: Request) -> None:
     """Take away what a request has from another one, whose meta was copied."""
     request.meta.pop(_CAPTURES, None)
+
+
+def hop_of(request: Request) -> Hop | None:
+    """How far redirects have led to a request that was not answered; None where there were none."""
+    redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
+    return Hop(request.url, redirects) if redirects else None
+
+
+def go_on(request: Request, hop: Hop) -> Request:
+    """The request for where redirects have led, in the place of one for the document that they began at."""
+    meta = {**request.meta, _CAPTURES: tuple(hop.captures), "redirect_times": len(hop.captures)}
+    return request.replace(url=hop.url, meta=meta)
 
 
 class Capturing:

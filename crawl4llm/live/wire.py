@@ -7,6 +7,7 @@ is sent and how answers are read stays as it is.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,11 +17,13 @@ from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 from crawl4llm.capture import utc_date
+from crawl4llm.live.stopping import Withdrawn, abort_downloads, is_stopping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
 _EXCHANGE: Final = "crawl4llm_exchange"
 
@@ -53,14 +56,38 @@ def take_exchange(request: Request) -> Exchange | None:
 
 
 class WireHandler(HTTP11DownloadHandler):
-    """Leaves with each request what :func:`take_exchange` gives."""
+    """Leaves with each request what :func:`take_exchange` gives; raises Withdrawn where a stopping crawl ends it."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._begun: Exchange | None = None
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
+        self._on_the_wire: set[asyncio.Task[Response]] = set()
+        self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
+        crawler.signals.connect(self._abort, signal=abort_downloads)
+
+    async def download_request(self, request: Request) -> Response:
+        """Send a request, unless the crawl is stopping; returns its response."""
+        if is_stopping(self._crawler):
+            raise Withdrawn("the crawl is stopping")
+        exchange = asyncio.ensure_future(super().download_request(request))
+        self._on_the_wire.add(exchange)
+        try:
+            return await exchange
+        except BaseException:
+            if self._aborted:
+                raise Withdrawn("the crawl is stopping") from None
+            raise
+        finally:
+            self._on_the_wire.discard(exchange)
+
+    def _abort(self) -> None:
+        """End what is on the wire."""
+        self._aborted = True
+        for exchange in self._on_the_wire:
+            exchange.cancel()
 
     def _note(self, request: Request) -> None:
         """Sent for a request in the callback chain that brings its response: what has just begun is its own."""

@@ -12,7 +12,9 @@ from twisted.python.failure import Failure
 
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.capturing import hop_of
 from crawl4llm.live.reasons import verdict
+from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import lease_of, page_of
 from crawl4llm.run import Run
@@ -56,6 +58,10 @@ class InfluenceSpider(Spider):
         lease = lease_of(failure.request)  # type: ignore[attr-defined]  # Scrapy sets it
         error = failure.value
         assert error is not None
+        if isinstance(error, Withdrawn):
+            if hop := hop_of(failure.request):  # type: ignore[attr-defined]
+                self.crawl.broken_off(lease, hop)
+            return
         known = verdict(error)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)

@@ -1,0 +1,70 @@
+"""A polite stop of a live crawl: nothing more is sent, and what is on the wire gets a little time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.asyncio import create_looping_call
+
+from crawl4llm.options import read_options
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+abort_downloads = object()
+"""Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
+
+_LOOK_SECONDS = 0.1
+
+
+class Withdrawn(IgnoreRequest):
+    """The crawl is stopping: the request was not sent, or its answer not waited for. It counts as no attempt."""
+
+
+def is_stopping(crawler: Crawler) -> bool:
+    """Whether the crawl was told to stop (Ctrl-C, SIGTERM), so that nothing more is to be sent."""
+    return crawler.engine is not None and not crawler.engine.running
+
+
+class Stopping:
+    """Scrapy extension: withdraws what waits in the downloader, and aborts what is on the wire after SHUTDOWN_GRACE.
+
+    Scrapy itself would send all that the downloader holds, at the pace of its delays, and wait for every answer.
+    """
+
+    def __init__(self, crawler: Crawler, grace: float) -> None:
+        self._crawler = crawler
+        self._grace = grace
+        self._stopped: float | None = None
+        self._aborted = False
+        self._look = create_looping_call(self._withdraw)
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Stopping:
+        """SHUTDOWN_GRACE is one of :class:`crawl4llm.options.Options`."""
+        return cls(crawler, read_options(crawler.settings).shutdown_grace)
+
+    def _opened(self) -> None:
+        self._look.start(_LOOK_SECONDS, now=False)
+
+    def _closed(self) -> None:
+        self._look.stop()
+
+    def _withdraw(self) -> None:
+        """Called now and then, since Scrapy has no signal for the beginning of a stop."""
+        if not is_stopping(self._crawler):
+            return
+        self._stopped = self._stopped or time.monotonic()
+        assert self._crawler.engine is not None
+        for slot in self._crawler.engine.downloader.slots.values():
+            while slot.queue:
+                _, answered = slot.queue.popleft()
+                answered.errback(Withdrawn("the crawl is stopping"))
+        if not self._aborted and time.monotonic() - self._stopped >= self._grace:
+            self._aborted = True
+            self._crawler.signals.send_catch_log(abort_downloads)

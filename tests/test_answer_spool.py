@@ -1,0 +1,159 @@
+"""Answers that a batch cannot take yet: in memory up to a bound, else in a file that another process goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawl4llm import outstanding
+from crawl4llm.archive.appendfile import ArchiveError
+from crawl4llm.capture import Capture
+from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.job.answers import AnswerSpool
+from crawl4llm.outstanding import Answer, Hop, Outstanding
+from simulate.corpus import Link, PageRecord
+
+CAPTURE = Capture(
+    url="http://example.org/a",
+    date="2026-11-20T12:00:00.123456Z",
+    method="GET",
+    request_headers=[(b"Host", b"example.org")],
+    request_body=b"",
+    status=200,
+    reason="Fine \xe9",
+    headers=[(b"X-Odd", bytes(range(128, 256))), (b"ETag", b'"a"')],
+    exact_headers=True,
+    body=b"<p>\x00\xff",
+    truncated="disconnect",
+    milliseconds=12,
+)
+HTML = "<p>Größe</p>".encode()
+
+
+def leases(numbers: Sequence[int]) -> list[Lease]:
+    return [Lease(Entry(f"http://example.org/{n}", "", 0.5, 1, None, 1), n) for n in numbers]
+
+
+def page(lease: Lease, html: bytes = HTML, *captures: Capture) -> PageRecord:
+    links = [
+        Link("http://example.org/\ud800", None, "an\u202echor", False),
+        Link("http://x.org/", "http://x.org/", "", True),
+    ]
+    return PageRecord(lease.entry.key, lease.entry.key, html=html, outlinks=links, hops=["a", "b"], captures=captures)
+
+
+def answered(waiting: Outstanding, lease: Lease, page: PageRecord | None, reason: str | None = None) -> Answer:
+    answer = waiting.answer(lease)
+    assert answer is not None
+    answer.page, answer.reason, answer.status = page, reason, 200 if page else None
+    answer.outcome = Outcome.FAILED if reason else None
+    waiting.hold(answer)
+    return answer
+
+
+def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
+    """The page, each exchange to the last byte, a failure with its reason, a document that is to be tried again."""
+    first, same, failed, again, head = given = leases([3, 4, 5, 6, 7])
+    pages = [page(first, HTML, replace(CAPTURE, status=301, body=b""), CAPTURE), page(same, CAPTURE.body, CAPTURE)]
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    waiting.add([head, *given[:-1]])
+    answered(waiting, first, pages[0])
+    answered(waiting, same, pages[1])
+    answered(waiting, failed, None, "http_404")
+    answered(waiting, again, None, "error").outcome = None
+    waiting.redirected(head, Hop("http://example.org/next", (CAPTURE,)))
+    waiting.keep()
+    spool.close()
+
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    waiting.add([head, *given[:-1]])
+    waiting.recall()
+    assert waiting.unanswered() == [head]
+    assert waiting.hop_of(head) == Hop("http://example.org/next", (CAPTURE,))
+    assert waiting.take(None) == []
+    answered(waiting, head, None, "dns")
+    taken = waiting.take(None)
+    assert [answer.lease for answer in taken] == [head, first, same, failed, again]
+    assert [answer.page for answer in taken] == [None, *pages, None, None]
+    assert [answer.reason for answer in taken] == ["dns", None, None, "http_404", "error"]
+    assert [answer.outcome for answer in taken] == [Outcome.FAILED, None, None, Outcome.FAILED, None]
+    spool.close()
+    assert not (tmp_path / "spool").stat().st_size
+
+
+def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 100_000)
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    given = leases(range(100))
+    waiting.add(given)
+    for lease in reversed(given):
+        answered(waiting, lease, page(lease, b"%05d" % lease.token * 1000))
+    kept = [answer for answer in waiting._answers.values() if answer.page is not None]
+    assert len(kept) == 20
+    for start in range(0, 100, 30):
+        taken = waiting.take(30)
+        assert [answer.page.html for answer in taken if answer.page] == [
+            b"%05d" % lease.token * 1000 for lease in given[start : start + 30]
+        ]
+    assert waiting._bytes == 0
+    spool.close()
+
+
+def test_answers_are_for_the_same_lease_of_the_same_document(tmp_path: Path) -> None:
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    given = leases([1, 2, 3])
+    waiting.add(given)
+    for lease in given:
+        answered(waiting, lease, page(lease))
+    waiting.keep()
+    spool.close()
+    other = Lease(Entry("http://example.org/other", "", 0.5, 1, None, 1), 2)
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    waiting.add([other, *leases([3, 9])])
+    waiting.recall()
+    assert [lease.token for lease in waiting.unanswered()] == [2, 9]
+    spool.close()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "garbage"])
+def test_what_is_damaged_is_asked_for_again(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "spool"
+    spool = AnswerSpool(path)
+    waiting = Outstanding(spool)
+    given = leases([1, 2, 3])
+    waiting.add(given)
+    for lease in given[:2]:
+        answered(waiting, lease, page(lease))
+    waiting.keep()
+    size = path.stat().st_size
+    answered(waiting, given[2], page(given[2]))
+    waiting.keep()
+    spool.close()
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[:-1]
+    elif damage == "flipped":
+        content[-20] ^= 1
+    else:
+        content[size:] = b"\xff" * 40
+    path.write_bytes(content)
+    spool = AnswerSpool(path)
+    waiting = Outstanding(spool)
+    waiting.add(given)
+    waiting.recall()
+    assert waiting.unanswered() == given[2:]
+    assert path.stat().st_size == size
+    now = bytearray(path.read_bytes())
+    now[-20] ^= 1
+    path.write_bytes(now)
+    with pytest.raises(ArchiveError, match="spool is damaged; remove it"):
+        waiting.take(1 + 1)
+    spool.close()
