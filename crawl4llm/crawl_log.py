@@ -144,12 +144,15 @@ class CrawlLog:
             self._estimates.append(f"{json.dumps(line)}\n".encode())
 
     def flush(self, *, fsync: bool = False) -> None:
-        """With ``fsync``, return once all lines are on the disk; ArchiveError where that fails."""
+        """With ``fsync``, return once all lines are on the disk.
+
+        Raises ArchiveError where that fails, or somebody else has changed the files.
+        """
+        for file in filter(None, (self._pages, self._failures, self._estimates)):
+            file.check()
+            if fsync:
+                file.sync()
         if fsync:
-            self._pages.sync()
-            self._failures.sync()
-            if self._estimates is not None:
-                self._estimates.sync()
             sync_path(self._directory)
 
     def position(self) -> LogPosition:

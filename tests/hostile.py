@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
 from typing import Any
 
 from scrapy import Request, signals
@@ -9,6 +13,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
+from crawl4llm.policies import Candidate, Rating
+from crawl4llm.policies.influence import Policy
 from crawl4llm.requests import lease_of
 from crawl4llm.spiders.influence import InfluenceSpider
 
@@ -86,3 +92,17 @@ class ForgetfulSpider(InfluenceSpider):
     def parse(self, response: Response, **kwargs: Any) -> None:
         if not every_third(response.request):
             super().parse(response, **kwargs)
+
+
+class Interrupting(Policy):
+    """A policy during whose n-th scoring, n from INTERRUPT_AT, somebody presses Ctrl-C."""
+
+    scorings = 0
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        ratings = await super().score(candidates)
+        self.scorings += 1
+        if self.scorings == int(os.environ.get("INTERRUPT_AT", "0")):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.3)  # by then all requests under way are answered, and Scrapy closes the scheduler
+        return ratings

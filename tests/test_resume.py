@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, stats
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
 PAUSED = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 30}
 SMALL = {"CRAWL_SEEDS": 30, "CRAWL_MAX_PAGES": 900, "COMMIT_INTERVAL_PAGES": 25, "WARC_MAX_BYTES": 200_000}
@@ -88,29 +88,62 @@ def test_killed_at_random_moments(demo_web: Web, tmp_path: Path, lives: int, set
     assert files(output) == files(tmp_path / "whole")
 
 
+def test_stopped_while_a_batch_is_taken(demo_web: Web, tmp_path: Path) -> None:
+    """More of the batch could be taken at once, and the outlinks of what was taken are visited and not queued yet."""
+    settings = {**SMALL, "CRAWL_BATCH_SIZE": 1000, "CRAWL_MAX_PAGES": 1400, "URL_POLICY": "hostile.Interrupting"}
+    assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    for at in (3, 2):
+        result = crawl(demo_web, tmp_path / "run", env={"INTERRUPT_AT": str(at)}, JOBDIR=tmp_path / "job", **settings)
+        assert result.returncode == 130, result.stderr
+        verified = scrapy("frontier", str(tmp_path / "job"), "--verify")
+        assert verified.stdout == "sound\n", verified.stderr
+    finish(demo_web, tmp_path / "run", tmp_path / "job", **settings)
+    assert files(tmp_path / "run") == files(tmp_path / "whole")
+
+
 @pytest.mark.parametrize(
-    "settings", [{"CRAWL_BATCH_SIZE": 400, "URL_POLICY": "random"}, {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 700}]
+    ("stops", "settings"),
+    [
+        pytest.param(3, {"CRAWL_BATCH_SIZE": 1, "CRAWL_MAX_PAGES": 300}, id="n = 1"),
+        pytest.param(2, {"CRAWL_BATCH_SIZE": 1000, "CRAWL_MAX_PAGES": 1400}, id="a batch of several slices"),
+        pytest.param(3, {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CRAWL_CONCURRENT_LEASES": 8}, id="n = 0"),
+    ],
 )
-def test_interrupted(demo_web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Ctrl-C pauses a crawl, also in the middle of a batch; killed while it shuts down it has lost nothing either."""
+def test_stopped_politely_at_random_moments(
+    demo_web: Web, tmp_path: Path, stops: int, settings: dict[str, Any]
+) -> None:
+    """Ctrl-C or SIGTERM pauses a crawl, also amid a batch; killed while it shuts down it has lost nothing either.
+
+    A crawl with eight leases at once takes pages in another order each time; until the frontier is empty it takes the
+    same ones.
+    """
     settings = {**SMALL, **settings}
     assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    draw = random.Random(stops)
     output, job = tmp_path / "paused", tmp_path / "job"
-    for kill_too in (True, False):
+    for number in range(stops):
         process = start(demo_web, output, job, **settings)
         pages = (output / "crawl.jsonl").stat().st_size if (output / "crawl.jsonl").exists() else 0
-        wait_for(lambda at=pages: (output / "crawl.jsonl").stat().st_size > at + 10_000, output / "crawl.jsonl")
-        process.send_signal(signal.SIGINT)
-        if kill_too:
+        wait_for(lambda at=pages: (output / "crawl.jsonl").stat().st_size > at + 1000, output / "crawl.jsonl")
+        time.sleep(draw.uniform(0, 0.08))
+        process.send_signal(draw.choice([signal.SIGINT, signal.SIGTERM]))
+        if number == 1:
             time.sleep(0.02)
             process.kill()
         out, err = process.communicate(timeout=60)
         assert "Traceback" not in err, err
+        verified = scrapy("frontier", str(job), "--verify", "-s", f"OUTPUT_DIR={output}")
+        assert verified.stdout == "sound\n", verified.stderr
     assert process.returncode == 130, err
     assert "resume" in out
-    assert len(crawl_log(output)) < settings["CRAWL_MAX_PAGES"]
+    assert len(crawl_log(output)) < len(crawl_log(tmp_path / "whole"))
     finish(demo_web, output, job, **settings)
-    assert files(output) == files(tmp_path / "whole")
+    if settings["CRAWL_BATCH_SIZE"]:
+        assert files(output) == files(tmp_path / "whole")
+    else:
+        ids = [line["id"] for line in crawl_log(output)]
+        assert len(set(ids)) == len(ids)
+        assert sorted(ids) == sorted(line["id"] for line in crawl_log(tmp_path / "whole"))
 
 
 def wait_for(condition: Callable[[], bool], path: Path) -> None:
@@ -273,6 +306,30 @@ def test_what_was_left_before_a_crawl_began_is_cleared(demo_web: Web, tmp_path: 
     for name in ("job.json.open", "lock", "store.mdb", "store.mdb-lock", "visited.bloom"):
         (job / name).touch()
     finish(demo_web, tmp_path / "run", job, **PAUSED)
+
+
+@pytest.mark.parametrize(
+    ("file", "size"),
+    [("crawl.jsonl", None), ("warc/index.cdxj", 10), ("warc/*.open", None)],
+)
+def test_files_that_others_remove_or_cut_stop_the_crawl(
+    demo_web: Web, tmp_path: Path, file: str, size: int | None
+) -> None:
+    output = tmp_path / "run"
+    process = start(demo_web, output, tmp_path / "job", **{**SMALL, "CRAWL_MAX_PAGES": 100_000, "CRAWL_BATCH_SIZE": 5})
+    wait_for(lambda: (output / "crawl.jsonl").stat().st_size > 20_000, output / "crawl.jsonl")
+    process.send_signal(signal.SIGSTOP)
+    (changed,) = output.glob(file)
+    if size is None:
+        changed.unlink()
+    else:
+        os.truncate(changed, size)
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert "Traceback" not in err
+    (line,) = (line for line in err.splitlines() if line.startswith("crawl4llm: error: "))
+    assert f"{changed.name} was {'removed' if size is None else 'cut'}" in line
 
 
 def test_a_full_disk_loses_nothing(demo_web: Web, tmp_path: Path) -> None:

@@ -71,6 +71,19 @@ class AppendFile:
             raise ArchiveError.of("cut back", self.path, exc) from exc
         self.size = size
 
+    def check(self) -> None:
+        """Raise ArchiveError where the file was removed, replaced or cut by somebody else since it was opened."""
+        try:
+            own, found = os.fstat(self._fd), self.path.stat()
+        except FileNotFoundError:
+            raise self._changed("was removed") from None
+        except OSError as exc:
+            raise ArchiveError.of("look at", self.path, exc) from exc
+        if (own.st_dev, own.st_ino) != (found.st_dev, found.st_ino):
+            raise self._changed("was replaced")
+        if own.st_size < self.size:
+            raise self._changed(f"was cut to {own.st_size:,} of {self.size:,} bytes")
+
     def sync(self) -> None:
         """Wait until everything written is on the disk.
 
@@ -91,6 +104,9 @@ class AppendFile:
             os.close(self._fd)
         except OSError as exc:
             raise ArchiveError.of("close", self.path, exc) from exc
+
+    def _changed(self, how: str) -> ArchiveError:
+        return ArchiveError(f"{self.path} {how} while it was written; restore it, or begin a new crawl")
 
 
 def sync_path(path: Path) -> None:

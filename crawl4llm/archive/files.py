@@ -117,8 +117,10 @@ class WarcFiles:
         """Rename the files that are full; with ``fsync``, return once all before the position is on the disk."""
         if self._is_old():
             self.rotate()
-        if fsync and self._file is not None:
-            self._file.sync()
+        if self._file is not None:
+            self._file.check()
+            if fsync:
+                self._file.sync()
         while self._full:
             self._finish(self._full[0], fsync=fsync)
         if fsync:
@@ -152,6 +154,7 @@ class WarcFiles:
 
     def _finish(self, file: AppendFile, *, fsync: bool) -> None:
         """Rename and release the first of the full files, which stays among them where that fails."""
+        file.check()
         if fsync:
             file.sync()
         path = rename(file.path, file.path.stem)

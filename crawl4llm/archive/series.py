@@ -81,8 +81,12 @@ class IndexedFiles:
         self.files.cut(addition.offset)
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Finish the files that are full; with ``fsync``, return once all before the position is on the disk."""
+        """Finish the files that are full; with ``fsync``, return once all before the position is on the disk.
+
+        Raises ArchiveError, also where somebody else has changed the files that are written.
+        """
         self.files.flush(fsync=fsync)
+        self._index.check()
         if fsync:
             self._index.sync()
 
