@@ -124,6 +124,53 @@ def of(domain: str, url: str) -> bool:
     return f".{host_of(url)}".endswith(f".{domain}")
 
 
+# -- the balance of documents ---------------------------------------------------------------------------------------
+
+
+def change_state(paused: Paused, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the crawl's own state as another version, or a fault, would have left it."""
+    with paused.opened() as store:
+        state = json.loads(store.get("state", b"crawl") or b"")
+        change(state["crawl"]["counts"])
+        store.put("state", b"crawl", json.dumps(state).encode())
+        store.commit()
+
+
+def test_documents_that_are_lost_are_noticed(paused: Paused) -> None:
+    with paused.opened() as store:
+        for key, _ in [*store.items(durable.LEASES)][:2]:
+            store.delete(durable.LEASES, key)
+        store.commit()
+    assert "store.mdb is damaged: 2 visited documents are in no state" in error_in(paused, "--verify")
+    status, out, err = frontier(paused.job, "-s", f"OUTPUT_DIR={paused.output}")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "2 visited documents are in no state" in err
+    assert "leased     1\n" in out, "it shows what there is"
+    result = crawl(paused.web, paused.output, JOBDIR=paused.job, **{**SETTINGS, "CRAWL_MAX_PAGES": PAGES + 10})
+    assert result.returncode == 1
+    assert "an internal error" in result.stderr, "what is lost is not committed"
+
+
+def test_a_document_in_two_states_is_noticed(paused: Paused) -> None:
+    change_state(paused, lambda counts: counts.update({"failed/error": counts.get("failed/error", 0) + 1}))
+    assert "1 documents more are queued, on lease or ended than were visited" in error_in(paused, "--verify")
+
+
+def test_a_crawl_that_did_not_count_redirects_goes_on(paused: Paused) -> None:
+    """Of version 0.1.0: as many may be missing as it may have followed."""
+    change_state(paused, lambda counts: counts.pop("redirects/followed"))
+    assert out_of(paused, "--verify") == "sound\n"
+    paused.resume(PAGES + 10)
+    with paused.opened() as store:
+        assert "redirects/followed" not in (read_state(store).crawl or {})["counts"]
+        for key, _ in [*store.items(durable.LEASES)][:2]:
+            store.delete(durable.LEASES, key)
+        store.commit()
+    assert out_of(paused, "--verify") == "sound\n"
+    change_state(paused, lambda counts: counts.update({"failed/error": 10}))
+    assert "documents more are queued" in error_in(paused, "--verify")
+
+
 # -- looking --------------------------------------------------------------------------------------------------------
 
 
