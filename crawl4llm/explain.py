@@ -32,7 +32,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     the corpus. Raises InputError and PageError.
     """
     facts = _settings_of(Path(run)) if run else {}
-    take_over(settings, facts)
+    take_over(settings, facts, run)
     if run and facts.get("corpus") in {None, LiveWeb.name}:
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")

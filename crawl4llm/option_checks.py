@@ -139,9 +139,19 @@ def policy_name(value: Any) -> str:
     """A policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
     if str(value).startswith(SCORER_PREFIX):
         return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
-    return str(value) if "." in str(value) else str(one_of(*known_policies())(value))
+    return str(value) if is_dotted(value) else str(one_of(*known_policies())(value))
 
 
 def scorer_name(value: Any) -> str:
     """A scorer of crawl4llm.scorers, or the dotted path of a scorer class."""
-    return str(value) if "." in str(value) else str(one_of(*SCORERS)(value))
+    return str(value) if is_dotted(value) else str(one_of(*SCORERS)(value))
+
+
+def is_dotted(value: Any) -> bool:
+    """Whether a policy's or scorer's name is a dotted path, which is imported."""
+    return "." in str(value)
+
+
+def weighs_dotted(value: Any) -> bool:
+    """Whether one of some scorers with weights is a dotted path."""
+    return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))

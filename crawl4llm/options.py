@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from crawl4llm.option_checks import (
     date_time,
     file_name_part,
     flag,
+    is_dotted,
     one_of,
     optional_text,
     policy_name,
@@ -30,6 +31,7 @@ from crawl4llm.option_checks import (
     some_of,
     terms,
     text,
+    weighs_dotted,
     whole,
 )
 from crawl4llm.scorers.model_rules import follow_rules
@@ -46,9 +48,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _option(default: Any, check: Check, meaning: str, *, fixed: bool = False) -> Any:
-    """``fixed``: it may not change when a crawl is resumed."""
-    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed})
+def _option(
+    default: Any, check: Check, meaning: str, *, fixed: bool = False, imports: Callable[[Any], bool] | None = None
+) -> Any:
+    """``fixed``: it may not change when a crawl is resumed.
+
+    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see crawl4llm.past_runs).
+    """
+    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +113,7 @@ class Options:
         scorer_name,
         "What gives a page's text its influence score: a scorer's name, or a dotted path.",
         fixed=True,
+        imports=is_dotted,
     )
     scorer_model: str | None = _option(
         None,
@@ -131,6 +139,7 @@ class Options:
         "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
         "`SCORER` takes it, by which each page is scored before it is crawled.",
         fixed=True,
+        imports=is_dotted,
     )
     order: str = _option(
         "desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.", fixed=True
@@ -163,6 +172,7 @@ class Options:
         scorer_weights,
         "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
         fixed=True,
+        imports=weighs_dotted,
     )
     ensemble_normaliser: str = _option(
         "zscore",
