@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
-from crawl4llm.terminal import INTERRUPTED, complain, print_lines
+from crawl4llm.terminal import INTERRUPTED, complain, guard_log, harmless, print_lines
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -35,6 +35,7 @@ class Command(ScrapyCrawl):
         from crawl4llm.options import read_options
 
         assert self.crawler_process is not None
+        guard_log()
         if not (opts.loglevel or opts.logfile):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
@@ -72,10 +73,10 @@ class Command(ScrapyCrawl):
             if not (run.output / STATS).exists():  # killed just before it was written
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
-            print(summary(run.crawl, finished, run.output))
+            print(harmless(summary(run.crawl, finished, run.output)))
             return
         reason = self._crawl(crawler, run)
-        print(summary(run.crawl, reason, run.output))
+        print(harmless(summary(run.crawl, reason, run.output)))
         self._judge(run, reason)
         run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
 
