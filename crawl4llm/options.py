@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.errors import InputError
 from crawl4llm.live_logging import LOGGERS
@@ -41,11 +43,24 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+_WORKERS_PER_CORE = 4
+"""More would only take memory from each other."""
+
+
 def cores() -> int:
     """The number of processor cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _number_of_workers(value: Any) -> int:
+    """Processes to start, -1 for as many as there are cores."""
+    number: int = whole(-1)(value)
+    if number > _WORKERS_PER_CORE * cores():
+        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
+        raise ValueError(f"must be at most {most}")
+    return number
 
 
 def _option(
@@ -129,9 +144,9 @@ class Options:
     )
     scoring_workers: int = _option(
         -1,
-        whole(-1),
-        "Processes that look up, extract and score; -1: one for each core; 0: none, the crawler's own process "
-        "does it, without a time limit.",
+        _number_of_workers,
+        "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
+        "crawler's own process does it, without a time limit.",
     )
     url_policy: str = _option(
         "influence",
@@ -338,14 +353,30 @@ def read_options(settings: BaseSettings) -> Options:
     return follow_rules(Options(**values), given)
 
 
-def misspelt(given: Iterable[str]) -> Mapping[str, str]:
-    """Settings that are one of ours but for a slip of the pen: name as given, name as probably meant."""
+def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
+    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+
+    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
+    only: in a settings file it may be a variable.
+    """
     names = [setting_name(option) for option in fields(Options)]
+    forms: dict[str, list[str]] = {
+        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
+    }
+    for form in forms:
+        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
     found = {}
-    for name in given:
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
-        if close and name not in names:
-            found[name] = close[0]
+    for name in settings:
+        meant = name.upper().replace("-", "_")
+        if name in names or name in vars(default_settings):
+            continue
+        if meant in vars(default_settings):
+            found[name] = [meant]
+            continue
+        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
+        given = settings.getpriority(name) or 0
+        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+            found[name] = forms[close[0]]
     return found
 
 

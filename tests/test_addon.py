@@ -344,7 +344,8 @@ def test_what_is_not_archived_is_counted(everything: Crawled) -> None:
 def test_other_spiders_and_their_own_settings(project: Project, tmp_path: Path) -> None:
     """A CrawlSpider with asynchronous callbacks, several requests at a time, and a limit of its own."""
     with serve(tree()) as site:
-        crawled = crawl(project, "rules", site, tmp_path / "out")
+        site_of_long = len(f"{site.url}/good/a")
+        crawled = crawl(project, "rules", site, tmp_path / "out", "-s", f"URLLENGTH_LIMIT={site_of_long}")
     assert sorted(site.paths()) == ["/", "/bad", "/bad/a", "/bad/b", "/good", "/good/a", "/good/b"]
     assert len(crawled.items) == 6
     assert crawled.figures["pages/crawled"] == 7
