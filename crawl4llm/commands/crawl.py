@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,15 +27,38 @@ class Command(ScrapyCrawl):
     ever.
     """
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Check Scrapy's own settings, before the first of them is used."""
+        super().process_options(args, opts)
         if args != ["influence"]:
-            super().run(args, opts)
             return
 
         from crawl4llm.errors import InputError
-        from crawl4llm.options import read_options
+        from crawl4llm.scrapy_settings import check_values
 
+        assert self.settings is not None
+        try:
+            check_values(self.settings)
+        except InputError as error:
+            complain(error)
+            sys.exit(1)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
+        if args != ["influence"]:
+            spiders = self.crawler_process.spider_loader.list()
+            if len(args) == 1 and args[0] not in spiders:
+                complain(f"there is no spider {args[0]}; known are: {', '.join(spiders)}")
+                self.exitcode = 1
+            else:
+                super().run(args, opts)
+            return
+
+        from crawl4llm.errors import InputError
+        from crawl4llm.live.web import is_live
+        from crawl4llm.options import read_options
+        from crawl4llm.scrapy_settings import check_mode
+
         guard_log()
         if not (opts.loglevel or opts.logfile):
             # Scrapy's lists of components would bury what a user of this project wants to see
@@ -42,6 +66,7 @@ class Command(ScrapyCrawl):
         crawler = self.crawler_process.create_crawler("influence")
         try:
             seeds = self._seeds(opts.spargs)
+            check_mode(crawler.settings, live=is_live(crawler.settings))
             if read_options(crawler.settings).dry_run:
                 self._dry_run(crawler, seeds)
             else:
