@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
-from scrapy.utils.misc import load_object
 
 from crawl4llm.errors import InputError
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
@@ -93,10 +93,10 @@ def check_values(settings: BaseSettings) -> None:
             elif check := _check_of(name, default):
                 check(value)
             elif _names_a_class(name, default):
-                load_object(value)
+                _check_module(value)
             elif isinstance(default, list) and default and isinstance(default[0], int):
                 [int(one) for one in settings.getlist(name)]
-        except (ImportError, AttributeError, NameError, TypeError, ValueError) as error:
+        except (ImportError, TypeError, ValueError) as error:
             words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
             raise InputError(f"{name} = {value!r} {words}") from None
     _check_log_file(settings.get("LOG_FILE"))
@@ -115,6 +115,12 @@ def _check_of(name: str, default: Any) -> Check | None:
 
 def _names_a_class(name: str, default: Any) -> bool:
     return isinstance(default, str) and default.startswith("scrapy.") and name != "REFERRER_POLICY"  # takes words too
+
+
+def _check_module(path: Any) -> None:
+    """Raise ImportError where there is no such module; it is not imported, as it may install a reactor."""
+    if isinstance(path, str) and ("." not in path or find_spec(path.rpartition(".")[0]) is None):
+        raise ImportError("there is no such module")
 
 
 def _in_words(error: Exception) -> str:

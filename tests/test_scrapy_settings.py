@@ -173,6 +173,7 @@ def test_what_is_refused(live: bool) -> None:
         ("LOG_FORMAT", "%(x", "Invalid format"),
         ("LOG_FILE", "/no/such/folder/log", "cannot be written: No such file"),
         ("STATS_CLASS", "no.such.Stats", "cannot be loaded"),
+        ("STATS_CLASS", "stats", "cannot be loaded (there is no such module)"),
     ],
 )
 def test_odd_values(name: str, value: str, words: str) -> None:

@@ -19,9 +19,9 @@ def _refuse_unknown_project() -> None:
     name, config = os.environ.get("SCRAPY_PROJECT"), get_config()
     if not name or "SCRAPY_SETTINGS_MODULE" in os.environ or not config.has_section("settings"):
         return
-    profiles = config.options("settings")
-    if config.get("settings", "default", fallback="") == "settings.simulation" and name not in profiles:
-        complain(f"SCRAPY_PROJECT={name} is not known; known are: {', '.join(profiles)}")
+    ours = config.get("settings", "default", fallback="") == "settings.simulation"
+    if ours and not config.has_option("settings", name):
+        complain(f"SCRAPY_PROJECT={name} is not known; known are: {', '.join(config.options('settings'))}")
         sys.exit(1)
 
 
