@@ -221,6 +221,6 @@ class AddonRun:
 
 def _read_options(settings: BaseSettings) -> Options:
     for given, meant in misspelt(settings).items():
-        if meant in OPTIONS:
-            logger.warning("Setting %s is not known; did you mean %s?", given, meant)
+        if ours := [name for name in meant if name in OPTIONS]:
+            logger.warning("Setting %s is not known; did you mean %s?", given, " or ".join(ours))
     return read_options(BaseSettings({name: settings[name] for name in OPTIONS if name in settings}))

@@ -17,7 +17,7 @@ from crawl4llm.options import Options
 from crawl4llm.outstanding import Answer, Hop, Outstanding, Spool
 from crawl4llm.policies import Candidate, CrawledPage, Policy
 from crawl4llm.recorder import Rated, RatePages, Recorder
-from crawl4llm.scope import Scope
+from crawl4llm.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.tally import REDIRECTS, Balance, Tally, balance
 from crawl4llm.visited import VisitedSet
 from simulate.corpus import Link, PageRecord
@@ -57,13 +57,14 @@ class Crawl:
         concurrent_leases: int = 1,
         opted_out: Sequence[Domain] = (),
         spool: Spool | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.options = options
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
         self.tally = Tally()
-        self.scope = Scope(options.crawl_scope, visited, opted_out)
+        self.scope = Scope(options.crawl_scope, visited, opted_out, limits)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None

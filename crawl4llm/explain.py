@@ -15,7 +15,6 @@ from crawl4llm.output import SETTINGS
 from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater, Task, indegree, influence
 from crawl4llm.run import open_rater
-from crawl4llm.terminal import harmless
 from simulate.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -32,14 +31,13 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     the corpus. Raises InputError and PageError.
     """
     facts = _settings_of(Path(run)) if run else {}
-    take_over(settings, facts)
+    take_over(settings, facts, run)
     if run and facts.get("corpus") in {None, LiveWeb.name}:
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)
     key = find_document(corpus, given)
-    for line in _lines(corpus, rater, key, Path(run) if run else None, facts):
-        yield harmless(line)
+    yield from _lines(corpus, rater, key, Path(run) if run else None, facts)
 
 
 def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[str]:

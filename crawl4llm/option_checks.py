@@ -12,6 +12,9 @@ from crawl4llm.scorers import SCORERS, parse_weights
 
 Check = Callable[[Any], Any]
 
+_LONGEST_PART = 128
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.archive.names)."""
+
 
 def text(value: Any) -> str:
     """Any non-empty string or path."""
@@ -28,9 +31,11 @@ def optional_text(value: Any) -> str | None:
 
 
 def file_name_part(value: Any) -> str:
-    """A string that can stand in a file name."""
-    if "/" in text(value) or "\0" in text(value):
-        raise ValueError("must be part of a file name, without a slash")
+    """A string that can stand in a file name, and leaves room for the rest of it."""
+    if "/" in text(value) or not text(value).isprintable():
+        raise ValueError("must be part of a file name, without slashes and control characters")
+    if len(text(value).encode()) > _LONGEST_PART:
+        raise ValueError(f"must be {_LONGEST_PART} bytes at most, to leave room for the rest of file names")
     return text(value)
 
 
@@ -104,11 +109,12 @@ def date_time(value: Any) -> str:
     """A W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
     try:
         moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-    except ValueError:
-        raise ValueError("must be a date like 2022-08-01T00:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        moment = moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # in UTC, what is at the edge of the calendar may lie beyond it
+        raise ValueError("must be a date like 2022-08-01T00:00:00Z, from the year 1 to 9999 in UTC") from None
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def one_of(*known: str) -> Check:
@@ -139,9 +145,19 @@ def policy_name(value: Any) -> str:
     """A policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
     if str(value).startswith(SCORER_PREFIX):
         return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
-    return str(value) if "." in str(value) else str(one_of(*known_policies())(value))
+    return str(value) if is_dotted(value) else str(one_of(*known_policies())(value))
 
 
 def scorer_name(value: Any) -> str:
     """A scorer of crawl4llm.scorers, or the dotted path of a scorer class."""
-    return str(value) if "." in str(value) else str(one_of(*SCORERS)(value))
+    return str(value) if is_dotted(value) else str(one_of(*SCORERS)(value))
+
+
+def is_dotted(value: Any) -> bool:
+    """Whether a policy's or scorer's name is a dotted path, which is imported."""
+    return "." in str(value)
+
+
+def weighs_dotted(value: Any) -> bool:
+    """Whether one of some scorers with weights is a dotted path."""
+    return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.errors import InputError
 from crawl4llm.live_logging import LOGGERS
@@ -20,6 +22,7 @@ from crawl4llm.option_checks import (
     date_time,
     file_name_part,
     flag,
+    is_dotted,
     one_of,
     optional_text,
     policy_name,
@@ -30,6 +33,7 @@ from crawl4llm.option_checks import (
     some_of,
     terms,
     text,
+    weighs_dotted,
     whole,
 )
 from crawl4llm.scorers.model_rules import follow_rules
@@ -39,6 +43,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+_WORKERS_PER_CORE = 4
+"""More would only take memory from each other."""
+
+
 def cores() -> int:
     """The number of processor cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -46,9 +54,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _option(default: Any, check: Check, meaning: str, *, fixed: bool = False) -> Any:
-    """``fixed``: it may not change when a crawl is resumed."""
-    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed})
+def _number_of_workers(value: Any) -> int:
+    """Processes to start, -1 for as many as there are cores."""
+    number: int = whole(-1)(value)
+    if number > _WORKERS_PER_CORE * cores():
+        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
+        raise ValueError(f"must be at most {most}")
+    return number
+
+
+def _option(
+    default: Any, check: Check, meaning: str, *, fixed: bool = False, imports: Callable[[Any], bool] | None = None
+) -> Any:
+    """``fixed``: it may not change when a crawl is resumed.
+
+    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see crawl4llm.past_runs).
+    """
+    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +128,7 @@ class Options:
         scorer_name,
         "What gives a page's text its influence score: a scorer's name, or a dotted path.",
         fixed=True,
+        imports=is_dotted,
     )
     scorer_model: str | None = _option(
         None,
@@ -121,9 +144,9 @@ class Options:
     )
     scoring_workers: int = _option(
         -1,
-        whole(-1),
-        "Processes that look up, extract and score; -1: one for each core; 0: none, the crawler's own process "
-        "does it, without a time limit.",
+        _number_of_workers,
+        "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
+        "crawler's own process does it, without a time limit.",
     )
     url_policy: str = _option(
         "influence",
@@ -131,6 +154,7 @@ class Options:
         "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
         "`SCORER` takes it, by which each page is scored before it is crawled.",
         fixed=True,
+        imports=is_dotted,
     )
     order: str = _option(
         "desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.", fixed=True
@@ -163,6 +187,7 @@ class Options:
         scorer_weights,
         "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
         fixed=True,
+        imports=weighs_dotted,
     )
     ensemble_normaliser: str = _option(
         "zscore",
@@ -334,14 +359,30 @@ def read_options(settings: BaseSettings) -> Options:
     return follow_rules(Options(**values), given)
 
 
-def misspelt(given: Iterable[str]) -> Mapping[str, str]:
-    """Settings that are one of ours but for a slip of the pen: name as given, name as probably meant."""
+def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
+    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+
+    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
+    only: in a settings file it may be a variable.
+    """
     names = [setting_name(option) for option in fields(Options)]
+    forms: dict[str, list[str]] = {
+        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
+    }
+    for form in forms:
+        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
     found = {}
-    for name in given:
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
-        if close and name not in names:
-            found[name] = close[0]
+    for name in settings:
+        meant = name.upper().replace("-", "_")
+        if name in names or name in vars(default_settings):
+            continue
+        if meant in vars(default_settings):
+            found[name] = [meant]
+            continue
+        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
+        given = settings.getpriority(name) or 0
+        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+            found[name] = forms[close[0]]
     return found
 
 

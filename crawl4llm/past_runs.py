@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from scrapy.settings import SETTINGS_PRIORITIES
+
+from crawl4llm.errors import InputError
 from crawl4llm.options import Options, setting_name
+from crawl4llm.output import SETTINGS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -15,10 +20,30 @@ _OF_THIS_PROCESS = {"OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "P
 """Settings that do not say what a page is or what it scores."""
 
 
-def take_over(settings: BaseSettings, facts: Mapping[str, Any]) -> None:
-    """Set what a run's ``settings.json`` holds, except what was given on the command line."""
+def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> None:
+    """Set what a run's ``settings.json`` holds, except what was given on the command line; ``run`` names the run.
+
+    A run's folder may come from anybody, so nothing that it names is imported: a dotted path counts only where the
+    command line or the user's own settings have it too. Raises InputError that says so.
+    """
     values = facts.get("settings", {})
+    if not isinstance(values, dict):
+        raise InputError(f"{run}: {SETTINGS} is damaged: its settings are no JSON object")
     for option in fields(Options):
         name = setting_name(option)
-        if values.get(name) is not None and name not in _OF_THIS_PROCESS:
-            settings.set(name, values[name], priority="spider")
+        value = values.get(name)
+        if value is None or name in _OF_THIS_PROCESS or _is_overruled(settings, name):
+            continue
+        imports = option.metadata["imports"]
+        if imports is not None and imports(value) and settings.get(name) != value:
+            given = shlex.quote(f"{name}={value}")
+            raise InputError(
+                f"{run}: {name} = {value!r} in {SETTINGS} is the path of code, which does not run because a file names "
+                f"it; if you trust it, give it too: -s {given}"
+            )
+        settings.set(name, value, priority="spider")
+
+
+def _is_overruled(settings: BaseSettings, name: str) -> bool:
+    """Whether a setting is given where it counts more than a run's, on the command line."""
+    return (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["spider"]

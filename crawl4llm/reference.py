@@ -6,17 +6,27 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
-from crawl4llm import options, stats
+from crawl4llm import options, scrapy_settings, stats
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 _SETTINGS = """# Settings
 
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
-when a crawl starts; a wrong one ends it with one line that names it. Scrapy's own settings work as ever. This page is
-written from `crawl4llm/options.py` and `settings/` by `python -m crawl4llm.reference`.
+when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
+slip (`crawl_max_pages`, `MAX_PAGES`). Which of [Scrapy's own](#scrapys-own-settings) hold is said below. This page is
+written from `crawl4llm/options.py`, `crawl4llm/scrapy_settings.py` and `settings/` by `python -m crawl4llm.reference`.
 
 The profiles of this project set some to other values than the defaults:
+
+"""
+
+_SCRAPYS = """
+## Scrapy's own settings
+
+Those that Scrapy documents for requests, downloads and depth, and whether they hold in a simulation, in a live crawl,
+and with the [add-on](addon.md). One on the command line that does not hold brings a warning. The profiles in
+`settings/` set some to other values than Scrapy's defaults.
 
 """
 
@@ -42,7 +52,7 @@ def _profiles() -> str:
 def pages() -> dict[Path, str]:
     """Each reference page and what it should say."""
     return {
-        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}",
+        DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),
     }
 

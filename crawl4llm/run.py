@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import uuid
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from crawl4llm.capture import utc_date
 from crawl4llm.commits import NoCommits
 from crawl4llm.crawl import Crawl
 from crawl4llm.crawl_log import CrawlLog
+from crawl4llm.errors import InputError
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.job.job import Job
@@ -34,6 +34,7 @@ from crawl4llm.output import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, wri
 from crawl4llm.page_ratings import rate_by_html, rate_by_key
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.rating import PageRater
+from crawl4llm.scope import Limits
 from crawl4llm.scorers import load_scorer, load_scorers
 from crawl4llm.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.text import load_extractor
@@ -43,8 +44,6 @@ from simulate.open import DEMO, StoredCorpus, demo_web, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-logger = logging.getLogger(__name__)
 
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
@@ -76,7 +75,8 @@ class Run:
         self._scrapy_settings = settings
         self.options = options = read_options(settings)
         for given, meant in misspelt(settings).items():
-            logger.warning("Setting %s is not known; did you mean %s?", given, meant)
+            raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
+        self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
         self.live = is_live(settings)
         policy_class = load_policy(options.url_policy)
         if self.live:
@@ -125,6 +125,7 @@ class Run:
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
             spool=job.answers() if job and self.live else None,
+            limits=self._limits,
         )
         if job is not None and job.state.crawl is not None:
             policy.load(job.state.policy)
@@ -165,6 +166,7 @@ class Run:
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
             "seeds_digest": _digest(self.seeds.keys),
+            **({"limits": self._limits._asdict()} if any(self._limits) else {}),
         }
 
     def _settings(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from crawl4llm.crawl_log import FailureLine, failure_line
 from crawl4llm.domains import domain_of_url
@@ -13,29 +14,46 @@ from crawl4llm.outstanding import Answer
 from crawl4llm.policies import Candidate, CrawledPage
 from crawl4llm.tally import REDIRECTS
 from crawl4llm.visited import VisitedSet
+from simulate.corpus import Link
 
 DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
 """Why a redirect is not followed."""
 
 
-class Scope:
-    """Follows what CRAWL_SCOPE ``name`` lets it, once, and nothing of domains that have opted out."""
+class Limits(NamedTuple):
+    """Scrapy's own limits, which its spider middlewares keep elsewhere; 0: none."""
 
-    def __init__(self, name: str, visited: VisitedSet, opted_out: Sequence[Domain]) -> None:
+    depth: int = 0
+    """DEPTH_LIMIT: links from a seed, at most."""
+    url_length: int = 0
+    """URLLENGTH_LIMIT: characters of a URL, at most."""
+
+
+NO_LIMITS = Limits()
+
+
+class Scope:
+    """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out."""
+
+    def __init__(self, name: str, visited: VisitedSet, opted_out: Sequence[Domain], limits: Limits = NO_LIMITS) -> None:
         self._within_domain = name == "domain"
+        self._limits = limits
         self._visited = visited
         self._opted_out = opted_out
 
     def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """The documents that a page links to and that were not visited, which now are; and those not wanted.
 
-        All its links are counted.
+        All its links are counted. A document that one link may not lead to is not visited: another link may.
         """
         entry, _, links = page
         if self._within_domain:
             domain = domain_of_url(entry.url)
-            links = [link for link in links if link.key is None or domain_of_url(link.url) == domain]
-            counts["links/off_scope"] += len(page.links) - len(links)
+            links = _kept(links, counts, "links/off_scope", lambda link: domain_of_url(link.url) == domain)
+        if self._limits.depth and entry.depth >= self._limits.depth:
+            links = _kept(links, counts, "links/too_deep", lambda _: False)
+        if longest := self._limits.url_length:
+            links = _kept(links, counts, "links/url_too_long", lambda link: len(link.url) <= longest)
         targets = {link.key: link for link in reversed(links) if link.key is not None}
         new = self._visited.add(link.key for link in links if link.key is not None)
         counts["links/seen"] += len(page.links)
@@ -77,3 +95,12 @@ class Scope:
 
     def _has_opted_out(self, url: str) -> bool:
         return any(domain.holds(url) for domain in self._opted_out)
+
+
+def _kept(
+    links: Sequence[Link], counts: Counter[str], key: str, may_be_followed: Callable[[Link], bool]
+) -> Sequence[Link]:
+    """Links without a key, and those that may be followed; the others are counted."""
+    kept = [link for link in links if link.key is None or may_be_followed(link)]
+    counts[key] += len(links) - len(kept)
+    return kept

@@ -26,6 +26,8 @@ KEYS = {
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",
     "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
+    "links/too_deep": "links to documents that are more links from a seed than DEPTH_LIMIT",
+    "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "seeds/given": "seeds that were given or drawn",

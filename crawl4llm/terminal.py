@@ -1,32 +1,38 @@
 """How commands print and end: lines on standard output, one line for an error, an exit status that is true.
 
-Bars go to the standard error output, and only where somebody looks on.
+Bars go to the standard error output, and only where somebody looks on. What lines, errors and log lines say may come
+from a page, a file or somebody else's run; here, on their way out, they lose what would steer a terminal.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from crawl4llm.errors import InputError, PageError
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ended, as shells have it."""
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters by which a page could give orders to a terminal; tab and line feed are not among them."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
+"""Characters by which a page could give orders to a terminal, or have its text shown in another order than it has: C0
+and C1 controls (ECMA-48) but tab and line feed, bidirectional controls (UAX #9, 2), other line ends, and the deprecated
+format characters."""
 
 
 def print_lines(lines: Iterable[str]) -> int:
-    """Print lines as they come; the exit status tells how that ended."""
+    """Print lines as they come, made harmless; the exit status tells how that ended."""
+    guard_log()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         for line in lines:
-            print(line)  # noqa: T201 - this is what prints
+            print(harmless(line))  # noqa: T201 - this is what prints
         sys.stdout.flush()
     except (InputError, PageError) as error:
         complain(error)
@@ -43,7 +49,8 @@ def print_lines(lines: Iterable[str]) -> int:
 
 def complain(error: object) -> None:
     """Say in one line what was wrong."""
-    print(f"crawl4llm: error: {error}", file=sys.stderr)  # noqa: T201 - likewise
+    line = " ".join(harmless(str(error)).split("\n"))
+    print(f"crawl4llm: error: {line}", file=sys.stderr)  # noqa: T201 - likewise
 
 
 def wants_bar(progress_bar: str) -> bool:
@@ -53,4 +60,21 @@ def wants_bar(progress_bar: str) -> bool:
 
 def harmless(text: str) -> str:
     """Foreign text without the characters that steer a terminal."""
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+class _HarmlessRecord(logging.LogRecord):
+    """A log record whose message and traceback are made harmless, whichever handler formats it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            self.exc_text = harmless(logging.Formatter().formatException(self.exc_info))
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return harmless(super().getMessage())
+
+
+def guard_log() -> None:
+    """From now on all log lines of this process, and of those it forks, are harmless."""
+    logging.setLogRecordFactory(_HarmlessRecord)

@@ -11,7 +11,12 @@ SCHEDULER = "crawl4llm.scheduler.InfluenceScheduler"
 CRAWL_BATCH_SIZE = 100
 CRAWL_MAX_PAGES = 4000
 
-EXTENSIONS = {"crawl4llm.progress.Progress": 0, "crawl4llm.live_logging.extension.LiveLogging": 0}
+# SpiderState would unpickle a file of JOBDIR, and so run what somebody put there.
+EXTENSIONS = {
+    "crawl4llm.progress.Progress": 0,
+    "crawl4llm.live_logging.extension.LiveLogging": 0,
+    "scrapy.extensions.spiderstate.SpiderState": None,
+}
 
 # No ports are opened on the user's machine.
 TELNETCONSOLE_ENABLED = False

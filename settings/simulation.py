@@ -12,6 +12,9 @@ CRAWL_CONCURRENT_LEASES = 1
 CONCURRENT_ITEMS = 1
 CONCURRENT_REQUESTS = 32
 
+# Links of any length, as the corpus has them.
+URLLENGTH_LIMIT = 0
+
 # FetchPages. What Scrapy's own middlewares do is done, or not wanted, when nothing is downloaded, and each takes its
 # time for every page.
 DOWNLOADER_MIDDLEWARES_BASE: dict[str, int] = {}

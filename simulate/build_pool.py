@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.errors import InputError
+from crawl4llm.terminal import guard_log
 from crawl4llm.workers import KILLED, TIMEOUT
 from simulate.build_files import DataFiles
 from simulate.build_pages import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
@@ -163,6 +164,7 @@ def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
 def _initialise(parent: int, *parts: Any) -> None:
     global _worker  # noqa: PLW0603 - the one way to hand a process pool's tasks what they work with
     end_with(parent)
+    guard_log()  # a spawned process has its own
     _worker = _Worker(*parts)
 
 

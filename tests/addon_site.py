@@ -42,6 +42,8 @@ class Site:
     def __init__(self, port: int, answers: Mapping[str, Answer | Sequence[Answer]]) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.asked: list[Asked] = []
+        self.headers: list[Mapping[str, str]] = []
+        """Of each request."""
         self._answers = answers
 
     def answer(self, asked: Asked) -> Answer:
@@ -96,6 +98,7 @@ def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
 
         def say(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            site.headers.append(dict(self.headers))
             answer = site.answer(Asked(self.command, self.path, body))
             time.sleep(answer.seconds)
             self.send_response(answer.status)

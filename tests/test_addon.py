@@ -23,7 +23,7 @@ from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.addon import Addon
-from crawl4llm.addon_run import OPTIONS
+from crawl4llm.addon_run import OPTIONS, _read_options
 from crawl4llm.html_rating import HtmlPage, HtmlWorkers
 from crawl4llm.link_scoring import LinkScoring
 from crawl4llm.live.web import LiveWeb
@@ -342,9 +342,10 @@ def test_what_is_not_archived_is_counted(everything: Crawled) -> None:
 
 
 def test_other_spiders_and_their_own_settings(project: Project, tmp_path: Path) -> None:
-    """A CrawlSpider with asynchronous callbacks, several requests at a time, and a limit of its own."""
-    with serve(tree()) as site:
-        crawled = crawl(project, "rules", site, tmp_path / "out")
+    """A CrawlSpider with asynchronous callbacks, several requests at a time, and limits: Scrapy's own hold."""
+    with serve({**tree(), "/": page(0.5, ["/bad", "/good", "/too-long-a-path"])}) as site:
+        longest = len(f"{site.url}/good/a/1")
+        crawled = crawl(project, "rules", site, tmp_path / "out", "-s", f"URLLENGTH_LIMIT={longest}")
     assert sorted(site.paths()) == ["/", "/bad", "/bad/a", "/bad/b", "/good", "/good/a", "/good/b"]
     assert len(crawled.items) == 6
     assert crawled.figures["pages/crawled"] == 7
@@ -406,6 +407,16 @@ def test_addon_adds_components_and_changes_nothing_else() -> None:
     changed = {name for name in after if before[name] != after[name]}
     components = {"EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"}
     assert changed == {"SCHEDULER", "DOWNLOAD_HANDLERS", *components}
+
+
+def test_slips_in_settings_of_the_addon_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    slips = {"SCORER_MODLE": 1, "max_age": 1, "WARC_TEXTS": 1}
+    _read_options(Settings({**slips, "CRAWL_MAX_PAGE": 5, "TEXT": "theirs"}))
+    said = [record.getMessage() for record in caplog.records]
+    names = ["SCORER_MODEL", "WARC_MAX_AGE", "WARC_TEXT"]
+    assert said == [
+        f"Setting {slip} is not known; did you mean {name}?" for slip, name in zip(slips, names, strict=True)
+    ]
 
 
 def test_what_the_project_has_set_stays(caplog: pytest.LogCaptureFixture) -> None:

@@ -105,11 +105,13 @@ def test_show_what_is_held_of_a_document(project: Project) -> None:
 
 
 def test_show_keeps_a_page_from_steering_the_terminal(project: Project) -> None:
-    write_file(project.tree, "txt", "en0000-00", [member(text_record(KEY, text="one\x1b[2Jtwo\r\x9b\tthree\nfour"))])
+    write_file(
+        project.tree, "txt", "en0000-00", [member(text_record(KEY, text="one\x1b[2Jtwo\r\x9b\tthree\nfour\u202eevif"))]
+    )
     links = [link(None, anchor="a\nb\x1b]0;c\x07")]
     write_file(project.tree, "outlink", "en0000-00", [member(link_record(KEY, links))])
     output = project.output("show", KEY)
-    assert "one\ufffd[2Jtwo\ufffd\ufffd\tthree\nfour" in output
+    assert "one\ufffd[2Jtwo\ufffd\ufffd\tthree\nfour\ufffdevif" in output
     assert "a b\ufffd]0;c\ufffd\n" in output
 
 

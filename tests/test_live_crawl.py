@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from addon_site import serve
@@ -42,6 +43,15 @@ def records(output: Path) -> Iterator[ArcWarcRecord]:
         if "-text-" not in file.name:
             with file.open("rb") as stream:
                 yield from ArchiveIterator(stream)
+
+
+class Trace(NamedTuple):
+    """Makes a folder where it is unpickled."""
+
+    path: Path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.mkdir, (self.path,)
 
 
 # -- order and outcomes -----------------------------------------------------------------------------------------------
@@ -165,6 +175,7 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
         seeds = [f"{site.url}/page-0"]
         assert crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=12, **settings).returncode == 0
         begun = json.loads((tmp_path / "run/settings.json").read_text())["crawl_id"]
+        (tmp_path / "job/spider.state").write_bytes(pickle.dumps(Trace(tmp_path / "unpickled")))
         result = crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=100, **settings)
     assert result.returncode == 0, result.stderr
     assert "CORPUS=" in result.stdout, "what to do next"
@@ -175,6 +186,7 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
     entries = list(cdxj.read(tmp_path / "run/warc/index.cdxj"))
     assert [entry.id for entry in entries if entry.id] == [line["id"] for line in log]
     assert json.loads((tmp_path / "run/settings.json").read_text())["crawl_id"] == begun
+    assert not (tmp_path / "unpickled").exists(), "a JOBDIR that one received runs no code"
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------

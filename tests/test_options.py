@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy.settings import Settings
+from scrapy.settings import Settings, default_settings
 
 from crawl4llm.errors import InputError
 from crawl4llm.options import Options, cores, misspelt, read_options, setting_name
@@ -26,12 +26,15 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         ("2022-08-01", "2022-08-01T00:00:00Z"),
         ("2022-08-01T02:30:00+02:30", "2022-08-01T00:00:00Z"),
         ("2022-08-01 12:30:59", "2022-08-01T12:30:59Z"),
+        ("2022-08-01 12:30:59.999999", "2022-08-01T12:30:59Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
     ],
     "text_extractor": [(name, name) for name in EXTRACTORS],
     "text_time_limit": [("0.5", 0.5), (30, 30.0), ("1e3", 1000.0)],
     "scorer_model": [("model.bin", "model.bin"), (Path("model.ftz"), "model.ftz"), ("", None)],
     "scorer_label": [("__label__größe", "__label__größe")],
-    "scoring_workers": [("-1", -1), ("0", 0), (2, 2)],
+    "scoring_workers": [("-1", -1), ("0", 0), (2, 2), (4 * cores(), 4 * cores())],
     "url_policy": [
         *((name, name) for name in (*known_policies(), "my.policies.Best", "scorer:length", "scorer:my.own.Scorer")),
     ],
@@ -72,7 +75,8 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "evaluation_log": [("1", True), (False, False)],
     "warc_enabled": [("0", False), ("False", False), (False, False), ("1", True), ("true", True), (1, True)],
     "warc_max_bytes": [("1", 1), ("1_000", 1000)],
-    "warc_prefix": [("crawl", "crawl")],
+    "warc_prefix": [("crawl", "crawl"), ("p" * 128, "p" * 128), ("ä b", "ä b")],
+    "shutdown_grace": [("0", 0.0), (10, 10.0), ("2.5", 2.5)],
     "warc_max_age": [("0", 0.0), ("3600", 3600.0), (0.5, 0.5)],
     "warc_compression": [("gzip", "gzip"), ("zstd", "zstd")],
     "warc_text": [("1", True), ("False", False)],
@@ -92,6 +96,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "progress_bar": [("auto", "auto"), ("on", "on"), ("off", "off")],
 }
 
+_EDGES = ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:59-00:01", "0000-01-01", "10000-01-01"]
 _NO_WHOLE_NUMBER = ["", "many", "1.5", "nan", "1e3", "0x10", True, 2.5, [1]]
 _NOT_POSITIVE = ["0", 0, "-1", *_NO_WHOLE_NUMBER]
 _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
@@ -101,12 +106,12 @@ BAD: dict[str, list[object]] = {
     "clueweb22_link_id_position": _NEGATIVE,
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],
-    "simulation_date": ["", "yesterday", "2022-13-01", "01.08.2022", "2022-08-01T25:00:00Z", 5],
+    "simulation_date": ["", "yesterday", "2022-13-01", "01.08.2022", "2022-08-01T25:00:00Z", 5, *_EDGES],
     "text_extractor": ["", "readability", "Trafilatura", ["trafilatura"]],
     "text_time_limit": ["", "0", 0, "-1", "nan", "inf", "-inf", "soon", [1], "1e999"],
     "scorer_model": [["model.bin"], {"model": 1}],
     "scorer_label": ["", " \t"],
-    "scoring_workers": ["-2", *_NO_WHOLE_NUMBER],
+    "scoring_workers": ["-2", 4 * cores() + 1, "1_000_000", *_NO_WHOLE_NUMBER],
     "url_policy": ["", "best", "Influence", "__init__", "scorer:", "scorer:words", "scorer"],
     "order": ["", "ascending", "DESC"],
     "hot_queue_topic": [5, ["cheese", 5], {"cheese": 1}, b"cheese"],
@@ -145,7 +150,8 @@ BAD: dict[str, list[object]] = {
     "evaluation_log": ["", "maybe", 2],
     "warc_enabled": ["", "maybe", "2", 2, [True]],
     "warc_max_bytes": _NOT_POSITIVE,
-    "warc_prefix": ["", " ", "a/b", "../b"],
+    "warc_prefix": ["", " ", "a/b", "../b", "a\nb", "p" * 129, "ä" * 65],
+    "shutdown_grace": ["", "-1", "nan", "inf", "soon"],
     "warc_max_age": ["", "-1", "nan", "inf", "soon"],
     "warc_compression": ["", "bzip2", "GZIP"],
     "warc_text": ["", "maybe", 2],
@@ -214,6 +220,25 @@ def test_workers() -> None:
 
 
 def test_a_slip_of_the_pen_is_noticed() -> None:
-    given = ["CRAWL_MAX_PAGE", "CRAWL_MAX_PAGES", "URL_POLICYS", "CONCURRENT_REQUESTS", "LOG_LEVEL", "DOWNLOAD_DELAY"]
-    assert misspelt(given) == {"CRAWL_MAX_PAGE": "CRAWL_MAX_PAGES", "URL_POLICYS": "URL_POLICY"}
-    assert misspelt(Settings()) == {}
+    slips = {
+        **{
+            "CRAWL_MAX_PAGE": ["CRAWL_MAX_PAGES"],
+            "URL_POLICYS": ["URL_POLICY"],
+            "crawl-max-pages": ["CRAWL_MAX_PAGES"],
+        },
+        **{"crawl_max_pages": ["CRAWL_MAX_PAGES"], "MAX_PAGES": ["CRAWL_MAX_PAGES"], "max_page": ["CRAWL_MAX_PAGES"]},
+        **{"jobdir": ["JOBDIR"], "MAX_URLS_PER_HOST": ["FRONTIER_MAX_URLS_PER_HOST"]},
+    }
+    one_word = {"TEXT": ["SIMULATION_TEXT", "WARC_TEXT"], "policy": ["URL_POLICY"]}
+    right = ["CRAWL_MAX_PAGES", "CONCURRENT_REQUESTS", "LOG_LEVEL", "DOWNLOAD_DELAY", "JOBDIR", "THEIR_OWN", "IMAGES_X"]
+    given = dict.fromkeys([*slips, *one_word, *right])
+    assert misspelt(Settings(given)) == slips
+    assert misspelt(Settings(given, priority="cmdline")) == {**slips, **one_word}
+
+
+@pytest.mark.parametrize("priority", ["default", "project", "cmdline"])
+def test_no_setting_of_scrapys_is_a_slip(priority: str) -> None:
+    settings = Settings()
+    for name in vars(default_settings):
+        settings.set(name, {}, priority=priority)
+    assert misspelt(settings) == {}

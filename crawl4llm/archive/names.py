@@ -48,5 +48,5 @@ class FileNames:
 
 
 def host_name() -> str:
-    """This machine's name, as file names can hold it."""
-    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost"
+    """This machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
-from crawl4llm.terminal import INTERRUPTED, complain, print_lines
+from crawl4llm.terminal import INTERRUPTED, complain, guard_log, harmless, print_lines
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -26,21 +27,46 @@ class Command(ScrapyCrawl):
     ever.
     """
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Check Scrapy's own settings, before the first of them is used."""
+        super().process_options(args, opts)
         if args != ["influence"]:
-            super().run(args, opts)
             return
 
         from crawl4llm.errors import InputError
-        from crawl4llm.options import read_options
+        from crawl4llm.scrapy_settings import check_values
 
+        assert self.settings is not None
+        try:
+            check_values(self.settings)
+        except InputError as error:
+            complain(error)
+            sys.exit(1)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
+        if args != ["influence"]:
+            spiders = self.crawler_process.spider_loader.list()
+            if len(args) == 1 and args[0] not in spiders:
+                complain(f"there is no spider {args[0]}; known are: {', '.join(spiders)}")
+                self.exitcode = 1
+            else:
+                super().run(args, opts)
+            return
+
+        from crawl4llm.errors import InputError
+        from crawl4llm.live.web import is_live
+        from crawl4llm.options import read_options
+        from crawl4llm.scrapy_settings import check_mode
+
+        guard_log()
         if not (opts.loglevel or opts.logfile):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
         crawler = self.crawler_process.create_crawler("influence")
         try:
             seeds = self._seeds(opts.spargs)
+            check_mode(crawler.settings, live=is_live(crawler.settings))
             if read_options(crawler.settings).dry_run:
                 self._dry_run(crawler, seeds)
             else:
@@ -72,10 +98,10 @@ class Command(ScrapyCrawl):
             if not (run.output / STATS).exists():  # killed just before it was written
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
-            print(summary(run.crawl, finished, run.output))
+            print(harmless(summary(run.crawl, finished, run.output)))
             return
         reason = self._crawl(crawler, run)
-        print(summary(run.crawl, reason, run.output))
+        print(harmless(summary(run.crawl, reason, run.output)))
         self._judge(run, reason)
         run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from crawl4llm.errors import MissingRecord
-from crawl4llm.terminal import harmless
 from simulate.corpus import Corpus, Link
 from simulate.open import open_corpus
 
@@ -25,8 +24,7 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield the document's lines."""
     corpus = open_corpus(settings)
-    for line in _describe(corpus, find_document(corpus, opts.arguments[0])):
-        yield harmless(line)
+    yield from _describe(corpus, find_document(corpus, opts.arguments[0]))
 
 
 def find_document(corpus: Corpus, given: str) -> str:

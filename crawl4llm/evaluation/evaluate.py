@@ -46,7 +46,7 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     Settings on the command line count, then those of the first run, then the project's.
     """
     runs = read_runs(paths)
-    take_over(settings, runs[0].facts)
+    take_over(settings, runs[0].facts, runs[0].path)
     corpus, rater = open_rater(settings)
     try:
         corpus.check()

@@ -62,9 +62,9 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     folder.check_free()
     processes = max(read_options(settings).workers, 1)
     sources = [open_source(name, processes) for name in given]
-    run = next((source.settings for source in sources if source.settings), {})
     taken = settings.copy()
-    take_over(taken, run)
+    if run := next((source for source in sources if source.settings), None):
+        take_over(taken, run.settings, run.given)
     work = _Export(taken, sources, folder, wanted)
     with folder.claimed(work.request(), [source.files for source in sources]) as finished:
         if finished:

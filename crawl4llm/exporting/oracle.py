@@ -31,7 +31,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
 
     first = read_runs(runs)[0]
     settings = settings.copy()
-    take_over(settings, first.facts)
+    take_over(settings, first.facts, first.path)
     corpus, rater = open_rater(settings)
     try:
         corpus.check()

@@ -113,10 +113,11 @@ class StoredCrawl:
 
         Settings on the command line count, then those of the crawl's last run, then the project's.
         """
-        facts = read_json(self.output(settings) / SETTINGS)
+        output = self.output(settings)
+        facts = read_json(output / SETTINGS)
         if facts.get("corpus") == LiveWeb.name:
             return LiveWeb()
-        take_over(settings, facts)
+        take_over(settings, facts, output)
         corpus = open_corpus(settings)
         corpus.check()
         if corpus.identity() != self.job["digests"]["corpus_digest"]:

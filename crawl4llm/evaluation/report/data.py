@@ -12,17 +12,20 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from crawl4llm.evaluation.figures import Figure, Report, Series, Table
+from crawl4llm.terminal import harmless
 
 Value = str | float | int | None
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_UNPRINTABLE = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""What XML 1.0 (section 2.2) has no place for, a byte of a file name that is no UTF-8 included; and C1 controls."""
+_NOT_IN_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""What XML 1.0 (section 2.2) has no place for besides controls; a byte of a file name that is no UTF-8 is among it."""
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How cells begin that spreadsheets take for a formula (OWASP, CSV Injection), in East Asian widths too."""
 
 
 def printable(text: str) -> str:
-    """A string that can stand in UTF-8, HTML and XML."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    """A string that can stand in UTF-8, HTML and XML, and that steers no terminal."""
+    return _NOT_IN_XML.sub("\ufffd", harmless(text))
 
 
 def plain_report(report: Report) -> Report:
@@ -88,8 +91,16 @@ def _figure_csv(figure: Figure) -> str:
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *rows])
-    return printable(text.getvalue())
+    writer.writerows([_cell(value) for value in row] for row in (columns, *rows))
+    return text.getvalue()
+
+
+def _cell(value: Value) -> Value:
+    """A value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def report_json(report: Report) -> str:

@@ -1,0 +1,101 @@
+"""What comes out of data steers no terminal, and is no formula in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crawl_helpers import Web, crawl, scrapy
+
+from crawl4llm.errors import InputError
+from crawl4llm.evaluation.figures import Figure, Series, Table
+from crawl4llm.evaluation.report.data import section_csv
+from crawl4llm.terminal import complain, guard_log, harmless, print_lines
+
+BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+MARKS = "\u061c\u200e\u200f"
+"""The rest of what Unicode gives the property Bidi_Control."""
+HOSTILE = "=evil\x1b[2J\x9b1m\u202ecilop\x07"
+CLEAN = "=evil\ufffd[2J\ufffd1m\ufffdcilop\ufffd"
+
+
+def test_harmless() -> None:
+    """All controls but tab and line feed, all bidirectional controls, and no letter of any script."""
+    for character in map(chr, range(sys.maxunicode + 1)):
+        control = unicodedata.category(character) == "Cc" and character not in "\t\n"
+        steers = control or unicodedata.bidirectional(character) in BIDI or character in MARKS
+        if steers:
+            assert harmless(f"a{character}b") == "a\ufffdb", hex(ord(character))
+        elif unicodedata.category(character)[0] in "LMNPS":
+            assert harmless(character) == character, hex(ord(character))
+
+
+def test_lines_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    def lines() -> Iterator[str]:
+        yield f"page {HOSTILE}\n\tשלם سلام"
+        raise InputError(f"{HOSTILE} cannot be read:\ncrawl4llm: all is well")
+
+    assert print_lines(lines()) == 1
+    printed = capsys.readouterr()
+    assert printed.out == f"page {CLEAN}\n\tשלם سلام\n"
+    assert printed.err == f"crawl4llm: error: {CLEAN} cannot be read: crawl4llm: all is well\n"
+    complain(OSError(2, HOSTILE))
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_log_lines() -> None:
+    """Arguments, and tracebacks, through whatever handler."""
+    before, logger, stream = logging.getLogRecordFactory(), logging.getLogger("test_terminal"), io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger.addHandler(handler)
+    try:
+        guard_log()
+        logger.warning("Left out: %s", HOSTILE)
+        try:
+            int(HOSTILE + "\x1b")
+        except ValueError as error:
+            error.args = (HOSTILE,)
+            logger.exception("Cannot rate %s", HOSTILE)
+    finally:
+        logging.setLogRecordFactory(before)
+        logger.removeHandler(handler)
+    assert stream.getvalue().startswith(f"Left out: {CLEAN}\nCannot rate {CLEAN}\nTraceback")
+    assert stream.getvalue().endswith(f"ValueError: {CLEAN}\n")
+
+
+def test_summary_and_explain_of_a_run_beside_a_received_one(demo_web: Web, tmp_path: Path) -> None:
+    settings = {"CRAWL_MAX_PAGES": 10, "CRAWL_SEEDS": 10, "WARC_ENABLED": 0, "JOBDIR": tmp_path / "job"}
+    assert crawl(demo_web, tmp_path / "run", **settings).returncode == 0
+    received = tmp_path / "received\x1b[2J"
+    shutil.copytree(tmp_path / "run", received)
+    facts = json.loads((received / "settings.json").read_text())
+    (received / "settings.json").write_text(json.dumps({**facts, "policy": HOSTILE}))
+    again = crawl(demo_web, tmp_path / "run", **settings)
+    assert f"times that of {CLEAN} (" in again.stdout
+    key = json.loads((received / "crawl.jsonl").read_text().splitlines()[0])["id"]
+    explained = scrapy("explain", key, "--run", str(received))
+    assert f": policy {CLEAN}, 10 pages" in explained.stdout
+    for result in (again, explained):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", result.stdout + result.stderr)
+
+
+def cells(section: Figure | Table) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(section_csv(section))))
+
+
+def test_csv_cells_are_no_formulas() -> None:
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1+1", "\r=1+1", " =1+1", "\uff1d1+1", "\u202e=1+1", "a=1", "", "5"]
+    taken = ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\t=1+1", "\ufffd=1+1", "' =1+1", "'\uff1d1+1", "\ufffd=1+1"]
+    table = Table("t", "", "", ["=name", "value"], [[text, -0.5] for text in texts])
+    assert cells(table) == [["'=name", "value"], *([text, "-0.5"] for text in [*taken, "a=1", "", "5"])]
+    figure = Figure("f", "", "", "", "", [Series(HOSTILE, [-1, 2], [-1.5e-9, None])])
+    assert cells(figure)[1:] == [[f"'{CLEAN}", "-1", "-1.5e-09", "", ""], [f"'{CLEAN}", "2", "", "", ""]]
