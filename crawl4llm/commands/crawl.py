@@ -6,6 +6,7 @@ import argparse
 import gc
 import logging
 import tempfile
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ class Command(ScrapyCrawl):
             super().run(args, opts)
             return
 
-        from crawl4llm.errors import InputError
+        from crawl4llm.errors import InputError, NothingToDo
         from crawl4llm.options import read_options
 
         assert self.crawler_process is not None
@@ -45,6 +46,8 @@ class Command(ScrapyCrawl):
                 self._dry_run(crawler, seeds)
             else:
                 self._run(crawler, seeds)
+        except NothingToDo as error:
+            print(error)
         except InputError as error:
             complain(error)
             self.exitcode = 1
@@ -61,6 +64,7 @@ class Command(ScrapyCrawl):
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
+        from crawl4llm.errors import InputError
         from crawl4llm.output import STATS
         from crawl4llm.run import Run
         from crawl4llm.stats import PREFIX
@@ -77,7 +81,8 @@ class Command(ScrapyCrawl):
         reason = self._crawl(crawler, run)
         print(summary(run.crawl, reason, run.output))
         self._judge(run, reason)
-        run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
+        with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
+            run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
 
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
