@@ -14,7 +14,7 @@ from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.crawl_log import CrawlLog
 from crawl4llm.errors import InputError, NothingToDo
 from crawl4llm.frontier import Caps
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.job.check import ID, check_store
 from crawl4llm.job.commits import JobCommits, State, read_state
@@ -43,12 +43,12 @@ class Job:
             opened.callback(self._dir.close)
             if look:
                 self._dir.refuse_in_use()
-            self.pages = 0
+            self.pages = self._leased = 0
             """Crawled so far."""
             if self._dir.job is not None:
                 check_store(self._dir.store_path, self._dir.job["crawl_id"])
                 self._dir.check_id()
-                self.pages = self._stored_pages()
+                self.pages, self._leased = self._stored_counts()
             self._opened = opened.pop_all()
 
     def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
@@ -94,10 +94,11 @@ class Job:
             )
         self.crawl_id = job["crawl_id"]
         self.output = self._find_output(Path(job["output"]))
-        if self.pages > self._options.crawl_max_pages:
+        if self.pages + self._leased > self._options.crawl_max_pages:
+            more = f" and is at {self._leased:,} more, which come first" if self._leased else ""
             raise NothingToDo(
-                f"The crawl in JOBDIR {self._dir.path} has {self.pages:,} pages, and CRAWL_MAX_PAGES is "
-                f"{self._options.crawl_max_pages:,}: there is nothing to do, and nothing was changed"
+                f"The crawl in JOBDIR {self._dir.path} has {self.pages:,} pages{more}; CRAWL_MAX_PAGES is "
+                f"{self._options.crawl_max_pages:,}, which is less: there is nothing to do, and nothing was changed"
             )
 
     @property
@@ -138,10 +139,11 @@ class Job:
         """Forget what was not committed, and let others use the JOBDIR."""
         self._opened.close()
 
-    def _stored_pages(self) -> int:
+    def _stored_counts(self) -> tuple[int, int]:
+        """Pages crawled and documents on lease at the last commit."""
         with closing(Store(self._dir.store_path, readonly=True)) as store:
             state = read_state(store).crawl
-        return int(state["counts"].get("pages/crawled", 0)) if state else 0
+            return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
 
     def _find_output(self, begun: Path) -> Path:
         """The output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
