@@ -14,6 +14,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
+from crawl_helpers import PROJECT
 
 from crawl4llm.errors import InputError, NothingToDo
 from crawl4llm.frontier import Entry
@@ -33,13 +34,13 @@ LOCK_FILES = {"lock", "store.mdb-lock"}
 
 def begin(folder: Path, *, pages: int | None = PAGES, leased: int = 0) -> Path:
     """A crawl with a JOBDIR, as it is when so many pages are committed; None: killed before its first commit."""
-    job = Job(folder / "job", Options(output_dir=str(folder / "run")))
+    job = Job(folder / "job", Options(output_dir=str(folder / "run"), commit_fsync=False))
     job.settle(CRAWL, IDENTITY)
     job.close()
     if pages is not None:
-        with closing(Store(folder / "job/store.mdb")) as store:
+        with closing(Store(folder / "job/store.mdb", fsync=False)) as store:
             frontier = DurableFrontier(store)
-            frontier.push(Entry(str(number), f"http://example.org/{number}", 0.5, 1, "p") for number in range(2000))
+            frontier.push(Entry(str(number), f"http://example.org/{number}", 0.5, 1, "p") for number in range(1000))
             frontier.lease(leased)
             frontier.save()
             state = {"crawl": {"counts": {"pages/crawled": pages}}}
@@ -306,7 +307,7 @@ def growing(path: Path, limit: int, commits: int) -> subprocess.Popen[str]:
     """A process that commits 30 MB each time it is told to, with so much address space."""
     pipe = subprocess.PIPE
     args = [sys.executable, "-c", GROWING, str(path), str(limit), str(commits)]
-    return subprocess.Popen(args, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+    return subprocess.Popen(args, stdin=pipe, stdout=pipe, text=True, bufsize=1, cwd=PROJECT)
 
 
 @limited
