@@ -59,6 +59,7 @@ OPTIONS = (
     "WARC_REVISITS",
     "WARC_FSYNC",
     "WARC_OPERATOR",
+    "ARCHIVE_CREDENTIALS",
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
 

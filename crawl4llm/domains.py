@@ -23,6 +23,14 @@ def domain_of(host: str) -> str:
     return host if parts.ipv4 or ":" in host else ".".join(host.split(".")[-2:])
 
 
+def is_public_suffix(domain: str) -> bool:
+    """Whether the sites right below a domain have separate owners: it is a public suffix, or only parts of it are none.
+
+    So is ``kawasaki.jp``, for the list has ``*.kawasaki.jp``.
+    """
+    return len(domain_of(f"any.{domain}")) > len(domain)
+
+
 def domain_of_url(url: str) -> str:
     """The registrable domain of a URL's host."""
     return domain_of(host_of(url))

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from crawl4llm import rating
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Entry
+from crawl4llm.frontier import durable as durable_frontier
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.job.job import Job
 from crawl4llm.live.web import is_live
-from crawl4llm.options import read_options
-from crawl4llm.output import check_output_dir
+from crawl4llm.options import Options, read_options
+from crawl4llm.output import SETTINGS, check_output_dir, read_json
 from crawl4llm.run import Run
 from crawl4llm.visited import MemoryVisited
+from crawl4llm.visited import durable as durable_visited
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -32,25 +35,36 @@ _ENTRIES = 20_000
 class DryRun:
     """A crawl of 200 pages into a temporary folder, with all settings of the real one but N, n and OUTPUT_DIR.
 
-    Raises InputError where the real crawl would.
+    With JOBDIR the short crawl has one of its own; the real one is looked at, and left as it is. Raises InputError
+    where the real crawl would.
     """
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None, folder: Path) -> None:
         self.options = read_options(settings)
         if is_live(settings):
             raise InputError("DRY_RUN measures simulations; leave it out of a live crawl")
-        if self.options.output_dir is not None:
+        jobdir = settings.get("JOBDIR")
+        job = Job(Path(jobdir), self.options, look=True) if jobdir else None
+        if self.options.output_dir is not None and (job is None or job.is_new):
             check_output_dir(Path(self.options.output_dir))
+        self._done = job.pages if job else 0
+        self._jobdir = folder / "job" if jobdir else None
         short = settings.copy()
         values = {
             "CRAWL_MAX_PAGES": min(PAGES, self.options.crawl_max_pages),
             "CRAWL_BATCH_SIZE": min(PAGES // 10, self.options.crawl_batch_size),
             "OUTPUT_DIR": str(folder / "run"),
-            "JOBDIR": None,
+            "JOBDIR": str(self._jobdir) if self._jobdir else None,
         }
         short.setdict(values, priority="cmdline")
         self.run = Run(short, seeds_file)
-        self._seconds_per_score = self._measure_scoring()
+        try:
+            if job is not None:
+                job.check(read_json(self.run.output / SETTINGS))
+            self._seconds_per_score = self._measure_scoring()
+        except BaseException:
+            self.run.close()
+            raise
         self._started = time.perf_counter()
 
     def _measure_scoring(self) -> float:
@@ -76,17 +90,30 @@ class DryRun:
         per_page = max(seconds - scored * self._seconds_per_score, 0.0) / short
         pages = min(self.options.crawl_max_pages, held)
         visited = min(len(crawl.visited) * pages // short, held)
-        hours = (pages * per_page + (visited if looks_ahead else pages) * self._seconds_per_score) / 3600
-        disk = pages * _size(self.run.output) / short
-        memory = _peak_memory() + visited * _bytes_a_document()
-        yield "All settings are good. The crawl would take about"
-        yield f"  pages    {pages:,} crawled, of {held:,} in the corpus; up to {visited:,} visited"
+        left = 1 - min(self._done / pages, 1) if pages else 0
+        hours = left * (pages * per_page + (visited if looks_ahead else pages) * self._seconds_per_score) / 3600
+        disk = left * pages * _size(self.run.output) / short
+        if self._jobdir is not None:
+            disk += left * visited * _size(self._jobdir) / max(len(crawl.visited), 1)
+        memory = _peak_memory() + memory_of_stores(self.options, visited, on_disk=self._jobdir is not None)
+        done = f" ({self._done:,} of them already)" if self._done else ""
+        yield f"All settings are good. {'What is left of the' if done else 'The'} crawl would take about"
+        yield f"  pages    {pages:,} crawled{done}, of {held:,} in the corpus; up to {visited:,} visited"
         yield f"  time     {hours:.2f} hours"
         yield f"  disk     {_in_units(disk)}"
         yield f"  memory   {_in_units(memory)} in the crawler, and {_in_units(_peak_memory(children=True))} in a worker"
         yield f"Measured on {short:,} pages: {1e3 * per_page:.2f} ms to crawl one,"
         yield f"  {1e3 * self._seconds_per_score:.2f} ms to look up and score one with {self.options.workers} workers."
         yield "Early pages bring more new links than later ones, so visited, time and memory are upper estimates."
+
+
+def memory_of_stores(options: Options, documents: int, *, on_disk: bool) -> float:
+    """Bytes that frontier and visited set take at most; on disk, they keep a part of themselves in memory."""
+    if not on_disk:
+        return documents * _bytes_a_document()
+    return durable_frontier.expected_memory(documents) + durable_visited.expected_memory(
+        documents, cache=options.visited_cache, filter_bytes=options.visited_filter_bytes
+    )
 
 
 def _size(folder: Path) -> int:

@@ -11,6 +11,10 @@ class InputError(Exception):
     """
 
 
+class NothingToDo(InputError):
+    """What was asked for is done already: commands say so, and exit with status 0."""
+
+
 class PageError(Exception):
     """A page that cannot be had; the crawl counts ``reason`` and goes on."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+from crawl4llm.domains import is_public_suffix
 from crawl4llm.errors import InputError
 from crawl4llm.urls import host_of
 
@@ -26,6 +27,20 @@ class Domain:
         """Whether a URL is of this domain."""
         host = _ascii(host_of(url))
         return host == self.name or host.endswith(f".{self.name}")
+
+
+def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:
+    """The domain that a user wants to have removed. Raises InputError: it is none, or a public suffix.
+
+    ``whole_suffix``: a public suffix is meant.
+    """
+    domain = Domain(given)
+    if is_public_suffix(domain.name) and not whole_suffix:
+        raise InputError(
+            f"{domain.name} is a public suffix, below which are the sites of many owners; give the domain of one, or, "
+            "to remove them all, --whole-suffix too"
+        )
+    return domain
 
 
 def _ascii(host: str) -> str:

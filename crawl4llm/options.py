@@ -314,6 +314,13 @@ class Options:
         "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`.",
     )
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
+    archive_credentials: bool = _option(
+        False,
+        flag,
+        "Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read "
+        "the WARC files.",
+        fixed=True,
+    )
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
     )

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def claim_output_dir(path: str | None) -> Path:
 def check_output_dir(output: Path) -> None:
     """Raise InputError where a directory holds a crawl."""
     taken = [name for name in (crawl_log.NAME, SETTINGS, WARC) if (output / name).exists()]
+    if taken == [SETTINGS] and read_json(output / SETTINGS).keys() == {"crawl_id"}:
+        return  # of a process that was killed before it had begun
     if taken:
         raise InputError(
             f"OUTPUT_DIR {output} holds another crawl ({taken[0]}); give another directory, or remove that crawl"
@@ -57,16 +60,22 @@ def _next_numbered(parent: Path) -> Path:
         return output
 
 
-def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False) -> None:
+def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:
     """Write a JSON file as :func:`write_text` does."""
-    write_text(path, json.dumps(content, indent=2, default=str) + "\n", fsync=fsync)
+    write_text(path, json.dumps(content, indent=2, default=str) + "\n", fsync=fsync, private=private)
 
 
-def write_text(path: Path, text: str, *, fsync: bool = False) -> None:
-    """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError."""
+def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
+    """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError.
+
+    ``private``: only its owner may read it.
+    """
     temporary = path.with_name(path.name + ".open")
+    mode = 0o600 if private else 0o666
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.unlink(missing_ok=True)  # whatever lies there, a link that leads elsewhere included
+        with open(temporary, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
+            file.write(text)
         if fsync:
             sync_path(temporary)
         temporary.replace(path)
@@ -82,6 +91,6 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON file of a run; empty where there is none, or it is no run's."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

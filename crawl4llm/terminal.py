@@ -47,6 +47,18 @@ def print_lines(lines: Iterable[str]) -> int:
     return 0
 
 
+def can_ask() -> bool:
+    """Whether somebody can be asked: both input and standard error output are a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(what: str) -> None:
+    """Ask whether that should be done. Raises InputError unless the answer is yes."""
+    print(f"{what}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise InputError(f"not confirmed, and not done: {what}")
+
+
 def complain(error: object) -> None:
     """Say in one line what was wrong."""
     line = " ".join(harmless(str(error)).split("\n"))

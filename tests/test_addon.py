@@ -128,7 +128,11 @@ def tree() -> dict[str, Answer]:
 def in_order(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     """A crawl of the tree, one request at a time."""
     with serve(tree()) as site:
-        yield crawl(project, "links", site, tmp_path_factory.mktemp("links") / "out", "-s", "CONCURRENT_REQUESTS=1")
+        secrets = {"Cookie": "id=hidden", "Authorization": "Basic hidden", "Proxy-Authorization": "Basic gone"}
+        settings: dict[str, object] = {"CONCURRENT_REQUESTS": 1, "ARCHIVE_CREDENTIALS": 1, "COOKIES_ENABLED": 0}
+        settings["DEFAULT_REQUEST_HEADERS"] = json.dumps(secrets)
+        given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        yield crawl(project, "links", site, tmp_path_factory.mktemp("links") / "out", *given)
 
 
 def test_links_of_good_pages_are_fetched_first(in_order: Crawled) -> None:
@@ -204,6 +208,10 @@ def test_archive_holds_each_page_once(in_order: Crawled) -> None:
     assert "robots: obeyed" in text
     assert "\r\nGET /good/a HTTP/1.1\r\n" in text
     assert "Crawl4LLM-HTTP-Headers" not in text, "as they went over the wire"
+    for sent in ("Cookie: id=hidden", "Authorization: Basic hidden"):  # ARCHIVE_CREDENTIALS is 1
+        assert text.count(f"\r\n{sent}\r\n") == len(pages)
+    assert "Proxy" not in text
+    assert not file.stat().st_mode & 0o077
 
 
 def test_requests_are_ranked_by_priority_then_score(project: Project, tmp_path: Path) -> None:

@@ -31,13 +31,14 @@ from dataset_helpers import (
     write_finished,
     write_run,
 )
+from terminal_helpers import at_terminal
 
 from crawl4llm.archive.cdxj import read
 from crawl4llm.archive.reader import read_record
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.purging import purge
 from crawl4llm.exporting.formats import FORMATS, Document, open_file, open_shard
-from crawl4llm.opt_out import Domain
+from crawl4llm.opt_out import Domain, domain_to_purge
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -307,6 +308,45 @@ def test_exports(purged: Path, tmp_path: Path, form: str) -> None:
     assert done("purge", DOMAIN, purged, "--export", out).splitlines()[-1] == f"{out}: 0 documents"
     assert "holds no finished export" in refused("purge", DOMAIN, purged, "--export", tmp_path)
     assert "none cannot be read" in refused("purge", DOMAIN, purged, "--export", tmp_path / "none")
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["com", "CO.UK.", "github.io", "kawasaki.jp", "xn--p1ai", "\u0440\u0444", "example"])
+def test_a_public_suffix_is_purged_only_where_that_is_meant(run: Path, suffix: str) -> None:
+    before = contents(run)
+    assert f"{Domain(suffix).name} is a public suffix" in refused("purge", suffix, run)
+    assert contents(run) == before
+    if suffix == "example":
+        done("purge", suffix, run, "--whole-suffix")
+        assert DOMAIN.encode() not in contents(run / "warc")
+
+
+@pytest.mark.parametrize("domain", ["example.com", "a.github.io", "www.ck", "city.kawasaki.jp", "127.0.0.1", "a.test"])
+def test_what_one_owner_has_is_no_public_suffix(domain: str) -> None:
+    assert domain_to_purge(domain, whole_suffix=False).name == domain
+
+
+def test_somebody_at_a_terminal_is_asked(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "export"
+    write_export(out, "jsonl")
+    before = contents(run), contents(out)
+    command = ("archive", "purge", DOMAIN, run, "--export", out)
+    for typed in ("n\n", "yesterday\n"):
+        seen = at_terminal(*command, typed=typed)
+        assert (seen.status, seen.out) == (1, "")
+        assert f"purge {DOMAIN} and all below it from {run}: 20 documents, 80 records, " in seen.screen
+        assert "not confirmed, and not done" in seen.screen
+        assert (contents(run), contents(out)) == before
+    seen = at_terminal(*command, typed="y\nn\n")
+    assert seen.status == 1
+    assert f"from {out}: 6 documents; go on? [y/N]" in seen.screen
+    assert contents(out) == before[1]
+    assert DOMAIN.encode() not in contents(run / "warc")
+    seen = at_terminal(*command, "--yes")
+    assert (seen.status, "?" in seen.screen) == (0, False)
+    assert f"{out}: 6 documents" in seen.out
 
 
 def test_problems_after_a_hand_made_purge(run: Path) -> None:

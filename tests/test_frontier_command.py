@@ -23,6 +23,7 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
+from terminal_helpers import at_terminal
 
 from crawl4llm.archive import cdxj
 from crawl4llm.archive.appendfile import AppendFile
@@ -455,6 +456,22 @@ def test_purge(paused: Paused) -> None:
     assert out_of(paused, "--verify") == "sound\n"
 
 
+def test_purge_asks_somebody_at_a_terminal(paused: Paused) -> None:
+    domain = domain_of(paused)
+    before = [path.read_bytes() for path in (paused.store, paused.output / "failures.jsonl")]
+    queued = sum(of(domain, entry["url"]) for entry in paused.queued())
+    leased = sum(of(domain, lease.entry.url) for lease in paused.leases())
+    command = ("frontier", paused.job, "-s", f"OUTPUT_DIR={paused.output}", "--purge", domain)
+    seen = at_terminal(*command, typed="no\n")
+    assert (seen.status, seen.out) == (1, "")
+    assert f"drop {domain} and all below it from JOBDIR {paused.job}: {queued} queued, {leased} leased" in seen.screen
+    assert [path.read_bytes() for path in (paused.store, paused.output / "failures.jsonl")] == before
+    seen = at_terminal(*command, typed="y\n")
+    assert (seen.status, f"queued    {queued} dropped" in seen.out) == (0, True)
+    seen = at_terminal(*command, "--yes")
+    assert (seen.status, "?" in seen.screen) == (0, False)
+
+
 def test_purge_finds_leases_and_seeds_that_are_known_by_id_alone(paused: Paused, tmp_path: Path) -> None:
     corpus = ClueWeb22Corpus(paused.web.corpus)
     known = {entry["id"] for entry in paused.queued()} | {line["id"] for line in crawl_log(paused.output)}
@@ -587,6 +604,8 @@ def test_killed_while_purging(paused: Paused, tmp_path: Path) -> None:
         (["--compact", "--purge", "x.example"], "--compact and --purge"),
         (["--purge", "http://x.example/"], "is not a domain"),
         (["--purge", ""], "is not a domain"),
+        (["--purge", "com"], "com is a public suffix"),
+        (["--purge", "github.io"], "--whole-suffix"),
         (["--purge", "a..b"], "is not a domain"),
         (["--export", "/no/such/folder/file"], "/no/such/folder/file cannot be written: No such file"),
         (["--export", ""], "--export '' is not the name of a file"),

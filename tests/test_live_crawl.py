@@ -170,7 +170,9 @@ def test_bodies_are_archived_as_they_were_sent(crawled: Crawled) -> None:
 
 
 def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
-    settings = {"CRAWL_BATCH_SIZE": 0, "JOBDIR": tmp_path / "job"}
+    secrets = {"Cookie": "id=hidden", "Authorization": "Basic hidden", "Proxy-Authorization": "Basic hidden"}
+    headers = {"DEFAULT_REQUEST_HEADERS": json.dumps(secrets)}
+    settings = {"CRAWL_BATCH_SIZE": 0, "JOBDIR": tmp_path / "job", **headers}
     with serve(small_web()) as site:
         seeds = [f"{site.url}/page-0"]
         assert crawl_live(seeds, tmp_path / "run", CRAWL_MAX_PAGES=12, **settings).returncode == 0
@@ -187,6 +189,11 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
     assert [entry.id for entry in entries if entry.id] == [line["id"] for line in log]
     assert json.loads((tmp_path / "run/settings.json").read_text())["crawl_id"] == begun
     assert not (tmp_path / "unpickled").exists(), "a JOBDIR that one received runs no code"
+    requests = [one for one in records(tmp_path / "run") if one.rec_type == "request"]
+    assert len(requests) >= len(log)
+    assert {one.rec_headers["Crawl4LLM-HTTP-Headers"] for one in requests} == {"credentials left out"}
+    assert not [one for one in requests if "hidden" in str(one.http_headers)]
+    assert [(tmp_path / "job" / name).stat().st_mode & 0o077 for name in ("job.json", "store.mdb")] == [0, 0]
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------

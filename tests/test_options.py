@@ -86,6 +86,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "corpus_duplicates": [("first", "first"), ("last", "last")],
     "corpus_canonical_links": [("1", True), (False, False)],
     "scorer": [("length", "length"), ("my.own.Scorer", "my.own.Scorer")],
+    "archive_credentials": [("1", True), ("0", False)],
     "dry_run": [("1", True), ("0", False), (True, True)],
     "live_logging": [
         ("", ()),
@@ -161,6 +162,7 @@ BAD: dict[str, list[object]] = {
     "corpus_duplicates": ["", "both"],
     "corpus_canonical_links": ["", "some"],
     "scorer": ["", "words", 7],
+    "archive_credentials": ["", "some", 2],
     "dry_run": ["", "maybe", 2],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
     "progress_bar": ["", "yes", True],

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +245,18 @@ def test_a_jobdir_is_for_one_process(demo_web: Web, tmp_path: Path) -> None:
     process.communicate()
 
 
+def test_fewer_pages_than_there_are(paused: dict[str, Any], demo_web: Web, tmp_path: Path) -> None:
+    def contents() -> dict[Path, bytes]:
+        found = [path for name in ("run", "job") for path in (tmp_path / name).rglob("*") if path.is_file()]
+        return {path: path.read_bytes() for path in found if not path.name.endswith("lock")}
+
+    before = contents()
+    result = crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **{**paused, "CRAWL_MAX_PAGES": 59})
+    assert (result.returncode, "crawl4llm: " in result.stderr) == (0, False)
+    assert "has 60 pages; CRAWL_MAX_PAGES is 59, which is less: there is nothing to do" in result.stdout
+    assert contents() == before
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -345,6 +357,48 @@ def test_a_full_disk_loses_nothing(demo_web: Web, tmp_path: Path) -> None:
         assert len([line for line in err.splitlines() if line.startswith("crawl4llm: error: ")]) == 1, err
     finish(demo_web, output, job, **settings)
     assert files(output) == files(tmp_path / "whole")
+
+
+@pytest.fixture
+def two_disks(tmp_path: Path) -> Iterator[list[Path]]:
+    """Folders on file systems of their own, with room for a little."""
+    disks = [tmp_path / name for name in ("output", "state")]
+    for disk in disks:
+        disk.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(disk)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("cannot mount small file systems")
+    yield disks
+    for disk in disks:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_disk_without_space_is_named_once(
+    two_disks: list[Path], original: Path, demo_web: Web, tmp_path: Path
+) -> None:
+    """First that of the output, then that of JOBDIR; given room, the same command finishes the crawl."""
+    output, state = two_disks
+    settings = {**PAUSED, "JOBDIR": state / "job", "COMMIT_INTERVAL_PAGES": 10}
+    for full, file in ((output, "run/"), (state, "job/store.mdb")):
+        said = error_of(crawl(demo_web, output / "run", **settings))
+        assert said.startswith(f"cannot write {full / file}")
+        assert said.count("No space left on device") == 1
+        subprocess.run(["mount", "-o", "remount,size=4m", str(full)], check=True)
+    finish(demo_web, output / "run", state / "job", **PAUSED)
+    assert files(output / "run") == files(original / "run")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux heeds a limit on address space")
+def test_a_limit_on_address_space(original: Path, demo_web: Web, tmp_path: Path) -> None:
+    """``ulimit -v`` of 2 GB: the store's map is made as small as it must be."""
+    output, job = tmp_path / "run", tmp_path / "job"
+    args = [sys.executable, "-m", "scrapy", *crawl_args(demo_web, output, **PAUSED, JOBDIR=job)]
+    limited = ["bash", "-c", 'ulimit -v 2000000 && exec "$@"', "bash", *args]
+    result = subprocess.run(
+        limited, cwd=PROJECT, capture_output=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert files(output) == files(original / "run")
 
 
 def limit_file_size(size: int) -> Callable[[], None]:

@@ -33,17 +33,17 @@ class AppendFile:
     survive a power cut too.
     """
 
-    def __init__(self, path: Path, at: int | None = None) -> None:
+    def __init__(self, path: Path, at: int | None = None, *, private: bool = False) -> None:
         """Create the file; with ``at``, open it again at that size in bytes and drop what is behind.
 
         Raises ArchiveError where that fails: without ``at`` where a file of that name exists, with it where there is
-        none that is as long. None is needed at 0.
+        none that is as long. None is needed at 0. ``private``: a file that is created is for its owner's eyes only.
         """
         self.path = path
         self.size = 0
         self._sync_error: OSError | None = None
         if at is None:
-            self._fd = _create(path)
+            self._fd = _create(path, 0o600 if private else 0o666)
         else:
             self._fd = _reopen(path, at)
             self.cut(at)
@@ -139,9 +139,9 @@ def remove(path: Path) -> None:
         raise ArchiveError.of("remove", path, exc) from exc
 
 
-def _create(path: Path) -> int:
+def _create(path: Path, mode: int) -> int:
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
     except FileExistsError as exc:
         raise ArchiveError(f"{path} exists already; archive into a new directory") from exc
     except OSError as exc:

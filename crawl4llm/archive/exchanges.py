@@ -55,10 +55,11 @@ class Exchange(NamedTuple):
 
 
 class ExchangeBuilder:
-    """Builds the records of captures, with ids and dates of a RecordBuilder."""
+    """Builds the records of captures, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
 
-    def __init__(self, records: RecordBuilder) -> None:
+    def __init__(self, records: RecordBuilder, *, credentials: bool = False) -> None:
         self._records = records
+        self._credentials = credentials
 
     def exchange(self, capture: Capture, key: str, warcinfo_id: str, *, hop: int, find: FindOriginal) -> Exchange:
         """The records of a capture that led to the document ``key``; ``hop``: captures from this one to the page.
@@ -88,7 +89,7 @@ class ExchangeBuilder:
         mime = REVISIT_MIME if original else _media_type(capture)
         response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
 
-        http_head, said = request_head(capture, url)
+        http_head, said = request_head(capture, url, credentials=self._credentials)
         head = record_head(
             "request", record_id(self._records.crawl_id, _name("request", hop), key), date, url, warcinfo_id
         )

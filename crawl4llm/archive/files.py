@@ -38,7 +38,7 @@ class WarcFiles:
 
     ``first_record`` makes the compressed record that begins the file of a given name. ``max_bytes`` bounds a file,
     except that one whose first addition is larger by itself holds that and nothing more; ``max_age``, unless it is 0,
-    the seconds after which a flush ends one, as far as the names tell.
+    the seconds after which a flush ends one, as far as the names tell. ``private``: only their owner may read them.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class WarcFiles:
         first_record: Callable[[str], bytes],
         at: Position | None = None,
         max_age: float = 0,
+        private: bool = False,
     ) -> None:
         """Begin a series, or go on at a position of one, and drop what is behind.
 
@@ -58,6 +59,7 @@ class WarcFiles:
         self._names = names
         self._max_bytes = max_bytes
         self._max_age = max_age
+        self._private = private
         self._first_record = first_record
         self._serial = 0
         self._name: str | None = None
@@ -142,7 +144,7 @@ class WarcFiles:
         final = self._directory / self.name
         if final.exists():
             raise ArchiveError(f"{final} exists already; archive into a new directory")
-        file = AppendFile(final.with_name(final.name + OPEN_SUFFIX))
+        file = AppendFile(final.with_name(final.name + OPEN_SUFFIX), private=self._private)
         try:
             file.append(self._first_record(self.name))
         except ArchiveError:

@@ -3,13 +3,17 @@
 Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps what it said of them
 under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values stay
 the bytes they were, UTF-8 or not; only line ends and NUL, which no field can hold (RFC 9110, 5.5), become spaces.
-Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were. What a request
-tells a proxy of the crawler (RFC 9110, 11.7.2) is not for the server, nor for the archive's readers, and left out.
+Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were.
+
+Archives are read by others, so credentials are left out: what a request tells a proxy (RFC 9110, 11.7.2) always, Cookie
+(RFC 6265) and Authorization (RFC 9110, 11.6.2) unless they are asked for. A response that was taken from the wire keeps
+all that it had; one whose fields were put together again from what a handler made of them loses Set-Cookie.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from crawl4llm.capture import Capture, HeaderFields
 
@@ -18,6 +22,7 @@ MAX_HEAD = 31 * 1024
 HEADERS_FIELD = "Crawl4LLM-HTTP-Headers"
 """Extension field of a record whose HTTP head is not the one that was received."""
 RECONSTRUCTED, REORDERED, SHORTENED = "reconstructed", "order and case not kept", "shortened"
+WITHHELD = "credentials left out"
 """What that field says of it."""
 
 _LONGEST_PART = 1 << 12
@@ -28,7 +33,9 @@ _NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
 _NO_NAME = re.compile(rb"[^!-9;-~]")
 _IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
 """Without these a message is not understood: they are kept before all others."""
-_SECRET = b"proxy-authorization"
+_FOR_PROXIES = {b"proxy-authorization"}
+_CREDENTIALS = {b"cookie", b"authorization"}
+_SET_COOKIE = {b"set-cookie"}
 _SIGNALS = {
     b"x-robots-tag": "X-Robots-Tag",
     b"tdm-reservation": "TDM-Reservation",
@@ -42,22 +49,27 @@ def response_head(capture: Capture) -> tuple[bytes, str | None]:
     """Status line and fields of a response with the empty line, and what is to be said of them, if anything."""
     reason = _clean(capture.reason.encode("latin-1", "replace")[:_LONGEST_PART])
     line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
-    fields, shortened = _bounded(_fitting(capture), MAX_HEAD - len(line))
-    said = [REORDERED] * (not capture.exact_headers) + [SHORTENED] * shortened
+    received, withheld = _without(set() if capture.exact_headers else _SET_COOKIE, _fitting(capture))
+    fields, shortened = _bounded(received, MAX_HEAD - len(line))
+    said = [REORDERED] * (not capture.exact_headers) + [WITHHELD] * withheld + [SHORTENED] * shortened
     return _head(line, fields), ", ".join(said) or None
 
 
-def request_head(capture: Capture, url: str) -> tuple[bytes, str | None]:
-    """Request line and fields with the empty line, for the URL as it is written; and what is to be said of them."""
+def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tuple[bytes, str | None]:
+    """Request line and fields with the empty line, for the URL as it is written; and what is to be said of them.
+
+    ``credentials``: with Cookie and Authorization.
+    """
     found = _AFTER_HOST.match(url)
     target = found[1] if found else ""
     if not target.startswith("/"):
         target = f"/{target}"
     method = _NO_NAME.sub(b"?", capture.method.encode("ascii", "replace")[:_LONGEST_PART])
     line = b"%b %b HTTP/1.1" % (method, target.encode())  # what is sent, whatever version the answer has
-    sent = [field for field in capture.request_headers if field[0].lower() != _SECRET]
+    sent, _ = _without(_FOR_PROXIES, capture.request_headers)
+    sent, withheld = _without(set() if credentials else _CREDENTIALS, sent)
     fields, shortened = _bounded(sent, MAX_HEAD - len(line))
-    return _head(line, fields), SHORTENED if shortened else None
+    return _head(line, fields), ", ".join([WITHHELD] * withheld + [SHORTENED] * shortened) or None
 
 
 def opt_out_signals(capture: Capture) -> str | None:
@@ -68,6 +80,12 @@ def opt_out_signals(capture: Capture) -> str | None:
         if name.lower() in _SIGNALS
     )
     return "; ".join(said)[:_LONGEST_SIGNAL] or None
+
+
+def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, bool]:
+    """The fields but for some; and whether there were any of these."""
+    kept = [field for field in fields if field[0].strip().lower() not in names]
+    return kept, len(kept) < len(fields)
 
 
 def _version(capture: Capture) -> bytes:

@@ -92,6 +92,8 @@ class ArchiveFormat:
     """Seconds after which a flush ends a file, where there is a host; 0: any age."""
     fsync: bool = False
     """Whether a flush or close that finishes files waits for the disk."""
+    credentials: bool = False
+    """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
 
 
 class Archive(Protocol):
@@ -155,7 +157,7 @@ class ArchiveWriter:
         self._form = form
         self._compress = COMPRESSIONS[form.compression].compress
         self._records = RecordBuilder(info.crawl_id, info.start_date)
-        self._exchanges = ExchangeBuilder(self._records)
+        self._exchanges = ExchangeBuilder(self._records, credentials=form.credentials)
         self._pages = self._open(INDEX_NAME, info.prefix, at.pages if at else None)
         self._texts = (
             self._open(TEXT_INDEX_NAME, f"{info.prefix}-text", at.texts if at else None) if form.text else None
@@ -205,7 +207,8 @@ class ArchiveWriter:
 
         def open_files(position: Position | None) -> WarcFiles:
             form = self._form
-            return WarcFiles(self._directory, names, self._max_bytes, self._warcinfo, position, form.max_age)
+            private = form.credentials and index == INDEX_NAME
+            return WarcFiles(self._directory, names, self._max_bytes, self._warcinfo, position, form.max_age, private)
 
         return IndexedFiles(self._directory / index, open_files, at)
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawl4llm.arguments import add_question_options
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.jobs import require_idle, resumable
 from crawl4llm.dataset.purging import purge
 from crawl4llm.dataset.purging_exports import purge_export
-from crawl4llm.opt_out import Domain
+from crawl4llm.opt_out import domain_to_purge
 from crawl4llm.options import cores
+from crawl4llm.terminal import can_ask, confirm
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -25,7 +27,7 @@ ARGUMENTS = "DOMAIN DIR"
 
 
 def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--export`` and ``--listing``."""
+    """Add ``--export``, ``--listing``, ``--whole-suffix`` and ``--yes``."""
     parser.add_argument(
         "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
     )
@@ -35,14 +37,16 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="what `scrapy frontier --purge` listed (default: purge-DOMAIN.jsonl in DIR)",
     )
+    add_question_options(parser)
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Purge, and yield what went."""
-    domain = Domain(opts.arguments[0])
+    domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
+    ask = None if opts.yes or not can_ask() else confirm
     dataset = Dataset(Path(opts.arguments[1]))
     require_idle(dataset, settings)
     with resumable(dataset, settings):
-        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing)
+        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
     for folder in opts.export:
-        yield from purge_export(folder, domain)
+        yield from purge_export(folder, domain, ask)

@@ -7,6 +7,7 @@ import gc
 import logging
 import sys
 import tempfile
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class Command(ScrapyCrawl):
                 super().run(args, opts)
             return
 
-        from crawl4llm.errors import InputError
+        from crawl4llm.errors import InputError, NothingToDo
         from crawl4llm.live.web import is_live
         from crawl4llm.options import read_options
         from crawl4llm.scrapy_settings import check_mode
@@ -71,6 +72,8 @@ class Command(ScrapyCrawl):
                 self._dry_run(crawler, seeds)
             else:
                 self._run(crawler, seeds)
+        except NothingToDo as error:
+            print(harmless(str(error)))
         except InputError as error:
             complain(error)
             self.exitcode = 1
@@ -87,6 +90,7 @@ class Command(ScrapyCrawl):
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
+        from crawl4llm.errors import InputError
         from crawl4llm.output import STATS
         from crawl4llm.run import Run
         from crawl4llm.stats import PREFIX
@@ -103,7 +107,8 @@ class Command(ScrapyCrawl):
         reason = self._crawl(crawler, run)
         print(harmless(summary(run.crawl, reason, run.output)))
         self._judge(run, reason)
-        run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
+        with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
+            run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
 
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""

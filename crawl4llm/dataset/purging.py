@@ -7,7 +7,7 @@ of ``failures.jsonl``, which say that its documents were not wanted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -28,9 +28,16 @@ from crawl4llm.opt_out import Domain
 _CONTENT = f"({', '.join(map(repr, CONTENT))})"
 
 
-def purge(dataset: Dataset, domain: Domain, processes: int, listing: Path | None = None) -> Iterator[str]:
+def purge(
+    dataset: Dataset,
+    domain: Domain,
+    processes: int,
+    listing: Path | None = None,
+    ask: Callable[[str], None] | None = None,
+) -> Iterator[str]:
     """Purge a domain with all below it; yields what went, when it is gone.
 
+    ``ask`` is told before what will go, and may raise InputError.
     ``listing`` is what ``scrapy frontier --purge`` wrote; the run's own is taken where it is there. Raises InputError,
     and nothing has changed, where a file is damaged, as nobody can tell what the damaged part holds.
     """
@@ -50,6 +57,9 @@ def purge(dataset: Dataset, domain: Domain, processes: int, listing: Path | None
         if not any(counts.values()) and not listing.exists():
             yield f"nothing of {domain.name} in {dataset.given}"
             return
+        if ask is not None:
+            going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
         files = [file for (file,) in facts.rows("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")]
         stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
         counts["pages in the log"] = _stage_log(dataset, facts, changes)

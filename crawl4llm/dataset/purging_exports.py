@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,11 @@ else:
     from backports import zstd
 
 
-def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
-    """Purge a domain from a finished export; yields how many documents went. Raises InputError."""
+def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:
+    """Purge a domain from a finished export; yields how many documents went. Raises InputError.
+
+    ``ask`` is told before how many will go, and may raise InputError.
+    """
     with Changes(folder) as changes:
         manifest = read_json(folder / MANIFEST)
         if not isinstance(manifest.get("shards"), list):
@@ -49,6 +52,8 @@ def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
                 changes.leave(path)
                 changes.remove(path)
         if gone:
+            if ask is not None:
+                ask(f"purge {domain.name} and all below it from {folder}: {gone:,} documents")
             _stage_manifest(folder, changes, {**manifest, "shards": kept}, domain, gone)
             changes.commit()
     yield f"{folder}: {gone:,} documents"

@@ -16,6 +16,8 @@ from crawl4llm.job.store import Store
 STATE, LEASES = b"frontier", "leases"
 _MOST_FRESH = 65_536
 """Records in memory at most; about 25 MB."""
+_BYTES_IN_MEMORY = 400
+"""Of such a record."""
 _MANY = 2048
 """Leases at once for which many records are taken together."""
 
@@ -234,3 +236,8 @@ class DurableFrontier:
             "archived": self._archived,
             "outcomes": [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()],
         }
+
+
+def expected_memory(documents: int) -> int:
+    """Bytes that a frontier of so many documents takes."""
+    return min(documents, _MOST_FRESH) * _BYTES_IN_MEMORY

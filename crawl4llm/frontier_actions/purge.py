@@ -15,13 +15,15 @@ from tqdm import tqdm
 from crawl4llm.archive import cdxj
 from crawl4llm.archive.appendfile import AppendFile
 from crawl4llm.archive.writer import INDEX_NAME
+from crawl4llm.arguments import add_question_options
 from crawl4llm.crawl_log import FAILURES, failure_line
 from crawl4llm.errors import InputError, PageError
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
 from crawl4llm.job.commits import add_purged, move_log, set_seeds
-from crawl4llm.opt_out import OPT_OUT, Domain
+from crawl4llm.opt_out import OPT_OUT, Domain, domain_to_purge
 from crawl4llm.output import WARC
+from crawl4llm.terminal import can_ask, confirm
 from crawl4llm.urls import host_of
 from simulate.corpus import Corpus
 
@@ -30,23 +32,26 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--purge``."""
+    """Add ``--purge``, ``--whole-suffix`` and ``--yes``."""
     parser.add_argument(
         "--purge",
         type=str.strip,
         metavar="DOMAIN",
         help="remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
     )
+    add_question_options(parser)
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
-    domain = Domain(opts.purge)
+    domain = domain_to_purge(opts.purge, whole_suffix=opts.whole_suffix)
     with StoredCrawl(opts.jobdir, change=True) as crawl:
         crawl.require_begun()
         output = crawl.output(settings)
-        add_purged(crawl.store, domain.name)
         with closing(_Purge(crawl, domain, settings, output)) as purge:
+            if can_ask() and not opts.yes:
+                confirm(f"drop {domain.name} and all below it from JOBDIR {crawl.path}: {purge.going()}")
+            add_purged(crawl.store, domain.name)
             leased = purge.leases()
             queued = purge.queued()
             injected = purge.injected_seeds()
@@ -66,7 +71,24 @@ class _Purge:
         self._domain = domain
         self._settings = settings
         self._corpus: Corpus | None = None
-        self._log = AppendFile(output / FAILURES, crawl.state.log.failures)
+        self._failures = output / FAILURES
+        self._opened_log: AppendFile | None = None
+
+    @property
+    def _log(self) -> AppendFile:
+        """The log of failures; what was not committed of it is dropped when it is first asked for."""
+        if self._opened_log is None:
+            self._opened_log = AppendFile(self._failures, self._crawl.state.log.failures)
+        return self._opened_log
+
+    def going(self) -> str:
+        """How many there are, in words."""
+        frontier = self._crawl.frontier
+        reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
+        queued = sum(map(self._is_unwanted, reading))
+        leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
+        injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
+        return f"{queued:,} queued, {leased:,} leased, {injected:,} injected seeds"
 
     def leases(self) -> int:
         """Drop those on lease; returns how many there were."""
@@ -97,7 +119,8 @@ class _Purge:
 
     def close(self) -> None:
         """Close log and corpus."""
-        self._log.close()
+        if self._opened_log is not None:
+            self._opened_log.close()
         if self._corpus is not None:
             self._corpus.close()
 

@@ -12,27 +12,19 @@ from typing import Any
 from crawl4llm.archive import Archive
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.crawl_log import CrawlLog
-from crawl4llm.errors import InputError
+from crawl4llm.errors import InputError, NothingToDo
 from crawl4llm.frontier import Caps
-from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.job.answers import AnswerSpool
 from crawl4llm.job.check import ID, check_store
 from crawl4llm.job.commits import JobCommits, State, read_state
-from crawl4llm.job.jobdir import JobDir
+from crawl4llm.job.jobdir import DIGESTS, JobDir
 from crawl4llm.job.store import Store
 from crawl4llm.options import Options
-from crawl4llm.output import SETTINGS, claim_output_dir, read_json
-from crawl4llm.terminal import wants_bar
+from crawl4llm.output import SETTINGS, claim_output_dir, read_json, write_json
+from crawl4llm.terminal import harmless, wants_bar
 from crawl4llm.visited.durable import DurableVisited
-
-_DIGESTS = {
-    "corpus_digest": "CORPUS",
-    "model_digest": "SCORER_MODEL",
-    "seeds_digest": "seeds",
-    "policy_settings": "policy",
-}
-"""What decides which pages are crawled and is no setting's value, and what the user gives for it."""
 
 
 class Job:
@@ -44,36 +36,57 @@ class Job:
     output: Path
     crawl_id: str
 
-    def __init__(self, path: Path, options: Options) -> None:
-        """Lock it, and check a crawl that it holds. Raises InputError."""
+    def __init__(self, path: Path, options: Options, *, look: bool = False) -> None:
+        """Lock it, and check a crawl that it holds; with ``look``, without a lock or any change. Raises InputError."""
         self._options = options
         with ExitStack() as opened:
-            self._dir = JobDir(path)
+            self._dir = JobDir(path, lock=not look, may_begin=look)
             opened.callback(self._dir.close)
-            self.resumed = self._dir.job is not None
+            if look:
+                self._dir.refuse_in_use()
+            self.pages = self._leased = 0
+            """Crawled so far."""
             if self._dir.job is not None:
                 check_store(self._dir.store_path, self._dir.job["crawl_id"])
+                self._dir.check_id()
+                self.pages, self._leased = self._stored_counts()
             self._opened = opened.pop_all()
 
     def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
-        """Begin this crawl, or see to it that it is the one begun before. Raises InputError that names what differs."""
-        settings = _fixed_settings(self._options)
-        job = self._dir.job
-        if job is None:
-            self.crawl_id = crawl_id
-            self.output = claim_output_dir(self._options.output_dir)
-            sync_path(self.output.parent)
+        """Begin this crawl, or see to it that it is the one begun before.
+
+        Raises InputError that names what differs, and NothingToDo where it has more pages than are asked for.
+        """
+        if not self.is_new:
+            self.check(identity)
+            return
+        self.crawl_id = crawl_id
+        self.output = claim_output_dir(self._options.output_dir)
+        sync_path(self.output.parent)
+        # The output is trusted because it bears the crawl's id, so it does before JOBDIR says where it is.
+        write_json(self.output / SETTINGS, {"crawl_id": crawl_id}, fsync=True)
+        digests = {name: identity.get(name) for name in DIGESTS}
+        output, settings = str(self.output.resolve()), _fixed_settings(self._options)
+        try:
             with closing(Store(self._dir.store_path, fsync=self._options.commit_fsync)) as store:
                 store.put("state", ID, crawl_id.encode())
                 store.commit()
-            digests = {name: identity.get(name) for name in _DIGESTS}
-            output = str(self.output.resolve())
             self._dir.begin({"crawl_id": crawl_id, "output": output, "digests": digests, "settings": settings})
+        except InputError:
+            self._dir.clear()  # half a store would be taken for one that was damaged
+            raise
+
+    def check(self, identity: Mapping[str, Any]) -> None:
+        """See to it that the crawl, if one was begun, is the one of ``identity``. Raises as :meth:`settle` does."""
+        job = self._dir.job
+        if job is None:
             return
-        given = {meaning: identity.get(name) for name, meaning in _DIGESTS.items()} | settings
-        begun = {_DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
+        given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | _fixed_settings(self._options)
+        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
-            f"{name} was {begun[name]!r}, is {given.get(name)!r}" for name in begun if begun[name] != given.get(name)
+            f"{harmless(name)} was {begun[name]!r}, is {given.get(name)!r}"
+            for name in begun
+            if begun[name] != given.get(name)
         ]
         if different:
             raise InputError(
@@ -82,6 +95,17 @@ class Job:
             )
         self.crawl_id = job["crawl_id"]
         self.output = self._find_output(Path(job["output"]))
+        if self.pages + self._leased > self._options.crawl_max_pages:
+            more = f" and is at {self._leased:,} more, which come first" if self._leased else ""
+            raise NothingToDo(
+                f"The crawl in JOBDIR {self._dir.path} has {self.pages:,} pages{more}; CRAWL_MAX_PAGES is "
+                f"{self._options.crawl_max_pages:,}, which is less: there is nothing to do, and nothing was changed"
+            )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the crawl was not begun before."""
+        return self._dir.job is None
 
     def open(self, *, reranks: bool) -> None:
         """Open frontier and visited set as they were at the last commit. Workers must have been forked before."""
@@ -122,23 +146,22 @@ class Job:
         """Forget what was not committed, and let others use the JOBDIR."""
         self._opened.close()
 
-    def _has_started(self) -> bool:
+    def _stored_counts(self) -> tuple[int, int]:
+        """Pages crawled and documents on lease at the last commit."""
         with closing(Store(self._dir.store_path, readonly=True)) as store:
-            return read_state(store).crawl is not None
+            state = read_state(store).crawl
+            return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
 
     def _find_output(self, begun: Path) -> Path:
-        """The output directory, which may have been moved."""
+        """The output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
         given = self._options.output_dir
         output = begun if given is None else Path(given)
-        found = read_json(output / SETTINGS).get("crawl_id")
-        if found == self.crawl_id:
-            return output
-        if found is None and output.resolve() == begun and not self._has_started():
-            output.mkdir(exist_ok=True)
+        if read_json(output / SETTINGS).get("crawl_id") == self.crawl_id:
             return output
         raise InputError(
-            f"OUTPUT_DIR {output} does not hold the crawl of JOBDIR {self._dir.path}, which was written to {begun}; "
-            "leave OUTPUT_DIR out, or, if you moved that, give its new place"
+            f"OUTPUT_DIR {harmless(str(output))} does not hold the crawl of JOBDIR {self._dir.path}, which was written "
+            f"to {harmless(str(begun))} (no {SETTINGS} with its id is there); leave OUTPUT_DIR out, or, if you moved "
+            "that, give its new place: -s OUTPUT_DIR=PATH"
         )
 
 

@@ -142,6 +142,16 @@ def capacity_within(most_bytes: int) -> int:
     return total
 
 
+def bytes_within(most_bytes: int, fingerprints: int) -> int:
+    """Memory of a filter that holds so many; 0 where it would be given up."""
+    total = held = 0
+    for capacity, size in _sizes():
+        if held >= fingerprints:
+            break
+        held, total = held + capacity, total + size
+    return total if total <= most_bytes else 0
+
+
 def _sizes() -> Iterator[tuple[int, int]]:
     """Capacity and bytes of each filter in the row, up to one that no machine has the memory for."""
     capacity, error_rate = _FIRST_CAPACITY, _ERROR_RATE * _TIGHTENING

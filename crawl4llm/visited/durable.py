@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from crawl4llm.job.store import Store
-from crawl4llm.visited.bloom import FingerprintFilter, capacity_within
+from crawl4llm.visited.bloom import FingerprintFilter, bytes_within, capacity_within
 from crawl4llm.visited.fingerprints import FingerprintRuns, Mark, fingerprint
 
 STATE = b"visited"
@@ -19,6 +19,9 @@ _LEAST_BEHIND = 65_536
 """Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
 _BYTES_PER_FINGERPRINT = 128
 """What saving the filter may write for each fingerprint added."""
+
+_BYTES_IN_MEMORY = 100
+"""Of a fingerprint."""
 
 logger = logging.getLogger(__name__)
 
@@ -203,3 +206,9 @@ class DurableVisited:
         mark = self._runs.mark
         one.save(mark)
         self._filter_mark = mark
+
+
+def expected_memory(documents: int, *, cache: int, filter_bytes: int) -> int:
+    """Bytes that a set of so many documents takes."""
+    in_cache = min(documents, cache) * _BYTES_IN_MEMORY
+    return in_cache + (bytes_within(filter_bytes, documents) if documents > cache else 0)
