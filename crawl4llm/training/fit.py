@@ -44,9 +44,11 @@ def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised:
         raise InputError(f"fastText cannot train on this: {fault}; see --buckets, --dim, --rate and --min-count")
     for path in filter(None, (model, quantised)):
         try:
-            inspect_model(path)
+            finite = inspect_model(path).finite
         except InputError:
             raise OSError(errno.ENOSPC, f"{path.name} was not written whole; is the disk full?") from None
+        if not finite:
+            raise InputError("fastText has trained weights that are NaN; try a smaller --rate")
 
 
 def _fit(sender: Connection, parent: int, arguments: dict[str, Any], model: Path, quantised: Path | None) -> None:

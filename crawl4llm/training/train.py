@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from crawl4llm.options import read_options
 from crawl4llm.output import write_json, write_text
+from crawl4llm.scorers import score_of
 from crawl4llm.scorers.fasttext_scorer import FastTextScorer
 from crawl4llm.scorers.model_rules import ModelRules, rules_path
 from crawl4llm.terminal import wants_bar
@@ -115,7 +116,7 @@ def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar
     scorer = FastTextScorer(path, POSITIVE)
     scores, truth = array("d"), array("b")
     for example in tqdm(held_out, desc="testing", unit=" texts", disable=not bar):
-        scores.extend(scorer.score([example.line]))
+        scores.append(score_of(scorer, example.line, "held out"))
         truth.append(example.positive)
     measures = measure(np.array(scores), np.array(truth, dtype=np.bool_))
     return Trained(path.name, path.stat().st_size, ModelRules(POSITIVE, extractor, scorer.digest), measures)
