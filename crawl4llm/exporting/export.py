@@ -31,7 +31,7 @@ from crawl4llm.exporting.preparing import (
 from crawl4llm.exporting.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
 from crawl4llm.exporting.selecting import plan_shards, select
 from crawl4llm.exporting.shards import ShardFacts, ShardJob, write_shard
-from crawl4llm.exporting.sources import Source, changed_file, open_source
+from crawl4llm.exporting.sources import Source, changed_file, open_source, opt_out_notes
 from crawl4llm.exporting.table import Columns, Table
 from crawl4llm.exporting.wanted import INFLUENCE, Wanted
 from crawl4llm.options import Options, read_options
@@ -83,6 +83,8 @@ class _Export:
         self._files = tuple(file for source in sources for file in source.files)
         self._folder = folder
         self._wanted = wanted
+        self._scored_by: str | None = None
+        """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
         """What decides the content of this export."""
@@ -179,6 +181,7 @@ class _Export:
             return False
         scores = self._folder.facts(LISTED)["scores"]
         scorer = load_scorer(options) if scores and scores_pages(options) else None
+        self._scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
         if self._by_influence and scorer is not None:
             self._check_one_model(scorer)
         load_extractor(options.text_extractor)
@@ -275,6 +278,8 @@ class _Export:
             "text_bytes": sum(shard.text_bytes for shard in shards),
             "left_out": {reason: count for reason, count in sorted(left_out.items()) if count},
             "oracle_threshold": oracle,
+            "model_digest": self._scored_by,
+            "opt_out": [opt_out_notes(source) for source in self._sources],
             "shards": [shard._asdict() for shard in shards],
         }
 
