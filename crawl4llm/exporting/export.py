@@ -29,7 +29,7 @@ from crawl4llm.exporting.preparing import (
     scores_pages,
 )
 from crawl4llm.exporting.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
-from crawl4llm.exporting.selecting import plan_shards, select
+from crawl4llm.exporting.selecting import plan_shards, select, unknown_language
 from crawl4llm.exporting.shards import ShardFacts, ShardJob, write_shard
 from crawl4llm.exporting.sources import Source, changed_file, open_source, opt_out_notes
 from crawl4llm.exporting.table import Columns, Table
@@ -55,6 +55,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
     InputError; what was done until then is kept, and the same export goes on from there.
     """
+    wanted.check()
     formats.check_installed(wanted.format)
     if wanted.near_duplicates is not None:
         near_duplicates.check_installed()
@@ -112,6 +113,8 @@ class _Export:
         unfit: dict[int, str] = {int(number): reason for number, reason in self._folder.facts("unfit").items()}
         while True:
             selection = select(table, rows, self._wanted, oracle, unfit)
+            if fault := unknown_language(table, self._wanted.languages):
+                raise InputError(fault)
             if self._wanted.selects_by_influence and not len(selection.order) and np.isnan(table.influence).all():
                 raise InputError("no page has an influence score to select by; set SCORER_MODEL, to score them")
             shards, found = self._write(selection.order, table)

@@ -21,7 +21,7 @@ from crawl4llm.terminal import wants_bar
 from crawl4llm.training.card import CARD, PLOT, Data, Trained, model_card
 from crawl4llm.training.examples import Example, Examples, training_line
 from crawl4llm.training.fit import fit
-from crawl4llm.training.folder import check_free, new_folder
+from crawl4llm.training.folder import check_folder, new_folder
 from crawl4llm.training.measures import Measures, measure
 from crawl4llm.training.plot import calibration_plot, can_plot
 from crawl4llm.training.recipe import POSITIVE, Recipe
@@ -51,7 +51,7 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
     Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
     as JSON. The same texts and recipe give the same bytes.
     """
-    check_free(wanted.out)
+    check_folder(wanted.out)
     bar = wants_bar(read_options(settings).progress_bar)
     sources = Sources(settings, wanted.text_field)
     classes = {
