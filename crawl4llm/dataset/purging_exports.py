@@ -12,8 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
 from crawl4llm.exporting.card import CARD, card
@@ -38,7 +37,7 @@ def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
         if not isinstance(manifest.get("shards"), list):
             raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
         kept, gone = [], 0
-        for shard in tqdm(manifest["shards"], "Purging", unit=" files", disable=None):
+        for shard in Progress(manifest["shards"], "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
             gone += shard["documents"] - facts["documents"]

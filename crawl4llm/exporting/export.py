@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from crawl4llm import __version__
 from crawl4llm.archive.appendfile import AppendFile
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Integers
 from crawl4llm.exporting import formats, near_duplicates
@@ -286,8 +286,8 @@ class _Export:
             "shards": [shard._asdict() for shard in shards],
         }
 
-    def _bar(self, what: str, total: int | None) -> tqdm[Any]:
-        return tqdm(desc=what, total=total, unit=" documents", disable=not wants_bar(self._options.progress_bar))
+    def _bar(self, what: str, total: int | None) -> Progress[int]:
+        return Progress(None, what, total, unit=" documents", bar=wants_bar(self._options.progress_bar))
 
 
 def _report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
+from crawl4llm.bars import Progress
 from crawl4llm.options import read_options
 from crawl4llm.output import write_json, write_text
 from crawl4llm.scorers import score_of
@@ -90,7 +90,7 @@ def _collect(
 ) -> Iterator[str]:
     name = "positive" if positive else "negative"
     for source in given:
-        for text in tqdm(sources.texts(source), desc=name, unit=" texts", disable=not bar):
+        for text in Progress(sources.texts(source), name, unit=" texts", bar=bar):
             examples.add(text, positive=positive)
         found = ", ".join(f"{count:,} {what}" for what, count in sorted(source.counts.items())) or "no texts"
         yield f"{name}  {source.given} ({source.kind}): {found}"
@@ -115,7 +115,7 @@ def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar
     """Score the held-out texts as a crawl would."""
     scorer = FastTextScorer(path, POSITIVE)
     scores, truth = array("d"), array("b")
-    for example in tqdm(held_out, desc="testing", unit=" texts", disable=not bar):
+    for example in Progress(held_out, "testing", unit=" texts", bar=bar):
         scores.append(score_of(scorer, example.line, "held out"))
         truth.append(example.positive)
     measures = measure(np.array(scores), np.array(truth, dtype=np.bool_))
