@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
+from typing import NamedTuple
 
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, Crawl
 from crawl4llm.crawl_log import FAILURES, read_log
@@ -34,7 +34,7 @@ _TO_CHECK = {
     CorruptRecord.reason: "CORPUS, and the settings that say how it is laid out, such as CLUEWEB22_LINK_ID_POSITION",
     NoHtml.reason: "SIMULATION_TEXT: `corpus` scores the text that CORPUS holds",
     TIMEOUT: "TEXT_TIME_LIMIT, and in a live crawl the network and DOWNLOAD_TIMEOUT",
-    KILLED: "the machine's memory, and with fewer SCORING_WORKERS",
+    KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
     ERROR: "the log, SCORER and TEXT_EXTRACTOR",
 }
 """Reasons that are not a document's own when most documents fail for them, and what to look at then."""
@@ -112,34 +112,46 @@ def _example(output: Path, reason: str) -> str:
 def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
     """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
 
-    Both means are of as many pages as the shorter run has. A run whose frontier is empty has crawled all that the seeds
-    lead to: where that many are compared, any policy has the same pages, and nothing is said.
+    Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:
+    the seeds, which are the first batch of any policy, or all that they lead to.
     """
     settings = read_json(output / SETTINGS)
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
     seen = {crawl.policy.name}
     for other in others:
-        theirs, figures = read_json(other / SETTINGS), read_json(other / STATS)
-        policy, crawled = str(theirs.get("policy")), figures.get(f"{PREFIX}pages/crawled")
+        theirs, crawled = read_json(other / SETTINGS), read_json(other / STATS).get(f"{PREFIX}pages/crawled")
+        policy = str(theirs.get("policy"))
         if policy in seen or not isinstance(crawled, int) or any(theirs.get(key) != settings.get(key) for key in _SAME):
             continue
         seen.add(policy)
         pages = min(crawl.crawled, crawled)
-        exhausted = crawl.finished == FRONTIER_EMPTY and pages == crawl.crawled
-        if exhausted or (figures.get("finish_reason") == FRONTIER_EMPTY and pages == crawled):
-            continue
-        whole = pages == crawl.crawled
-        ours = crawl.tally.mean_influence if whole else _mean_influence(output, pages)
-        mean = _mean_influence(other, pages)
-        if ours and mean:
-            at = f"{pages:,} pages" if whole else f"at {pages:,} pages"
-            yield harmless(f"{ours / mean:.2f} times that of {policy} ({mean:.3f}, {at}, {other})")
+        ours, mean = _first_pages(output, pages), _first_pages(other, pages)
+        if ours and mean and mean.influence and ours.pages != mean.pages:
+            at = f"{pages:,} pages" if pages == crawl.crawled else f"at {pages:,} pages"
+            factor = ours.influence / mean.influence
+            yield harmless(f"{factor:.2f} times that of {policy} ({mean.influence:.3f}, {at}, {other})")
 
 
-def _mean_influence(run: Path, pages: int) -> float | None:
-    """The mean influence of the first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+class _FirstPages(NamedTuple):
+    """What is compared of two runs."""
+
+    influence: float
+    """Their mean."""
+    pages: int
+    """A sum of hashes of their keys: the same, in this process, for the same pages in any order."""
+
+
+def _first_pages(run: Path, count: int) -> _FirstPages | None:
+    """The first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    found = total = scored = 0
+    influence = 0.0
     try:
-        scores = [line["influence"] for line in islice(read_log(run / CRAWL_LOG), pages)]
-        return fmean(score for score in scores if score is not None) if len(scores) == pages else None
+        for line in islice(read_log(run / CRAWL_LOG), count):
+            found += 1
+            total += hash(line["id"])
+            if line["influence"] is not None:
+                influence += float(line["influence"])
+                scored += 1
     except (InputError, LookupError, TypeError, ValueError):
         return None
+    return _FirstPages(influence / scored, total) if scored and found == count else None

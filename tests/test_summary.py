@@ -61,6 +61,11 @@ def test_two_exhausted_runs_have_the_same_pages_and_are_not_compared(new_run: Ne
     assert comparisons(ours, tmp_path / "0002") == []
 
 
+def test_neither_are_the_seeds_which_all_policies_begin_with(new_run: NewRun, tmp_path: Path) -> None:
+    new_run("0001", url_policy="breadth_first", crawl_max_pages=2)
+    assert comparisons(new_run("0002", crawl_max_pages=5), tmp_path / "0002") == []
+
+
 @pytest.mark.parametrize(("theirs", "ours"), [(4, 4), (6, 4), (4, 6), (9, 4), (4, 9), (100, 4), (4, 100)])
 def test_runs_are_compared_at_as_many_pages_as_both_have(
     theirs: int, ours: int, new_run: NewRun, tmp_path: Path
