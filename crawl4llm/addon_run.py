@@ -71,7 +71,7 @@ class AddonRun:
     """Scrapy extension: opens the parts of a crawl when the spider opens, and closes them with it.
 
     Where they cannot be opened, the log says so in one line, and the crawl ends before its first request; it also ends
-    when a page cannot be written. In either case it ends as ``bad_input``.
+    when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
     """
 
     workers: HtmlWorkers

@@ -20,13 +20,13 @@ class HtmlPage:
 
 def influence(rater: PageRater, page: HtmlPage) -> Rating:
     """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
-    return rate_text(rater.scorer, rater.extract(page.html))
+    return rate_text(rater.scorer, rater.extract(page.html), page.url)
 
 
 def influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
     """The influence score of a page's main text, and the text."""
     text = rater.extract(page.html)
-    return RatedText(*rate_text(rater.scorer, text), text)
+    return RatedText(*rate_text(rater.scorer, text, page.url), text)
 
 
 def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
@@ -53,6 +53,9 @@ class HtmlWorkers:
         self._workers.close()
 
     async def rate(self, page: HtmlPage) -> Rating | RatedText:
-        """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``."""
+        """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``.
+
+        Raises InputError where the scorer gives no finite number.
+        """
         (rating,) = await self._workers.run(self._task, [page])
         return rating

@@ -11,6 +11,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.addon_meta import INFLUENCE, TEXT, is_page
 from crawl4llm.addon_run import AddonRun
 from crawl4llm.archive.headervalues import utf8
+from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
 from crawl4llm.html_rating import HtmlPage
 from crawl4llm.live.reasons import verdict
@@ -58,7 +59,11 @@ class PageScoring:
         if not isinstance(response, HtmlResponse):
             self._run.count("unscored/not_html")
             return None
-        rating = await self._run.workers.rate(HtmlPage(response.url, utf8(response.text)))
+        try:
+            rating = await self._run.workers.rate(HtmlPage(response.url, utf8(response.text)))
+        except InputError as error:
+            self._run.stop(error)
+            return None
         if isinstance(rating, RatedText):
             request.meta[TEXT] = rating.text
         if rating.reason == NO_TEXT:

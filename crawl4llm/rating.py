@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from crawl4llm.errors import PageError
-from crawl4llm.scorers import Scorer
+from crawl4llm.errors import InputError, PageError
+from crawl4llm.scorers import Scorer, score_of
 from crawl4llm.text import EXTRACTORS, extract_text
 from simulate.corpus import Corpus
 
@@ -79,13 +79,13 @@ T = TypeVar("T")
 
 def influence(rater: PageRater, key: str) -> Rating:
     """The influence score of a page's main text."""
-    return rate_text(rater.scorer, rater.text(key))
+    return rate_text(rater.scorer, rater.text(key), key)
 
 
 def influence_and_text(rater: PageRater, key: str) -> RatedText:
     """The influence score of a page's main text, and the text."""
     text = rater.text(key)
-    return RatedText(*rate_text(rater.scorer, text), text)
+    return RatedText(*rate_text(rater.scorer, text, key), text)
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
@@ -95,13 +95,16 @@ def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]
 
 def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScores:
     text = rater.text(key)
-    scored = [rater.scorer_named(name).score([text])[0] if text.strip() else 0.0 for name in names]
+    scored = [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
     return SeveralScores(tuple(scored))
 
 
-def rate_text(scorer: Scorer, text: str) -> Rating:
-    """The score of a text; 0 with the reason ``no_text`` where there is none."""
-    return Rating(scorer.score([text])[0]) if text.strip() else Rating(0.0, NO_TEXT)
+def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
+    """Return the score of a page's text; 0 with the reason ``no_text`` where there is none.
+
+    Raises InputError, naming the page, where the scorer gives no finite number.
+    """
+    return Rating(score_of(scorer, text, page)) if text.strip() else Rating(0.0, NO_TEXT)
 
 
 def indegree(rater: PageRater, key: str) -> Rating:
@@ -110,7 +113,10 @@ def indegree(rater: PageRater, key: str) -> Rating:
 
 
 def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
-    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other."""
+    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
+
+    Raises InputError where a task does: its fault is not the page's.
+    """
     ratings: list[T | Rating] = []
     for page in pages:
         try:
@@ -118,6 +124,8 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
         except PageError as error:
             logger.debug("%s", error)
             ratings.append(Rating(None, error.reason))
+        except InputError:
+            raise
         except (Exception, SystemExit):
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))

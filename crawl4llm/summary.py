@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES, Crawl
+from crawl4llm.crawl_log import FAILURES, read_log
+from crawl4llm.crawl_log import NAME as CRAWL_LOG
+from crawl4llm.errors import CorruptRecord, InputError, NoHtml
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.progress import in_short
+from crawl4llm.rating import ERROR
 from crawl4llm.stats import PREFIX
+from crawl4llm.terminal import harmless
+from crawl4llm.workers import KILLED, TIMEOUT
 from simulate.open import DEMO
 
 _REASONS = {
@@ -18,8 +27,17 @@ _REASONS = {
     "shutdown": "interrupted",
 }
 _DONE = (MAX_PAGES, FRONTIER_EMPTY)
-_SAME = ("corpus_digest", "model_digest", "text", "extractor", "seeds_digest")
+_SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
 """What two runs must have in common for their mean influence to be compared."""
+_FEWEST_ASKED = 20
+_TO_CHECK = {
+    CorruptRecord.reason: "CORPUS, and the settings that say how it is laid out, such as CLUEWEB22_LINK_ID_POSITION",
+    NoHtml.reason: "SIMULATION_TEXT: `corpus` scores the text that CORPUS holds",
+    TIMEOUT: "TEXT_TIME_LIMIT, and in a live crawl the network and DOWNLOAD_TIMEOUT",
+    KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
+    ERROR: "the log, SCORER and TEXT_EXTRACTOR",
+}
+"""Reasons that are not a document's own when most documents fail for them, and what to look at then."""
 
 
 def summary(crawl: Crawl, reason: str, output: Path) -> str:
@@ -62,17 +80,78 @@ def _tally(figures: dict[str, float | None], outcome: str) -> str:
     return f"{sum(counts.values()):,} documents ({listed})" if counts else ""
 
 
+def mostly_failed(crawl: Crawl, output: Path) -> str | None:
+    """Say what to check where more than half of the documents asked for failed for a reason that is not their own.
+
+    Returns None elsewhere, where fewer than 20 were asked for, and for a live crawl that has archived a page. Asked for
+    are the pages crawled and the documents that failed for any reason; by a policy that looks ahead, all it scored.
+    """
+    figures = crawl.statistics()
+    failed = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith("failed/")}
+    faults = {reason: failed[reason] for reason in _TO_CHECK if reason in failed}
+    asked = int(figures["pages/fetched"] or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
+    live = read_json(output / SETTINGS).get("corpus") == LiveWeb.name
+    if asked < _FEWEST_ASKED or 2 * sum(faults.values()) <= asked or (live and crawl.crawled):
+        return None
+    reason = max(faults, key=lambda fault: faults[fault])
+    return (
+        f"{sum(faults.values()):,} of {asked:,} documents asked for failed, {faults[reason]:,} for {reason}"
+        f"{_example(output, reason)}: check {_TO_CHECK[reason]}"
+    )
+
+
+def _example(output: Path, reason: str) -> str:
+    """Name the first document that failed for a reason; nothing where the log of failures names none."""
+    with suppress(InputError, LookupError, TypeError):
+        for line in read_log(output / FAILURES):
+            if line["reason"] == reason:
+                return harmless(f" ({line['id']}, for example)")
+    return ""
+
+
 def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
-    """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one."""
-    ours = crawl.tally.mean_influence
+    """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
+
+    Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:
+    the seeds, which are the first batch of any policy, or all that they lead to.
+    """
     settings = read_json(output / SETTINGS)
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
-    seen: set[str] = set()
+    seen = {crawl.policy.name}
     for other in others:
-        theirs, figures = read_json(other / SETTINGS), read_json(other / STATS)
-        mean, pages = figures.get(f"{PREFIX}influence/mean"), figures.get(f"{PREFIX}pages/crawled")
+        theirs, crawled = read_json(other / SETTINGS), read_json(other / STATS).get(f"{PREFIX}pages/crawled")
         policy = str(theirs.get("policy"))
-        comparable = pages and all(theirs.get(name) == settings.get(name) for name in _SAME)
-        if ours and mean and comparable and policy not in seen | {crawl.policy.name}:
-            seen.add(policy)
-            yield f"{ours / mean:.2f} times that of {policy} ({mean:.3f}, {pages:,} pages, {other})"
+        if policy in seen or not isinstance(crawled, int) or any(theirs.get(key) != settings.get(key) for key in _SAME):
+            continue
+        seen.add(policy)
+        pages = min(crawl.crawled, crawled)
+        ours, mean = _first_pages(output, pages), _first_pages(other, pages)
+        if ours and mean and mean.influence and ours.pages != mean.pages:
+            at = f"{pages:,} pages" if pages == crawl.crawled else f"at {pages:,} pages"
+            factor = ours.influence / mean.influence
+            yield harmless(f"{factor:.2f} times that of {policy} ({mean.influence:.3f}, {at}, {other})")
+
+
+class _FirstPages(NamedTuple):
+    """What is compared of two runs."""
+
+    influence: float
+    """Their mean."""
+    pages: int
+    """A sum of hashes of their keys: the same, in this process, for the same pages in any order."""
+
+
+def _first_pages(run: Path, count: int) -> _FirstPages | None:
+    """The first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    found = total = scored = 0
+    influence = 0.0
+    try:
+        for line in islice(read_log(run / CRAWL_LOG), count):
+            found += 1
+            total += hash(line["id"])
+            if line["influence"] is not None:
+                influence += float(line["influence"])
+                scored += 1
+    except (InputError, LookupError, TypeError, ValueError):
+        return None
+    return _FirstPages(influence / scored, total) if scored and found == count else None

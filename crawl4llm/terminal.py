@@ -54,7 +54,7 @@ def can_ask() -> bool:
 
 def confirm(what: str) -> None:
     """Ask whether that should be done. Raises InputError unless the answer is yes."""
-    print(f"{what}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
+    print(f"{harmless(what)}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise InputError(f"not confirmed, and not done: {what}")
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from crawl4llm.errors import InputError
+
 
 @contextmanager
 def whole_folder(to: Path) -> Iterator[Path]:
@@ -46,3 +48,13 @@ def _runs(process: int) -> bool:
     except PermissionError:  # there is one, of another user
         return True
     return True
+
+
+def check_free(to: Path) -> None:
+    """Raise InputError where something is at ``to``, which ``--out`` names, but an empty folder."""
+    try:
+        taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
+    except OSError as error:
+        raise InputError(f"--out {to} cannot be read: {error.strerror}") from None
+    if taken:
+        raise InputError(f"--out {to}: exists already; give another folder, or remove it")

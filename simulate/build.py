@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from simulate.build_files import PAGE_KINDS, DataFiles
 from simulate.build_manifest import read_manifest
@@ -129,8 +128,8 @@ def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) 
     return dict(sorted(totals.items()))
 
 
-def _bar(what: str, unit: str, to_do: int, total: int) -> tqdm[Any]:
-    return tqdm(total=total, initial=total - to_do, desc=what, unit=f" {unit}", disable=None)
+def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
+    return Progress(None, what, total, initial=total - to_do, unit=f" {unit}")
 
 
 # -- the folder -------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from simulate.build_manifest import FIRST_ID, next_id
 from simulate.clueweb22_layout import DocId, format_id, language_of, split_id
@@ -106,7 +107,8 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
     writer = _PlanWriter(folder)
     missing = dict(previous)
     with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
-        for key, new_id in _assigned(source.keys(), previous):
+        keys = Progress(source.keys(), "planning", len(source), unit=" pages")
+        for key, new_id in _assigned(keys, previous):
             writer.add(key, new_id)
             manifest.write(f"{key}\t{new_id}\n")
             missing.pop(key, None)

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from crawl4llm.bars import Progress
 from simulate.corpus import Corpus
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -22,7 +22,7 @@ def page_ranks(corpus: Corpus, *, progress: bool) -> dict[str, float]:
     """Exact harmonic centrality by document key, over the links between documents that the corpus holds."""
     numbers = {key: number for number, key in enumerate(corpus.keys())}
     sources, targets = [], []
-    for key, number in tqdm(numbers.items(), desc="links", unit=" pages", disable=not progress):
+    for key, number in Progress(numbers.items(), "links", unit=" pages", bar=progress):
         linked = {numbers[link.key] for link in corpus.outlinks(key) if link.key in numbers}
         sources += [number] * len(linked)
         targets += sorted(linked)
@@ -44,7 +44,7 @@ def harmonic_centrality(
     order = np.argsort(targets, kind="stable")
     sources, targets = sources[order], targets[order]
     centrality = np.zeros(size)
-    for first in tqdm(range(0, size, 64 * _WORDS), desc="centrality", unit=" blocks", disable=not progress):
+    for first in Progress(range(0, size, 64 * _WORDS), "centrality", unit=" blocks", bar=progress):
         starts = np.arange(first, min(first + 64 * _WORDS, size))
         reached = np.zeros((size, _WORDS), dtype=np.uint64)
         place = starts - first

@@ -9,8 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, TypeVar
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from simulate.orphans import end_with, sigint_blocked
 
@@ -42,11 +41,11 @@ def run_jobs(
 ) -> Iterator[tuple[J, R]]:
     """Do ``work`` on each job, in any order; the bar, which bears the label, counts sizes in ``unit``.
 
-    It is shown on a terminal, or as ``show`` says. Raises what the work raises, and InputError, with the message
-    ``killed``, where a process was killed.
+    It is shown on a terminal, or as ``show`` says; elsewhere there is a line now and then. Raises what the work raises,
+    and InputError, with the message ``killed``, where a process was killed.
     """
-    hidden = None if show is None else not show
-    with tqdm(total=sum(job.size for job in jobs), desc=label, unit=unit, unit_scale=True, disable=hidden) as bar:
+    total = sum(job.size for job in jobs)
+    with Progress[J](None, label, total, unit=unit, unit_scale=True, bar=show) as bar:
         parallel = processes > 1 < len(jobs)
         done = _in_processes(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
         for job, result in done:

@@ -13,10 +13,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from simulate.index_folder import locked, remove_temporary, write_whole, writing
 from simulate.index_jobs import run_jobs
@@ -43,6 +42,8 @@ _BUFFERED_ENTRIES = 1 << 22
 _QUEUED_PER_JOB = 4
 _PART_ENTRY_BYTES = HASH_BYTES + 8
 """An entry in a part's file: hash and item number; the part number is only known among all parts."""
+
+T = TypeVar("T")
 
 
 class IndexSummary(NamedTuple):
@@ -211,8 +212,8 @@ def _sort_shard(path: Path) -> int:
     return sum(a[:HASH_BYTES] == b[:HASH_BYTES] for a, b in pairwise(entries))
 
 
-def _counted(items: Sequence[Any], what: str) -> tqdm[Any]:
-    return tqdm(items, desc=f"{what} URLs", unit="file", disable=None)
+def _counted(items: Sequence[T], what: str) -> Progress[T]:
+    return Progress(items, f"{what} URLs", unit=" files")
 
 
 # -- the folder -------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class Page(NamedTuple):
     influence: float | None = 0.5
     language: str | None = None
     html: bytes | None = None
+    host: str = "site.example.org"
 
 
 def pages(count: int, words: int = 20) -> list[Page]:
@@ -57,7 +58,7 @@ def write_run(
     archive = ArchiveWriter(run / "warc", info, 100_000, form=ArchiveFormat(text=texts, compression=compression))
     lines = []
     for order, page in enumerate(crawled):
-        url = f"http://site.example.org/{page.id}"
+        url = f"http://{page.host}/{page.id}"
         html = None if text_only else page.html or html_of(page.text or "")
         record = PageRecord(page.id, url, "2022-08-01T12:00:00Z", html, page.text, page.language)
         fields = {"id": page.id, "influence": page.influence, "order": order, "language": page.language}

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import Answer, Asked, LengthScorer, Site, page, serve, train_model
 from crawl_helpers import PROJECT
+from model_helpers import patched
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
@@ -471,3 +472,14 @@ def test_documentation_names_all_figures(in_order: Crawled, everything: Crawled)
     text = (PROJECT / "docs" / "addon.md").read_text()
     for key in {*in_order.figures, *everything.figures}:
         assert is_documented(key) or f"`crawl4llm/{key.partition('/')[0]}/<reason>`" in text, key
+
+
+def test_a_model_that_gives_nan_ends_the_crawl(project: Project, tmp_path: Path) -> None:
+    huge = patched(project.model, tmp_path / "huge.bin", slice(None), 3e38)
+    with serve(tree()) as site:
+        crawled = crawl(project, "links", site, tmp_path / "out", "-s", f"SCORER_MODEL={huge}")
+    lines = [line for line in crawled.stderr.splitlines() if " ERROR: " in line]
+    assert len(lines) == 1, crawled.stderr
+    assert f"gives no score: Encountered NaN.; train it again (page {site.url}/)" in lines[0]
+    assert "'finish_reason': 'bad_input'" in crawled.stderr
+    assert len(site.paths()) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from crawl4llm.archive import ArchiveWriter
 from crawl4llm.archive.reader import read_record
 from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.errors import InputError
+from crawl4llm.policies import Candidate, Rating
 from crawl4llm.stats import is_documented
 
 NewCrawl = Callable[..., Driven]
@@ -519,11 +520,28 @@ def test_all_statistics_are_documented(new_crawl: NewCrawl) -> None:
     assert {key: figures[key] for key in expected} == expected
 
 
-@pytest.mark.parametrize("score", ["inf", "nan", "-inf"])
-def test_a_score_that_is_no_number_stops_the_crawl(new_crawl: NewCrawl, score: str) -> None:
-    driven = new_crawl(GraphCorpus({"a": ["b"], "b": []}, {"a": "1", "b": score}))
+class Unbounded(NotingPolicy):
+    """A policy that divides by what there is none of."""
+
+    name = "unbounded"
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return [Rating(0.5 if candidate.parent is None else float("inf")) for candidate in candidates]
+
+
+@pytest.mark.parametrize(
+    ("score", "policy", "giver"),
+    [
+        ("inf", "influence", "NumberScorer gave page"),
+        ("nan", "influence", "NumberScorer gave page"),
+        ("-inf", "influence", "NumberScorer gave page"),
+        ("0.5", f"{__name__}.Unbounded", "URL_POLICY unbounded gave"),
+    ],
+)
+def test_a_score_that_is_no_number_stops_the_crawl(new_crawl: NewCrawl, score: str, policy: str, giver: str) -> None:
+    driven = new_crawl(GraphCorpus({"a": ["b"], "b": []}, {"a": "1", "b": score}), url_policy=policy)
     driven.start("a")
-    with pytest.raises(InputError, match=r"^URL_POLICY influence gave b the score -?(inf|nan)$"):
+    with pytest.raises(InputError, match=rf"^{giver} b the score -?(inf|nan)"):
         driven.batch()
     assert driven.ids == ["a"]
 

@@ -234,6 +234,13 @@ def test_scorers_that_do_not_exist(runs: dict[str, Path], place: Path) -> None:
             evaluated(place, runs["random"], wanted=Wanted(scorers=["fasttext", scorer]))
 
 
+def test_another_report_is_not_overwritten(report: Path, runs: dict[str, Path], place: Path) -> None:
+    before = {path: path.read_bytes() for path in report.rglob("*") if path.is_file()}
+    told = error_of(evaluate(place, runs["random"], "--out", report))
+    assert told == f"--out {report}: exists already; give another folder, or remove it"
+    assert {path: path.read_bytes() for path in report.rglob("*") if path.is_file()} == before
+
+
 def test_bad_usage(runs: dict[str, Path], place: Path) -> None:
     run = runs["influence"]
     for args in ([run], [run, "--out", "x", "--sample", "0"], [run, "--out", "x", "--scorers", "length"]):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from crawl_helpers import error_of, scrapy
 from export_helpers import Page, documents, manifest, pages, run_export, write_run
 from warc_helpers import page, record, url_of, write
 
@@ -120,3 +121,38 @@ def test_a_text_of_nothing_but_unicode_blanks_is_no_text(tmp_path: Path) -> None
 
 def _wet(number: int, text: bytes) -> bytes:
     return record("conversion", url_of(number), text, ["Content-Type: text/plain"])
+
+
+# -- what no document can be ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("languages", "wanted", "fault"),
+    [
+        ([None, None], ("en",), "--language: no page has a language here, its archive tells none; export without"),
+        (["eng", "deu"], ("en", "de"), "--language en de: no page is in it; the archives have deu, eng$"),
+        (["e\x1bn"], ("en",), "--language en: no page is in it; the archives have e\N{REPLACEMENT CHARACTER}n$"),
+        ([f"x-{n:02d}" for n in range(12)], ("en",), "the archives have x-00, .*, x-09 \\.\\.\\.$"),
+    ],
+)
+def test_a_language_that_no_page_has(
+    languages: list[str | None], wanted: tuple[str, ...], fault: str, tmp_path: Path
+) -> None:
+    crawled = [page._replace(language=name) for page, name in zip(pages(len(languages)), languages, strict=True)]
+    with pytest.raises(InputError, match=fault):
+        run_export(tmp_path / "out", write_run(tmp_path / "run", crawled), languages=wanted)
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+def test_a_language_of_pages_that_are_left_out_for_another_reason(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [page._replace(language="en") for page in pages(3)])
+    assert run_export(tmp_path / "out", run, languages=("en",), min_words=1000)[0].startswith("Wrote 0 documents")
+
+
+def test_limits_that_no_text_can_keep(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pages(3))
+    result = scrapy("export", str(run), "--out", str(tmp_path / "out"), "--min-words", "5", "--max-words", "2")
+    assert error_of(result) == "--min-words 5 is more than --max-words 2; no text fits both"
+    assert not (tmp_path / "out").exists()
+    run_export(tmp_path / "equal", run, min_words=20, max_words=20)
+    assert manifest(tmp_path / "equal")["documents"] == 3

@@ -103,6 +103,7 @@ class Command(ScrapyCrawl):
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
             print(harmless(summary(run.crawl, finished, run.output)))
+            self._judge(run, finished)
             return
         reason = self._crawl(crawler, run)
         print(harmless(summary(run.crawl, reason, run.output)))
@@ -139,12 +140,15 @@ class Command(ScrapyCrawl):
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
         from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
+        from crawl4llm.summary import mostly_failed
 
         if run.crawl.failure:
             complain(run.crawl.failure)
         elif reason == "shutdown":
             self.exitcode = INTERRUPTED
             return
+        elif fault := mostly_failed(run.crawl, run.output):
+            complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
         elif reason not in {MAX_PAGES, FRONTIER_EMPTY}:

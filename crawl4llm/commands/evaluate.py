@@ -60,8 +60,10 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
         from crawl4llm.evaluation.report import check_installed, write_report
+        from crawl4llm.whole_folder import check_free
 
         check_installed()
+        check_free(Path(opts.out))
         from crawl4llm.evaluation.evaluate import Wanted, evaluate
 
         assert self.settings is not None

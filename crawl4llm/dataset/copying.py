@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tqdm import tqdm
-
 from crawl4llm.archive.headervalues import one_line
+from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import writing
 from crawl4llm.dataset.checksums import COUNTS, MD5, write_counts, write_md5
 from crawl4llm.dataset.facts import TEXT, Facts
@@ -66,7 +65,7 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
     facts.execute(MOVES)
     digests, counts = [], []
     with writing(out):
-        for file in tqdm(list(_files(dataset, facts, options)), "Copying", unit=" files", disable=None):
+        for file in Progress(list(_files(dataset, facts, options)), "Copying", unit=" files"):
             documents = _copy_file(facts, out, file, refill, numbered=options.name is not None)
             if documents:
                 digests.append((file.name, md5_of(out / file.name)))

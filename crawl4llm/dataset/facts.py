@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from crawl4llm.bars import Lines
 from crawl4llm.errors import InputError
 
 CONTENT = ("response", "resource", "conversion", "revisit")
@@ -35,6 +37,8 @@ CREATE TABLE refs(file INTEGER, offset INTEGER, target BLOB);
 CREATE TABLE damage(file INTEGER, offset INTEGER, length INTEGER);
 CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
 """
+_STEPS = 100_000
+"""Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
 _MERGED = ("files", "records", "refs", "damage", "problems")
 _INDEXES = """
 CREATE INDEX by_rid ON records(rid);
@@ -121,7 +125,12 @@ class Facts:
         part.unlink()
 
     def index(self) -> None:
-        """To be called when all is in: makes look-ups fast, and the table of documents."""
+        """To be called when all is in: makes look-ups fast, and the table of documents.
+
+        From now on, as queries may take long, a line is printed now and then where standard error is no terminal.
+        """
+        if not sys.stderr.isatty():
+            self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
         with _full_disk():
             self._db.executescript(_INDEXES)
             self._db.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Takes the documents of a domain out of an export, and its manifest with them."""
+"""Takes the documents of a domain out of an export, and out of its manifest and dataset card."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
+from crawl4llm.exporting.card import CARD, card
 from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST
 from crawl4llm.exporting.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.exporting.json_lines import load
+from crawl4llm.exporting.shards import Languages
 from crawl4llm.exporting.words import WordCount
 from crawl4llm.opt_out import Domain
 from crawl4llm.output import read_json
@@ -39,7 +40,7 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
         if not isinstance(manifest.get("shards"), list):
             raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
         kept, gone = [], 0
-        for shard in tqdm(manifest["shards"], "Purging", unit=" files", disable=None):
+        for shard in Progress(manifest["shards"], "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
             gone += shard["documents"] - facts["documents"]
@@ -60,7 +61,7 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
 
 
 def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
-    """Stage a manifest whose totals fit its files, and that says what went."""
+    """Stage a manifest and a card whose totals fit the files, and that say what went."""
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def total(name: str) -> int:
@@ -72,13 +73,16 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         *manifest.get("purged", []),
         {"date": date, "domain": domain.name, "documents": gone},
     ]
+    text = card(manifest, folder / MANIFEST)
+    with writing(folder / CARD):
+        changes.stage(folder / CARD).write_text(text, encoding="utf-8")
     with writing(folder / MANIFEST):
         changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
 
 
 def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
     """Write a file without the domain's documents; returns what a manifest says of it."""
-    words, documents, text_bytes = WordCount(), 0, 0
+    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
     with writing(path):
         form = path.name.partition(".")[2]
         file = open_file(new, form)
@@ -91,6 +95,7 @@ def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
                 words.add(text)
                 documents += 1
                 text_bytes += len(text)
+                languages.add(document.language)
                 shard.add(document)
             shard.finish()
         finally:
@@ -101,6 +106,7 @@ def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
         "text_bytes": text_bytes,
         "bytes": file.size,
         "sha256": file.digest,
+        "languages": languages.counts,
     }
 
 

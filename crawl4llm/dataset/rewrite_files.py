@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.dataset.facts import TEXT, Facts
 from crawl4llm.dataset.finishing import write_sorted
@@ -37,7 +36,7 @@ def stage_rewrite(
     facts.execute(MOVES)
     values: dict[str, tuple[str, int] | None] = {}
     with writing(dataset.root):
-        for file in tqdm(rewritten, "Rewriting", unit=" files", disable=None):
+        for file in Progress(rewritten, "Rewriting", unit=" files"):
             name, path = names[file], paths[names[file]]
             if facts.first("SELECT 1 FROM kept WHERE file = ?", file) is None:
                 changes.remove(path)

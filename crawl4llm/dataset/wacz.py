@@ -16,9 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from tqdm import tqdm
-
 from crawl4llm import __version__
+from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import whole_file
 from crawl4llm.dataset.finishing import write_sorted
 from crawl4llm.dataset.folder import Dataset
@@ -42,7 +41,7 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     files = list(_indexed_files(dataset))
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
-        for file in tqdm(files, "Packing", unit=" files", disable=None):
+        for file in Progress(files, "Packing", unit=" files"):
             with file.open("rb") as source:
                 package.add(
                     f"archive/{file.name}", _read(source), zipfile.ZipInfo.from_file(file, strict_timestamps=False)

@@ -30,7 +30,7 @@ class Targets(NamedTuple):
 def scored_page(rater: PageRater, key: str) -> ScoredPage:
     """Score and tokens from one look at the text."""
     text = rater.text(key)
-    return ScoredPage(*rate_text(rater.scorer, text), count_tokens(text))
+    return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
 
 
 def count_tokens(text: str) -> int:

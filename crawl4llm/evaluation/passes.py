@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.evaluation.blocks import Arrays, BlockStore
 from crawl4llm.options import Options
 from crawl4llm.rating import PageRater, Rating
@@ -59,12 +58,12 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
         missing = [number for number in numbers if number not in blocks]
         with PageWorkers(rater, options.workers, options.text_time_limit) as workers:
             workers.start()
-            with tqdm(
+            with Progress[str](
                 desc=task.what,
                 total=pages.count,
                 initial=pages.count - _size(missing, pages.count),
                 unit=" pages",
-                disable=not wants_bar(options.progress_bar),
+                bar=wants_bar(options.progress_bar),
             ) as bar:
                 for number, keys in _keys_of(pages.keys(), missing):
                     blocks[number] = task.pack(asyncio.run(workers.run(task.of_page, keys)))

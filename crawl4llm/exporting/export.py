@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from crawl4llm import __version__
 from crawl4llm.archive.appendfile import AppendFile
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Integers
 from crawl4llm.exporting import formats, near_duplicates
@@ -29,9 +29,9 @@ from crawl4llm.exporting.preparing import (
     scores_pages,
 )
 from crawl4llm.exporting.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
-from crawl4llm.exporting.selecting import plan_shards, select
+from crawl4llm.exporting.selecting import plan_shards, select, unknown_language
 from crawl4llm.exporting.shards import ShardFacts, ShardJob, write_shard
-from crawl4llm.exporting.sources import Source, changed_file, open_source
+from crawl4llm.exporting.sources import Source, changed_file, open_source, opt_out_notes
 from crawl4llm.exporting.table import Columns, Table
 from crawl4llm.exporting.wanted import INFLUENCE, Wanted
 from crawl4llm.options import Options, read_options
@@ -55,6 +55,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
     InputError; what was done until then is kept, and the same export goes on from there.
     """
+    wanted.check()
     formats.check_installed(wanted.format)
     if wanted.near_duplicates is not None:
         near_duplicates.check_installed()
@@ -83,6 +84,8 @@ class _Export:
         self._files = tuple(file for source in sources for file in source.files)
         self._folder = folder
         self._wanted = wanted
+        self._scored_by: str | None = None
+        """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
         """What decides the content of this export."""
@@ -110,6 +113,8 @@ class _Export:
         unfit: dict[int, str] = {int(number): reason for number, reason in self._folder.facts("unfit").items()}
         while True:
             selection = select(table, rows, self._wanted, oracle, unfit)
+            if fault := unknown_language(table, self._wanted.languages):
+                raise InputError(fault)
             if self._wanted.selects_by_influence and not len(selection.order) and np.isnan(table.influence).all():
                 raise InputError("no page has an influence score to select by; set SCORER_MODEL, to score them")
             shards, found = self._write(selection.order, table)
@@ -179,6 +184,7 @@ class _Export:
             return False
         scores = self._folder.facts(LISTED)["scores"]
         scorer = load_scorer(options) if scores and scores_pages(options) else None
+        self._scored_by = f"sha256:{scorer.digest}" if scorer is not None else None
         if self._by_influence and scorer is not None:
             self._check_one_model(scorer)
         load_extractor(options.text_extractor)
@@ -275,11 +281,13 @@ class _Export:
             "text_bytes": sum(shard.text_bytes for shard in shards),
             "left_out": {reason: count for reason, count in sorted(left_out.items()) if count},
             "oracle_threshold": oracle,
+            "model_digest": self._scored_by,
+            "opt_out": [opt_out_notes(source) for source in self._sources],
             "shards": [shard._asdict() for shard in shards],
         }
 
-    def _bar(self, what: str, total: int | None) -> tqdm[Any]:
-        return tqdm(desc=what, total=total, unit=" documents", disable=not wants_bar(self._options.progress_bar))
+    def _bar(self, what: str, total: int | None) -> Progress[int]:
+        return Progress(None, what, total, unit=" documents", bar=wants_bar(self._options.progress_bar))
 
 
 def _report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""The directory of an export: its files in ``documents/``, ``manifest.json`` once it is finished, ``work/`` until then.
+"""The directory of an export: its files in ``documents/``, the dataset card and ``manifest.json`` once it is finished,
+``work/`` until then.
 
 The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
 """
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.errors import InputError
+from crawl4llm.exporting.card import CARD, card
 from crawl4llm.exporting.shards import ShardFacts
-from crawl4llm.output import read_json, write_json
+from crawl4llm.output import read_json, write_json, write_text
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
@@ -56,6 +58,8 @@ class ExportFolder:
         if manifest:
             self._check_same(manifest, request)
             self._check_files(manifest)
+            if not (self.path / CARD).exists():  # an older version has made it
+                write_text(self.path / CARD, card(manifest, self.path / MANIFEST))
             shutil.rmtree(self.work, ignore_errors=True)
             yield True
             return
@@ -110,19 +114,21 @@ class ExportFolder:
         """A file that was written as planned; None where it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
-        if noted.get("plan") != plan or not path.exists() or path.stat().st_size != noted["facts"][4]:
+        if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
             return None
-        return ShardFacts(*noted["facts"])
+        facts = ShardFacts(*noted["facts"])
+        return facts if path.stat().st_size == facts.bytes else None
 
     def note_written(self, plan: str, facts: ShardFacts) -> None:
         """Note that a file was written."""
         write_json(self._shards / f"{facts.name}.json", {"plan": plan, "facts": facts})
 
     def finish(self, manifest: Mapping[str, Any], names: set[str]) -> None:
-        """Remove files of other names, which an export that was killed planned; write the manifest."""
+        """Remove files of other names, which an export that was killed planned; write the card and the manifest."""
         for path in self.documents.iterdir():
             if path.name not in names:
                 path.unlink()
+        write_text(self.path / CARD, card(manifest, self.path / MANIFEST), fsync=True)
         write_json(self.path / MANIFEST, manifest, fsync=True)
         shutil.rmtree(self.work, ignore_errors=True)
 

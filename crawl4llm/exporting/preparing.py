@@ -128,7 +128,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     if not text.strip():
         return Prepared(row._replace(reason=NO_TEXT), None)
     if influence is None and scorer is not None:
-        influence = rate_text(scorer, text).score
+        influence = rate_text(scorer, text, row.url).score
     row = row._replace(
         influence=influence,
         language=row.language or about.language,

@@ -15,9 +15,11 @@ from crawl4llm.exporting.near_duplicates import near_duplicates
 from crawl4llm.exporting.rows import Rows
 from crawl4llm.exporting.table import Table
 from crawl4llm.exporting.wanted import INFLUENCE, Wanted
+from crawl4llm.terminal import harmless
 
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
 LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
+_MOST_NAMED = 10
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 
 
@@ -95,6 +97,17 @@ class _Chosen:
     def among(self, order: Integers) -> Integers:
         """Those of some documents that have not been left out, in the same order."""
         return order[self._kept[order]]
+
+
+def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
+    """Say what is wrong where languages are wanted and no document is of one, or of any; None where nothing is."""
+    if not wanted or not len(table) or any(_matches(name, wanted) for name in table.languages):
+        return None
+    known = sorted(name for name in table.languages if name)
+    if not known:
+        return "--language: no page has a language here, its archive tells none; export without --language"
+    listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
+    return f"--language {' '.join(wanted)}: no page is in it; the archives have {listed}"
 
 
 def _matches(language: str | None, wanted: Sequence[str]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ from crawl4llm.exporting.sources import SourceFile
 from crawl4llm.exporting.words import WordCount
 from crawl4llm.rating import NO_TEXT
 
+OTHER_LANGUAGES = "..."
+_MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
+"""Bounds to what foreign archives can put into a manifest."""
+
 
 class ShardFacts(NamedTuple):
     """What the manifest says of a file."""
@@ -31,6 +36,27 @@ class ShardFacts(NamedTuple):
     text_bytes: int
     bytes: int
     sha256: str
+    languages: Mapping[str, int]
+    """Documents by language, as :class:`Languages` counts them."""
+
+
+class Languages:
+    """Counts documents by language; one that has none counts as the empty string."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, language: str | None) -> None:
+        """Count a document. What no language tag can be, and all beyond a thousand, count as OTHER_LANGUAGES."""
+        name = language or ""
+        if len(name) > _LONGEST_LANGUAGE or (len(self._counts) >= _MOST_LANGUAGES and name not in self._counts):
+            name = OTHER_LANGUAGES
+        self._counts[name] += 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Documents by language, in the order of the names."""
+        return dict(sorted(self._counts.items()))
 
 
 class Written(NamedTuple):
@@ -87,7 +113,7 @@ def _write(job: ShardJob, path: Path) -> Written:
     rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME)
     names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
     file = open_file(path, job.format)
-    words, documents, text_bytes = WordCount(), 0, 0
+    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
     unfit: dict[int, str] = {}
     try:
         shard = open_shard(file, job.format)
@@ -105,14 +131,17 @@ def _write(job: ShardJob, path: Path) -> Written:
             words.add(encoded)
             documents += 1
             text_bytes += len(encoded)
-            shard.add(_document(row, text, reader, names))
+            document = _document(row, text, reader, names)
+            languages.add(document.language)
+            shard.add(document)
         shard.finish()
     finally:
         rows.close()
         file.close()
     if unfit:
         return Written(None, unfit)
-    return Written(ShardFacts(job.path.name, documents, words.total, text_bytes, file.size, file.digest), unfit)
+    facts = ShardFacts(job.path.name, documents, words.total, text_bytes, file.size, file.digest, languages.counts)
+    return Written(facts, unfit)
 
 
 def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Document:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from crawl4llm import crawl_log
 from crawl4llm.archive.writer import INDEX_NAME
 from crawl4llm.errors import InputError
+from crawl4llm.exporting.card import OPT_OUT_FIELDS
 from crawl4llm.exporting.rows import Row
 from crawl4llm.output import SETTINGS, WARC, read_json
+from simulate.warc_container import UnreadableFile, scan
+from simulate.warc_frames import Frame
+
+_LARGEST_WARCINFO = 1 << 16
 
 
 class SourceFile(NamedTuple):
@@ -98,6 +105,31 @@ def _without_index(folder: Path) -> str:
     if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
         return f"{WARC}/{INDEX_NAME} is missing; `scrapy archive repair` makes it anew"
     return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
+
+
+def opt_out_notes(source: Source) -> dict[str, str]:
+    """Return what the first record of an archive of ours, its warcinfo, says of robots.txt and opt-outs.
+
+    Empty where there is none: other archives call it by other names, or say nothing. (``robots`` is of ISO 28500:2017,
+    6.2.)
+    """
+    if not source.files or not source.files[0].named:
+        return {}
+    path = Path(source.files[0].path)
+    with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        return scan(path, Path(folder) / "points", _first_warcinfo)
+    return {}
+
+
+def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
+    frame = next(iter(frames), None)
+    if frame is None or frame.record is None or frame.record.kind != "warcinfo":
+        return {}
+    while len(frame.opening.data) < min(frame.record.size or 0, _LARGEST_WARCINFO) and frame.opening.grow():
+        pass
+    block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
+    fields = (line.partition(":") for line in block.splitlines())
+    return {name: value.strip() for name, _, value in fields if name in OPT_OUT_FIELDS}
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from crawl4llm.errors import InputError
+
 CRAWL, INFLUENCE = "crawl", "influence"
 
 
@@ -32,6 +34,13 @@ class Wanted:
     shard_documents: int = 100_000
     shard_bytes: int | None = None
     """Bytes of text in a file, at most; a text that is longer has a file to itself."""
+
+    def check(self) -> None:
+        """Raise InputError where no document can be what is asked for."""
+        if self.min_words is not None and self.max_words is not None and self.min_words > self.max_words:
+            raise InputError(
+                f"--min-words {self.min_words} is more than --max-words {self.max_words}; no text fits both"
+            )
 
     @property
     def selects_by_influence(self) -> bool:

@@ -13,12 +13,15 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from crawl4llm.errors import InputError
 
 _MAGIC, _VERSION = 793712314, 12
 _SUPERVISED, _LOSSES = 3, range(1, 5)
 _ENTRIES_AT_ONCE = 5000
 _ENTRY = rb"[^\0]*\0.{9}"
+_WEIGHTS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class ModelFile:
     labels: tuple[str, ...]
     digest: str
     """SHA-256 of the file, in hex."""
+    finite: bool = True
+    """Whether all its weights are numbers; with NaN or infinity among them, texts get no score."""
 
 
 class _CutShortError(Exception):
@@ -39,6 +44,7 @@ class _Reader:
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self.position = 0
+        self.finite = True
 
     def take(self, layout: str) -> tuple[int, ...]:
         size = struct.calcsize("<" + layout)
@@ -52,6 +58,14 @@ class _Reader:
         self.position += size
         if size < 0 or self.position > len(self._data):
             raise _CutShortError
+
+    def skip_weights(self, count: int) -> None:
+        """Pass over 32-bit floats, and note whether all are finite."""
+        start = self.position
+        self.skip(count * 4)
+        for at in range(start, self.position, _WEIGHTS_AT_ONCE * 4):
+            piece = self._data[at : min(at + _WEIGHTS_AT_ONCE * 4, self.position)]
+            self.finite = self.finite and bool(np.isfinite(np.frombuffer(piece, dtype="<f4")).all())
 
     def skip_entries(self, count: int) -> None:
         """Pass over dictionary entries: a string, a count (int64) and a type (int8) each."""
@@ -76,7 +90,7 @@ class _Reader:
         """Pass over a matrix; returns its rows and columns."""
         if not quantised:
             rows, columns = self.take("qq")
-            self.skip(rows * columns * 4)
+            self.skip_weights(rows * columns)
             return rows, columns
         normed, rows, columns, codes = self.take("?qqi")
         self.skip(codes)
@@ -88,7 +102,7 @@ class _Reader:
 
     def _skip_quantizer(self) -> None:
         dimension, _subquantizers, _size, _last = self.take("iiii")
-        self.skip(dimension * 256 * 4)
+        self.skip_weights(dimension * 256)
 
 
 def inspect_model(path: Path) -> ModelFile:
@@ -104,15 +118,15 @@ def inspect_model(path: Path) -> ModelFile:
             if file.tell() < 8:
                 raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                labels = _labels(data, path)
+                labels, finite = _labels_and_finite(data, path)
     except OSError as error:
         raise InputError(f"SCORER_MODEL {path} cannot be read: {error.strerror}") from None
     except _CutShortError:
         raise InputError(f"SCORER_MODEL {path} is damaged or cut short; fetch or train it again") from None
-    return ModelFile(path, labels, digest.hexdigest())
+    return ModelFile(path, labels, digest.hexdigest(), finite)
 
 
-def _labels(data: mmap.mmap, path: Path) -> tuple[str, ...]:
+def _labels_and_finite(data: mmap.mmap, path: Path) -> tuple[tuple[str, ...], bool]:
     reader = _Reader(data)
     magic, version = reader.take("ii")
     if magic != _MAGIC:
@@ -137,4 +151,4 @@ def _labels(data: mmap.mmap, path: Path) -> tuple[str, ...]:
         raise _CutShortError
     (output_quantised,) = reader.take("?")
     reader.skip_matrix(bool(quantised and output_quantised))
-    return labels
+    return labels, reader.finite

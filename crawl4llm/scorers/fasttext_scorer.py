@@ -24,11 +24,13 @@ class FastTextScorer:
     The classifier predicts on the line that :func:`crawl4llm.scorers.text_line.one_line` makes of the text. fastText
     overshoots 1 by 1e-5 (it adds that before each logarithm), so the result is clipped. Text without a word scores 0.
 
-    Raises InputError where the file is no whole model or lacks the label.
+    Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
 
     def __init__(self, path: Path, label: str) -> None:
         self.file = inspect_model(path)
+        if not self.file.finite:
+            raise InputError(f"SCORER_MODEL {path} is damaged: it has weights that are NaN; fetch or train it again")
         if label not in self.file.labels:
             raise InputError(
                 f"SCORER_LABEL {label!r} is not a label of {path}; its labels are: {', '.join(self.file.labels)}"
@@ -80,14 +82,18 @@ class FastTextScorer:
         self._load()
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """One probability for each text."""
+        """One probability for each text. Raises InputError where the model gives NaN."""
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
         line = one_line(text)
         if not line:
             return 0.0
-        for probability, label in self._predict(line + "\n", len(self.file.labels), 0.0, "strict"):
+        try:
+            predictions = self._predict(line + "\n", len(self.file.labels), 0.0, "strict")
+        except RuntimeError as error:  # fastText's "Encountered NaN."
+            raise InputError(f"SCORER_MODEL {self.file.path} gives no score: {error}; train it again") from None
+        for probability, label in predictions:
             if label == self.label:
                 return float(min(max(probability, 0.0), 1.0))
         return 0.0

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crawl4llm import __version__
+from crawl4llm.markdown import cell
 from crawl4llm.scorers.model_rules import ModelRules
 from crawl4llm.training.measures import Measures
 from crawl4llm.training.recipe import NEGATIVE, POSITIVE, Recipe
@@ -88,7 +89,7 @@ def _data(name: str, label: str, data: Data) -> Iterator[str]:
     for source in data.sources:
         unusable = ", ".join(f"{count} {why}" for why, count in sorted(source.counts.items()) if why != "texts")
         cells = (
-            source.given.replace("|", "\\|"),
+            cell(source.given),
             source.kind,
             source.extractor or "-",
             f"{source.counts['texts']:,}",

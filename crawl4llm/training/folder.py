@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawl4llm.errors import InputError
-from crawl4llm.whole_folder import whole_folder
+from crawl4llm.whole_folder import check_free, whole_folder
 
 
 @contextmanager
@@ -18,18 +18,17 @@ def new_folder(to: Path) -> Iterator[Path]:
     already, or cannot be written.
     """
     to = to.absolute()
-    check_free(to)
+    check_folder(to)
     try:
         with whole_folder(to) as temporary:
             yield temporary
-            check_free(to)
+            check_folder(to)
     except OSError as error:
         raise InputError(f"{error.filename or to}: {error.strerror}") from None
 
 
-def check_free(to: Path) -> None:
-    """Raise InputError where something is at ``to``, but an empty folder."""
+def check_folder(to: Path) -> None:
+    """Raise InputError where ``to`` is the name of a model file, or something is there but an empty folder."""
     if to.suffix in {".bin", ".ftz"}:
         raise InputError(f"--out {to}: is made as a folder, with model.bin in it; give the folder's name")
-    if to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir()))):
-        raise InputError(f"--out {to}: exists already; give another folder, or remove it")
+    check_free(to)

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tqdm import tqdm
 
+from crawl4llm.bars import Progress
 from crawl4llm.options import read_options
 from crawl4llm.output import write_json, write_text
+from crawl4llm.scorers import score_of
 from crawl4llm.scorers.fasttext_scorer import FastTextScorer
 from crawl4llm.scorers.model_rules import ModelRules, rules_path
 from crawl4llm.terminal import wants_bar
 from crawl4llm.training.card import CARD, PLOT, Data, Trained, model_card
 from crawl4llm.training.examples import Example, Examples, training_line
 from crawl4llm.training.fit import fit
-from crawl4llm.training.folder import check_free, new_folder
+from crawl4llm.training.folder import check_folder, new_folder
 from crawl4llm.training.measures import Measures, measure
 from crawl4llm.training.plot import calibration_plot, can_plot
 from crawl4llm.training.recipe import POSITIVE, Recipe
@@ -50,7 +51,7 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
     Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
     as JSON. The same texts and recipe give the same bytes.
     """
-    check_free(wanted.out)
+    check_folder(wanted.out)
     bar = wants_bar(read_options(settings).progress_bar)
     sources = Sources(settings, wanted.text_field)
     classes = {
@@ -89,7 +90,7 @@ def _collect(
 ) -> Iterator[str]:
     name = "positive" if positive else "negative"
     for source in given:
-        for text in tqdm(sources.texts(source), desc=name, unit=" texts", disable=not bar):
+        for text in Progress(sources.texts(source), name, unit=" texts", bar=bar):
             examples.add(text, positive=positive)
         found = ", ".join(f"{count:,} {what}" for what, count in sorted(source.counts.items())) or "no texts"
         yield f"{name}  {source.given} ({source.kind}): {found}"
@@ -114,8 +115,8 @@ def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar
     """Score the held-out texts as a crawl would."""
     scorer = FastTextScorer(path, POSITIVE)
     scores, truth = array("d"), array("b")
-    for example in tqdm(held_out, desc="testing", unit=" texts", disable=not bar):
-        scores.extend(scorer.score([example.line]))
+    for example in Progress(held_out, "testing", unit=" texts", bar=bar):
+        scores.append(score_of(scorer, example.line, "held out"))
         truth.append(example.positive)
     measures = measure(np.array(scores), np.array(truth, dtype=np.bool_))
     return Trained(path.name, path.stat().st_size, ModelRules(POSITIVE, extractor, scorer.digest), measures)

@@ -9,8 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from tqdm import tqdm
-
+from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
 from simulate.demo_web.model import train_model
 from simulate.demo_web.planning import plan_web
@@ -34,7 +33,7 @@ def build(corpus: Path, model: Path, *, pages: int, hosts: int, seed: int, jobs:
     try:
         running: list[Future[int]] = [pool.submit(_train, model, seed)]
         running += [pool.submit(_write_file, file_id) for file_id in tree.files]
-        with tqdm(total=pages, desc="building the demo web", unit=" pages", disable=None if progress else True) as bar:
+        with Progress[int](None, "building the demo web", pages, unit=" pages", bar=None if progress else False) as bar:
             for done in as_completed(running):
                 bar.update(done.result())
     except BrokenProcessPool:
