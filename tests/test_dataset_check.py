@@ -14,8 +14,8 @@ import pytest
 from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.archive.compress import compress
-from crawl4llm.dataset import survey
-from crawl4llm.dataset.facts import Facts
+from crawl4llm.dataset import checking, survey
+from crawl4llm.dataset.facts import TEXT, Facts, Row
 from crawl4llm.dataset.reading import WarcReader
 from crawl4llm.dataset.survey import FileJob
 
@@ -229,6 +229,27 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
 def test_a_file(run: Path, damage: Callable[[Path], object], said: str) -> None:
     damage(run)
     assert re.search(said, "\n".join(problems(run)))
+
+
+@pytest.mark.parametrize("file", [1, 5001, 2**31])
+def test_records_that_are_there_twice_in_files_of_any_number(file: int) -> None:
+    """File and offset are a pair; as one float they were rounded to 128 bytes from file 1,000 on."""
+    with Facts() as facts:
+        for number in (file, file + 1):
+            facts.add("files", [(number, f"c-{number}", 0, "", 0, "", "")])
+            for offset in (0, 1, 2):
+                row = Row(number, offset, 1, TEXT, "n", b"r", "u", "", "", "", None, None, 0, 0, b"n")
+                facts.add("records", [row])
+        facts.index()
+        checking._check_names(facts)
+        checking._check_texts(facts)
+        found = set(facts.rows("SELECT file, offset, what FROM problems WHERE what NOT LIKE '%not there'"))
+    places = [(f"c-{number}", offset) for number in (file, file + 1) for offset in (0, 1, 2)][1:]
+    assert found == {
+        (*place, what)
+        for place in places
+        for what in ("a second text of u", "text has the WARC-Record-ID of another record: n")
+    }
 
 
 def test_pages_in_another_order(run: Path) -> None:
