@@ -252,6 +252,30 @@ def test_records_that_are_there_twice_in_files_of_any_number(file: int) -> None:
     }
 
 
+DAMAGED_NUMBERS = [
+    ("index.cdxj", "offset", "9" * 20, "is no whole entry"),
+    ("index.cdxj", "length", float("inf"), "is no whole entry"),
+    ("index.cdxj", "offset", "99999999999", "leads to no record"),
+    ("text.cdxj", "length", "-7", "is no whole entry"),
+]
+
+
+@pytest.mark.parametrize(("index", "name", "value", "said"), DAMAGED_NUMBERS)
+def test_damaged_numbers_in_an_index(run: Path, index: str, name: str, value: object, said: str) -> None:
+    path = run / "warc" / index
+    key, stamp, fields = path.read_text().partition("\n")[0].split(" ", 2)
+    damaged = f"{key} {stamp} {json.dumps({**json.loads(fields), name: value})}\n"
+    path.write_text(damaged + path.read_text().partition("\n")[2])
+    assert any(line.startswith(f"{index}: line 1: {said}") for line in problems(run))
+    before = tree(run)
+    assert f"{path} line 1 {said}; repair the dataset, then finish it" in refused("finish", run)
+    assert tree(run) == before
+    told = done("purge", "three.example", Path(shutil.copytree(run, run.with_name("purged"))))
+    assert index == "text.cdxj" or "index.cdxj: 1 entries are made from their records" in told
+    assert f"{index}: 1 entries are made from their records" in done("repair", run)
+    assert done("check", run).startswith("sound")
+
+
 def test_pages_in_another_order(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "crawl.jsonl").read_text().splitlines()]
     lines[3]["id"], lines[7]["id"] = lines[7]["id"], lines[3]["id"]
