@@ -12,6 +12,7 @@ from typing import Any
 from crawl4llm import crawl_log
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
+from crawl4llm.within import fresh
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
@@ -66,7 +67,7 @@ def write_text(path: Path, text: str, *, fsync: bool = False) -> None:
     """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError."""
     temporary = path.with_name(path.name + ".open")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        fresh(temporary).write_text(text, encoding="utf-8")
         if fsync:
             sync_path(temporary)
         temporary.replace(path)

@@ -16,12 +16,13 @@ from tqdm import tqdm
 
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
-from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST
+from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.exporting.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.exporting.json_lines import load
 from crawl4llm.exporting.words import WordCount
 from crawl4llm.opt_out import Domain
 from crawl4llm.output import read_json
+from crawl4llm.within import require_all_within
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -32,11 +33,10 @@ else:
 def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
     """Purge a domain from a finished export; yields how many documents went. Raises InputError."""
     with Changes(folder) as changes:
+        require_all_within(folder)
         manifest = read_json(folder / MANIFEST)
-        if not isinstance(manifest.get("shards"), list):
-            raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
         kept, gone = [], 0
-        for shard in tqdm(manifest["shards"], "Purging", unit=" files", disable=None):
+        for shard in tqdm(listed_shards(folder, manifest), "Purging", unit=" files", disable=None):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
             gone += shard["documents"] - facts["documents"]

@@ -23,6 +23,7 @@ from crawl4llm.job.commits import add_purged, move_log, set_seeds
 from crawl4llm.opt_out import OPT_OUT, Domain
 from crawl4llm.output import WARC
 from crawl4llm.urls import host_of
+from crawl4llm.within import fresh
 from simulate.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     archived = 0
     temporary = listed.with_name(f"{listed.name}.open")
     try:
-        with temporary.open("w", encoding="ascii") as file:
+        with fresh(temporary).open("w", encoding="ascii") as file:
             for entry in islice(cdxj.read(index), crawl.pages):
                 if domain.holds(entry.url):
                     place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
