@@ -24,6 +24,7 @@ from crawl4llm.archive.reader import read_record
 from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.errors import InputError
 from crawl4llm.frontier_actions.verify import _check_archive
+from crawl4llm.job.jobdir import JobDir
 from crawl4llm.output import write_text
 from crawl4llm.visited.bloom import FingerprintFilter
 from crawl4llm.visited.fingerprints import Mark, fingerprint
@@ -211,6 +212,16 @@ def test_an_index_leads_to_its_own_files(tmp_path: Path, mine: Path) -> None:
         _check_archive(warc, "index.cdxj", SeriesPosition(0, 0, (warc / "index.cdxj").stat().st_size), 2)
     with pytest.raises(InputError, match="leads out of"):
         read_record(warc, replace(entry, filename="../../mine/victim"))
+
+
+@pytest.mark.parametrize("name", ["lock", "store.mdb", "store.mdb-lock", "job.json", "job.json.open", "visited.bloom"])
+def test_no_link_leads_out_of_a_jobdir(tmp_path: Path, mine: Path, name: str) -> None:
+    job = tmp_path / "received/job"
+    job.mkdir(parents=True)
+    (job / name).symlink_to(mine / "victim")
+    for lock in (False, True):
+        with pytest.raises(InputError, match=f"{name} leads out of"):
+            JobDir(job, lock=lock)
 
 
 def test_a_crawl_goes_on_in_its_own_files(tmp_path: Path, mine: Path) -> None:

@@ -19,6 +19,7 @@ from crawl4llm.errors import InputError
 from crawl4llm.job import store
 from crawl4llm.job.commits import read_state
 from crawl4llm.output import write_json
+from crawl4llm.within import require_all_within
 
 FORMAT = 1
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
@@ -35,6 +36,7 @@ class JobDir:
         """Make the folder where there is none. Raises InputError: it is in use, of another format, or another thing."""
         self.path = path
         self._lock: int | None = None
+        require_all_within(path)
         try:
             if lock:
                 path.mkdir(parents=True, exist_ok=True)
