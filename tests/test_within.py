@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -157,6 +158,16 @@ def test_no_link_leads_out_of_a_dataset(run: Path, mine: Path, link: str) -> Non
     for action in (("check",), *ACTIONS):
         assert f"{run / link} leads out of {run}, by a link" in refused(*action, run)
     assert tree(run) == before
+
+
+@pytest.mark.parametrize("name", ["crawl.jsonl", "warc/index.cdxj", "warc/archive.md5", ".archive-changes.json"])
+def test_a_fifo_in_a_dataset_is_named(run: Path, name: str) -> None:
+    """Whoever opens one waits for who writes to it."""
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    for action in (("check",), ("purge", "two.example")):
+        said = refused(*action, run)
+        assert f"{run / name} is no file" in said or "was interrupted" in said
 
 
 def test_no_list_leads_out_of_a_dataset(run: Path, mine: Path) -> None:

@@ -117,6 +117,8 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     folder, from anywhere. Raises FileNotFoundError.
     """
     folder = path.parent
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file; take it away")
     try:
         journal = json.loads(path.read_text(encoding="utf-8"))
         pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]

@@ -43,7 +43,8 @@ class Dataset:
         self.text_index = self.root / TEXT_INDEX_NAME
         self.sorted_index = self.root / SORTED_INDEX
         others = (self.base / name for name in (PURGED, LOST, SETTINGS))
-        require_within(self.base, self.root, self.log, self.index, self.text_index, self.sorted_index, *others)
+        require_within(self.base, self.root)
+        self._require_files(self.log, self.index, self.text_index, self.sorted_index, *others)
 
     def warc_files(self) -> dict[str, Path]:
         """Paths of the WARC files by name, numbers in names in their order.
@@ -66,10 +67,17 @@ class Dataset:
         return {name: found[name] for name in sorted(found, key=natural_order)}
 
     def lists(self, pattern: str) -> list[Path]:
-        """Return the MD5 or count files, by a pattern of their names. Raises InputError where one lies elsewhere."""
+        """Return MD5 or count files, by a pattern of names. Raises InputError where one is no file, or elsewhere."""
         paths = sorted(self.root.rglob(pattern))
-        require_within(self.base, *paths)
+        self._require_files(*paths)
         return paths
+
+    def _require_files(self, *paths: Path) -> None:
+        """Raise InputError where something that is there is no file (opening a FIFO waits), or lies elsewhere."""
+        require_within(self.base, *paths)
+        for path in paths:
+            if path.exists() and not path.is_file():
+                raise InputError(f"{path} is no file; take it away")
 
     def _walk(self, folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):

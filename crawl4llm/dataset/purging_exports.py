@@ -32,8 +32,8 @@ else:
 
 def purge_export(folder: Path, domain: Domain) -> Iterator[str]:
     """Purge a domain from a finished export; yields how many documents went. Raises InputError."""
+    require_all_within(folder)
     with Changes(folder) as changes:
-        require_all_within(folder)
         manifest = read_json(folder / MANIFEST)
         kept, gone = [], 0
         for shard in tqdm(listed_shards(folder, manifest), "Purging", unit=" files", disable=None):
