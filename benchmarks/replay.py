@@ -30,6 +30,8 @@ from contextlib import contextmanager, redirect_stderr
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -65,7 +67,7 @@ function* roots(root) {
         }
     }
 }
-return Array.from(roots(document), (found) => found.body ? found.body.innerText : "").join(" ");
+return Array.from(roots(document), (found) => found.body ? found.body.textContent : "").join(" ");
 """
 """All that is in frames: the replayed page is in one, within shadow trees."""
 
@@ -144,9 +146,11 @@ def replay(driver: Any, base: str, run: Path, most: int) -> Counter[str]:
     driver.get(source)
     found: Counter[str] = Counter()
     collection = opened(driver)
-    entries = list(cdxj.read(run / "warc/index.cdxj", redirects=True))
+    everything = list(cdxj.read(run / "warc/index.cdxj", redirects=True))
+    entries = [entry for entry in everything if entry.status or entry.mime != "text/plain"]
     pages = [entry for entry in entries if entry.id]
-    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects")
+    print(f"opened: {len(pages)} pages, {len(entries) - len(pages)} redirects", end="; ")
+    print(f"{len(everything) - len(entries)} texts without a page, which are not replayed")
     for entry in entries[:: max(1, len(entries) // most)]:
         form = "id_" if entry.id else "mp_"  # as it was archived, or with links that lead to the archive
         url = f"{base}/w/{collection}/{entry.timestamp}{form}/{entry.url}"
@@ -158,12 +162,14 @@ def replay(driver: Any, base: str, run: Path, most: int) -> Counter[str]:
         found[what] += 1
         if what in {LOST, OTHER}:
             print(f"{what}: {status} {entry.url}")
-    for entry in pages[:: max(1, len(pages) // SHOWN)][:SHOWN]:
+    told = ((entry, words_of(read_record(run / "warc", entry))) for entry in pages[:: max(1, len(pages) // most)])
+    for entry, words in islice(filter(itemgetter(1), told), SHOWN):
         driver.get("about:blank")
         driver.get(f"{source}#view=replay&url={quote(entry.url, safe='')}&ts={entry.timestamp}")
-        words = text_of(read_record(run / "warc", entry))
         shown = waited(lambda words=words: words in " ".join(driver.execute_script(_SEEN).split()))
         found["pages shown" if shown else NOT_SHOWN] += 1
+        if not shown:
+            print(f"{NOT_SHOWN}: {entry.url}")
     return found
 
 
@@ -201,10 +207,10 @@ def is_same(run: Path, entry: cdxj.Entry, replayed: bytes) -> bool:
     return read_record(run / "warc", entry) in {replayed, html_of(replayed, fields)}
 
 
-def text_of(html: bytes) -> str:
-    """The first words of a page's first paragraph."""
-    paragraph = re.search(r"<p[^>]*>([^<]+)", html.decode("utf-8", "replace"))
-    return " ".join((paragraph[1] if paragraph else "").split()[:8])
+def words_of(html: bytes) -> str:
+    """The first words of a page's longest paragraph, as far as there is no markup in it."""
+    paragraphs = re.findall(r"<p(?: [^>]*)?>([^<&]+)", html.decode("utf-8", "replace"))
+    return " ".join(max(paragraphs, key=len, default="").split()[:-1][:20])
 
 
 def main() -> int:

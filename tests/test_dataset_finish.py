@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from archive_helpers import fastwarc_records, warcio_check
+from archive_helpers import INFO, fastwarc_records, warcio_check
 from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
 
+from crawl4llm.archive import ArchiveWriter
 from crawl4llm.archive.appendfile import AppendFile
 from crawl4llm.archive.cdxj import read
 from crawl4llm.archive.reader import read_record
 from crawl4llm.dataset import lines
 from crawl4llm.dataset.changes import exclusive
 from crawl4llm.dataset.lines import sort_lines
+from simulate.corpus import PageRecord
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +191,20 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "wacz", "validate", "-f", path]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Validation succeeded" in told.stdout, told.stdout + told.stderr
+
+
+def test_texts_are_no_pages_to_replay(tmp_path: Path) -> None:
+    """A conversion record is all that is archived of a page of which the corpus holds text alone."""
+    for name, html in (("mixed", b"<p>1"), ("texts", None)):
+        records = ArchiveWriter(tmp_path / name, INFO, 10**6)
+        records.write(PageRecord("one", "http://a.example/1", html=html, text="One."), {"id": "one"})
+        records.write(PageRecord("two", "http://a.example/2", text="Two."), {"id": "two"})
+        records.close()
+    done("finish", tmp_path / "mixed", "--wacz", tmp_path / "mixed.wacz")
+    with zipfile.ZipFile(tmp_path / "mixed.wacz") as archive:
+        assert [json.loads(line)["id"] for line in archive.read("pages/pages.jsonl").splitlines()] == ["pages", "one"]
+    assert "index.cdxj leads to texts only" in refused("finish", tmp_path / "texts", "--wacz", tmp_path / "texts.wacz")
+    assert not (tmp_path / "texts.wacz").exists()
 
 
 class Member(NamedTuple):

@@ -43,7 +43,8 @@ _MADE: Final = {
 def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields what was written.
 
-    Files of extracted text are left out: there is nothing in them to replay. Raises InputError.
+    Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
+    them to replay. Raises InputError.
     """
     if path.suffix != ".wacz":
         raise InputError(f"{path}: a WACZ has a name that ends with .wacz")
@@ -147,11 +148,19 @@ def _write_index(dataset: Dataset, folder: Path) -> None:
 
 
 def _pages(dataset: Dataset) -> Iterator[bytes]:
-    """The documents in crawl order; redirects to them, and copies of what is there, are no pages."""
+    """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
+    found = False
     for line in read_lines(dataset.index):
         parsed = parse_index_line(line)
-        if parsed is not None and parsed.id:
+        if (
+            parsed is not None
+            and parsed.id
+            and ("status" in parsed.fields or parsed.fields.get("mime") != "text/plain")
+        ):
+            found = True
             stamp = datetime.strptime(parsed.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
             page = {"id": parsed.id, "url": parsed.fields["url"], "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
             yield json.dumps(page).encode() + b"\n"
+    if not found:
+        raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
