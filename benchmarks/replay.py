@@ -36,8 +36,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
 from crawl4llm.archive import cdxj
 from crawl4llm.archive.reader import read_record, read_stored
 from simulate.warc_payload import html_of
@@ -225,6 +223,7 @@ def main() -> int:
         return 0
     sys.path.insert(0, str(PROJECT / "tests"))
     try:
+        import pytest
         from browser import chromium
     except ImportError as error:
         print(f"skipped: {error}; pip install -e '.[test]'")
