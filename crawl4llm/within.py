@@ -32,15 +32,16 @@ def within(folder: Path, name: object, said_by: Path) -> Path:
 
     Raises InputError, which names the file ``said_by``, where the name or a link on the way leads out of the folder.
     """
-    if not is_within(name) or _leads_out(folder, folder / name):
+    if not is_within(name) or _leads_out(os.path.realpath(folder), folder / name):
         raise InputError(f"{said_by} names {name!r:.200}, which is not in {folder}; get it anew from its source")
     return folder / name
 
 
 def require_within(folder: Path, *paths: Path) -> None:
     """Raise InputError where a link makes one of some paths below a folder lead out of it."""
+    real = os.path.realpath(folder)
     for path in paths:
-        if _leads_out(folder, path):
+        if _leads_out(real, path):
             raise InputError(f"{path} leads out of {folder}, by a link; put there what it leads to, or remove it")
 
 
@@ -57,5 +58,5 @@ def fresh(path: Path) -> Path:
     return path
 
 
-def _leads_out(folder: Path, path: Path) -> bool:
-    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+def _leads_out(real_folder: str, path: Path) -> bool:
+    return not Path(os.path.realpath(path)).is_relative_to(real_folder)

@@ -27,7 +27,7 @@ from crawl4llm import __version__
 from crawl4llm.dataset.changes import whole_file
 from crawl4llm.dataset.finishing import write_sorted
 from crawl4llm.dataset.folder import Dataset
-from crawl4llm.dataset.lines import parse_index_line, read_lines
+from crawl4llm.dataset.lines import IndexLine, parse_index_line, read_lines
 from crawl4llm.errors import InputError
 
 VERSION: Final = "1.1.1"
@@ -151,16 +151,22 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
     """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
     found = False
-    for line in read_lines(dataset.index):
+    for number, line in enumerate(read_lines(dataset.index), 1):
         parsed = parse_index_line(line)
-        if (
-            parsed is not None
-            and parsed.id
-            and ("status" in parsed.fields or parsed.fields.get("mime") != "text/plain")
-        ):
-            found = True
+        if parsed is None or not parsed.id or _is_text(parsed):
+            continue
+        found = True
+        try:
             stamp = datetime.strptime(parsed.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
             page = {"id": parsed.id, "url": parsed.fields["url"], "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
-            yield json.dumps(page).encode() + b"\n"
+        except (KeyError, ValueError):
+            at = f"{dataset.index} line {number}"
+            raise InputError(f"{at} has no URL, or a date that is none; repair the dataset, then pack it") from None
+        yield json.dumps(page).encode() + b"\n"
     if not found:
         raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
+
+
+def _is_text(line: IndexLine) -> bool:
+    """Whether a line is of a conversion record, which is all that is held of its page."""
+    return "status" not in line.fields and line.fields.get("mime") == "text/plain"
