@@ -13,6 +13,7 @@ from typing import Any
 from crawl4llm import crawl_log
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
+from crawl4llm.within import fresh
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
@@ -73,8 +74,7 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
     temporary = path.with_name(path.name + ".open")
     mode = 0o600 if private else 0o666
     try:
-        temporary.unlink(missing_ok=True)  # whatever lies there, a link that leads elsewhere included
-        with open(temporary, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
+        with open(fresh(temporary), "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
             file.write(text)
         if fsync:
             sync_path(temporary)

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
+from crawl4llm.within import require_all_within
 from simulate.build_files import PAGE_KINDS, DataFiles
 from simulate.build_manifest import read_manifest
 from simulate.build_pages import ChunkStore, chunks_of
@@ -66,6 +67,7 @@ def build_tree(
     with _writing(to):
         state = _read_state(to, identity)
         if not state.get("finished"):
+            require_all_within(to)
             with _locked(paths):
                 state = _build(source, paths, options, manifest, jobs, identity)
         shutil.rmtree(paths.work, ignore_errors=True)

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 from crawl4llm.errors import InputError, PageError
 from crawl4llm.urls import lookup_form, normalise_url
+from crawl4llm.within import within
 from simulate.pread import PreadFile
 
 FORMAT: Final = 2
@@ -104,7 +105,7 @@ class UrlIndex:
             raise InputError(f"{folder}: the URL index is of another state of the corpus; run `scrapy corpus index`")
         self._source = source
         self._parts = [name for name, _ in parts]
-        self._shards = folder / manifest["shards"]
+        self._shards = within(folder, manifest["shards"], folder / MANIFEST)
         self._shard_bits: int = manifest["shard_bits"]
         self._opened = lru_cache(maxsize=_OPEN_SHARDS)(PreadFile)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
+from crawl4llm.within import is_within
 from simulate.index_folder import locked, remove_temporary, write_whole, writing
 from simulate.index_jobs import run_jobs
 from simulate.url_index import (
@@ -150,7 +151,7 @@ def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
         manifest = read_manifest(folder)
     except InputError:
         return None
-    if manifest["digest"] != digest:
+    if manifest["digest"] != digest or not is_within(manifest["shards"]):
         return None
     size = sum(shard.stat().st_size for shard in (folder / manifest["shards"]).glob("*"))
     return manifest if size == manifest["documents"] * ENTRY_BYTES else None

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.errors import InputError
 from crawl4llm.urls import lookup_form
+from crawl4llm.within import within
 from simulate.warc_part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS, Code, hash64
 
 MANIFEST: Final = "index.json"
@@ -118,7 +119,7 @@ class WarcIndex:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest = read_manifest(folder)
-        self._columns = Columns(folder / self.manifest["columns"])
+        self._columns = Columns(within(folder, self.manifest["columns"], folder / MANIFEST))
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.errors import InputError
+from crawl4llm.within import is_within
 from simulate.index_folder import locked, remove_temporary, write_whole, writing
 from simulate.index_jobs import run_jobs
 from simulate.warc_columns import write_columns
@@ -74,7 +75,7 @@ def build_warc_index(
         missing = [job for job in jobs if job.stored() is None]
         unreadable = {job.file.name: fault for job, fault in run_jobs(_make_part, missing, processes, "B") if fault}
         digest = state_digest(collection, options)
-        manifest = _current_manifest(folder, digest)
+        manifest = _current_manifest(folder, collection, digest)
         if manifest is None or len(unreadable) < len(missing):
             made = [job for job in jobs if job.file.name not in unreadable]
             manifest = _write_index(folder, made, options, digest) | {
@@ -97,7 +98,7 @@ def build_warc_index(
 
 def is_current(collection: Collection, folder: Path, options: IndexOptions) -> bool:
     """Whether the index in ``folder`` is of this state of the collection."""
-    return _current_manifest(folder, state_digest(collection, options)) is not None
+    return _current_manifest(folder, collection, state_digest(collection, options)) is not None
 
 
 def state_digest(collection: Collection, options: IndexOptions) -> str:
@@ -174,12 +175,17 @@ def _make_part(job: _PartJob) -> str | None:
 # -- columns over all parts -------------------------------------------------------------------------------------------
 
 
-def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
+def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
+    """The manifest of the index as it stands, if it is of this state of the collection and names no other files."""
     try:
         manifest = read_manifest(folder)
     except InputError:
         return None
-    return manifest if manifest["digest"] == digest and (folder / manifest["columns"]).is_dir() else None
+    if manifest["digest"] != digest or not is_within(manifest["columns"]):
+        return None
+    ours = {json.dumps([file.name, file.wet, file.wat, file.size]) for file in collection.files}
+    whole = ours.issuperset(map(json.dumps, manifest["files"])) and (folder / manifest["columns"]).is_dir()
+    return manifest if whole else None
 
 
 def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, digest: str) -> dict[str, Any]:

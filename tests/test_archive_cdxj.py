@@ -49,7 +49,15 @@ def test_timestamps_are_cut_to_the_second() -> None:
         (LINE[: len(LINE) // 2], "not a CDXJ entry"),
         ("\n", "not a CDXJ entry"),
         ("org,example)/ 20220801120000 []\n", "not a CDXJ entry"),
-        (LINE.replace('"1234"', '"long"'), "not a CDXJ entry"),
+        *(
+            (LINE.replace('"1234"', number), "not a CDXJ entry")
+            for number in ('"long"', '"-1"', "1e999", f'"{10**17}"')
+        ),
+        *(
+            (LINE.replace("crawl-0", name), "not a CDXJ entry")
+            for name in ("../", "/", "a/../../", "\\u0000", "\\ud800")
+        ),
+        (LINE.replace("{", '{"x": ' + "[" * 100_000), "not a CDXJ entry"),
         (LINE.replace('"id"', '"key"'), "no 'id'"),
     ],
 )

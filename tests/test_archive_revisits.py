@@ -11,7 +11,8 @@ from power_cut_helpers import die, files_under
 
 from crawl4llm.archive import ArchiveFormat, ArchiveWriter
 from crawl4llm.archive.reader import read_record, read_stored
-from crawl4llm.errors import MissingRecord
+from crawl4llm.archive.revisits import StoredPayloads
+from crawl4llm.errors import CorruptRecord, MissingRecord
 from simulate.corpus import PageRecord
 from simulate.warc_records import field_name
 
@@ -84,6 +85,20 @@ def test_what_is_cut_short_or_leads_elsewhere_is_stored(tmp_path: Path) -> None:
     ]
     write(tmp_path, pages, 10)
     assert {entry.mime for entry in index(tmp_path)} == {"text/html"}
+
+
+def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
+    write(tmp_path, PAGES, 0)
+    (entry, *_) = index(tmp_path)
+    assert read_record(tmp_path, replace(entry, length=10**16)) == BODIES[0]
+    with pytest.raises(CorruptRecord):
+        read_record(tmp_path, replace(entry, offset=10**16))
+
+
+def test_a_damaged_place_is_not_taken_for_another(tmp_path: Path) -> None:
+    write(tmp_path, PAGES[:2], 10)
+    entries = [replace(entry, offset=entry.offset + (1 << 40)) for entry in index(tmp_path)]
+    assert StoredPayloads(tmp_path, 10, entries).find(entries[0].digest) is None
 
 
 def test_an_original_that_is_gone(tmp_path: Path) -> None:

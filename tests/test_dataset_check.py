@@ -14,8 +14,8 @@ import pytest
 from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.archive.compress import compress
-from crawl4llm.dataset import survey
-from crawl4llm.dataset.facts import Facts
+from crawl4llm.dataset import checking, survey
+from crawl4llm.dataset.facts import TEXT, Facts, Row
 from crawl4llm.dataset.reading import WarcReader
 from crawl4llm.dataset.survey import FileJob
 
@@ -229,6 +229,51 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
 def test_a_file(run: Path, damage: Callable[[Path], object], said: str) -> None:
     damage(run)
     assert re.search(said, "\n".join(problems(run)))
+
+
+@pytest.mark.parametrize("file", [1, 5001, 2**31])
+def test_records_that_are_there_twice_in_files_of_any_number(file: int) -> None:
+    """File and offset are a pair; as one float they were rounded to 128 bytes from file 1,000 on."""
+    with Facts() as facts:
+        for number in (file, file + 1):
+            facts.add("files", [(number, f"c-{number}", 0, "", 0, "", "")])
+            for offset in (0, 1, 2):
+                row = Row(number, offset, 1, TEXT, "n", b"r", "u", "", "", "", None, None, 0, 0, b"n")
+                facts.add("records", [row])
+        facts.index()
+        checking._check_names(facts)
+        checking._check_texts(facts)
+        found = set(facts.rows("SELECT file, offset, what FROM problems WHERE what NOT LIKE '%not there'"))
+    places = [(f"c-{number}", offset) for number in (file, file + 1) for offset in (0, 1, 2)][1:]
+    assert found == {
+        (*place, what)
+        for place in places
+        for what in ("a second text of u", "text has the WARC-Record-ID of another record: n")
+    }
+
+
+DAMAGED_NUMBERS = [
+    ("index.cdxj", "offset", "9" * 20, "is no whole entry"),
+    ("index.cdxj", "length", float("inf"), "is no whole entry"),
+    ("index.cdxj", "offset", "99999999999", "leads to no record"),
+    ("text.cdxj", "length", "-7", "is no whole entry"),
+]
+
+
+@pytest.mark.parametrize(("index", "name", "value", "said"), DAMAGED_NUMBERS)
+def test_damaged_numbers_in_an_index(run: Path, index: str, name: str, value: object, said: str) -> None:
+    path = run / "warc" / index
+    key, stamp, fields = path.read_text().partition("\n")[0].split(" ", 2)
+    damaged = f"{key} {stamp} {json.dumps({**json.loads(fields), name: value})}\n"
+    path.write_text(damaged + path.read_text().partition("\n")[2])
+    assert any(line.startswith(f"{index}: line 1: {said}") for line in problems(run))
+    before = tree(run)
+    assert f"{path} line 1 {said}; repair the dataset, then finish it" in refused("finish", run)
+    assert tree(run) == before
+    told = done("purge", "three.example", Path(shutil.copytree(run, run.with_name("purged"))))
+    assert index == "text.cdxj" or "index.cdxj: 1 entries are made from their records" in told
+    assert f"{index}: 1 entries are made from their records" in done("repair", run)
+    assert done("check", run).startswith("sound")
 
 
 def test_pages_in_another_order(run: Path) -> None:

@@ -7,24 +7,29 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from archive_helpers import fastwarc_records, warcio_check
+from archive_helpers import INFO, fastwarc_records, warcio_check
 from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
 
+from crawl4llm.archive import ArchiveWriter
 from crawl4llm.archive.appendfile import AppendFile
 from crawl4llm.archive.cdxj import read
 from crawl4llm.archive.reader import read_record
 from crawl4llm.dataset import lines
 from crawl4llm.dataset.changes import exclusive
 from crawl4llm.dataset.lines import sort_lines
+from simulate.corpus import PageRecord
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +191,88 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "wacz", "validate", "-f", path]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Validation succeeded" in told.stdout, told.stdout + told.stderr
+
+
+@pytest.mark.parametrize(("old", "new"), [(" 20261120", " 20269920"), ('"url"', '"u"')])
+def test_an_index_without_dates_or_urls_is_not_packed(finished: Path, tmp_path: Path, old: str, new: str) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    path = run / "warc/index.cdxj"
+    path.write_text(path.read_text().replace(old, new, 1))
+    said = refused("finish", run, "--wacz", tmp_path / "crawl.wacz")
+    assert f"{path} line 1 has no URL, or a date that is none" in said
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+    done("repair", run)
+    done("finish", run, "--wacz", tmp_path / "crawl.wacz")
+
+
+def test_texts_are_no_pages_to_replay(tmp_path: Path) -> None:
+    """A conversion record is all that is archived of a page of which the corpus holds text alone."""
+    for name, html in (("mixed", b"<p>1"), ("texts", None)):
+        records = ArchiveWriter(tmp_path / name, INFO, 10**6)
+        records.write(PageRecord("one", "http://a.example/1", html=html, text="One."), {"id": "one"})
+        records.write(PageRecord("two", "http://a.example/2", text="Two."), {"id": "two"})
+        records.close()
+    done("finish", tmp_path / "mixed", "--wacz", tmp_path / "mixed.wacz")
+    with zipfile.ZipFile(tmp_path / "mixed.wacz") as archive:
+        assert [json.loads(line)["id"] for line in archive.read("pages/pages.jsonl").splitlines()] == ["pages", "one"]
+    assert "index.cdxj leads to texts only" in refused("finish", tmp_path / "texts", "--wacz", tmp_path / "texts.wacz")
+    assert not (tmp_path / "texts.wacz").exists()
+
+
+class Member(NamedTuple):
+    """A file of a ZIP, by its entry in the directory and by the header before it (APPNOTE 6.3.10, 4.3.7 and 4.3.12)."""
+
+    name: str
+    size: int
+    central_extra: bytes
+    local_extra: bytes
+    start: int
+    """Of its data."""
+
+
+def members(data: bytes) -> Iterator[Member]:
+    at = int(zipfile.ZipFile(BytesIO(data)).start_dir)
+    while data[at : at + 4] == b"PK\1\2":
+        compressed, _, name, extra, comment = struct.unpack_from("<IIHHH", data, at + 20)
+        (header,) = struct.unpack_from("<I", data, at + 42)
+        named = data[at + 46 : at + 46 + name]
+        central = data[at + 46 + name : at + 46 + name + extra]
+        values = list(struct.unpack(f"<{len(central[4:]) // 8}Q", central[4:]))
+        if compressed == 0xFFFFFFFF:
+            compressed = values.pop(1)
+        if header == 0xFFFFFFFF:
+            header = values.pop()
+        local_name, local_extra = struct.unpack_from("<HH", data, header + 26)
+        start = header + 30 + local_name
+        yield Member(named.decode(), compressed, central, data[start : start + local_extra], start + local_extra)
+        at += 46 + name + extra + comment
+
+
+@pytest.mark.parametrize("limit", ["of ZIP64", "just not reached", "exceeded"])
+def test_local_headers_of_a_wacz_agree_with_its_directory(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """wabac.js reads no local header where the directory has no extra field; ZIP64 sizes are in both or in neither."""
+    largest = max(path.stat().st_size for path in (finished / "warc").glob("c-0*"))
+    if limit != "of ZIP64":
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", largest - (limit == "exceeded"))
+    path = tmp_path / "crawl.wacz"
+    done("finish", finished, "--wacz", path)
+    monkeypatch.undo()
+    data = path.read_bytes()
+    found = list(members(data))
+    assert len(found) == 11
+    for member in found:
+        assert member.central_extra or not member.local_extra
+        sizes = len(member.central_extra) >= 4 + 16
+        assert member.local_extra[4:] == (member.central_extra[4:20] if sizes else b"")
+        if member.name.startswith("archive/"):
+            content = (finished / "warc" / member.name.removeprefix("archive/")).read_bytes()
+            assert data[member.start : member.start + member.size] == content
+    assert any(member.local_extra for member in found) == (limit == "exceeded")
+    assert any(member.central_extra for member in found) == (limit != "of ZIP64")
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
 
 
 def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:

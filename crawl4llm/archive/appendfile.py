@@ -151,12 +151,16 @@ def _create(path: Path, mode: int) -> int:
 def _reopen(path: Path, at: int) -> int:
     """Open a file that holds at least ``at`` bytes."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | (0 if at else os.O_CREAT), 0o666)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | (0 if at else os.O_CREAT), 0o666)
     except FileNotFoundError as exc:
         if not at:
             raise ArchiveError.of("create", path, exc) from exc
         raise lost(path, "is missing", f"{at:,} bytes of it") from exc
     except OSError as exc:
+        if path.is_symlink():
+            raise ArchiveError(
+                f"{path} is a link, and what it leads to may not be of this crawl; put it there"
+            ) from exc
         raise ArchiveError.of("open", path, exc) from exc
     size = os.fstat(fd).st_size
     if size < at:

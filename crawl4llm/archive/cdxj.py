@@ -9,16 +9,21 @@ file's final name, also while it still bears ``.open``. A redirect on the way to
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
+from typing import Any, Final
 
 from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
+from crawl4llm.within import is_within
 
 INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
 """Names of the index, and of that of the text files where these are written."""
+_BYTES: Final = re.compile(r"[0-9]{1,17}")
+"""An offset or a length; no file system has files in which a longer number would fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,26 @@ def timestamp(date: str) -> str:
     return f"{date[:4]}{date[5:7]}{date[8:10]}{date[11:13]}{date[14:16]}{date[17:19]}"
 
 
+def place_of(fields: dict[str, Any]) -> tuple[str, int, int]:
+    """Return file name, offset and length that a line's JSON states.
+
+    Raises ValueError where a number cannot be of a file or the name leads out of its folder, LookupError or TypeError
+    where one is missing or of another kind.
+    """
+    offset, length = (_number(fields[name]) for name in ("offset", "length"))
+    filename = fields["filename"]
+    if not is_within(filename):
+        raise ValueError(f"{filename!r:.200} is no name of a file in its folder")
+    return filename, offset, length
+
+
+def _number(value: object) -> int:
+    """A number of bytes: a string in our indexes, as such in some of others."""
+    if _BYTES.fullmatch(str(value)) is None:
+        raise ValueError(f"{value!r:.40} is no offset or length")
+    return int(str(value))
+
+
 def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iterator[Entry]:
     """The entries of documents in an index, in file order; with ``redirects`` those of redirects to them, too.
 
@@ -89,20 +114,21 @@ def _parse(line: str, path: Path, number: int) -> Entry:
     try:
         _, stamp, fields = line.split(" ", 2)
         data = json.loads(fields)
+        filename, offset, length = place_of(data)
         entry = Entry(
             url=data["url"],
             timestamp=stamp,
             mime=data["mime"],
             status=data.get("status"),
             digest=data["digest"],
-            length=int(data["length"]),
-            offset=int(data["offset"]),
-            filename=data["filename"],
+            length=length,
+            offset=offset,
+            filename=filename,
             id=data["id"],
             language=data.get("language"),
         )
     except KeyError as exc:
         raise InputError(f"{path} line {number}: no {exc} in this entry; is it the index of a crawl?") from exc
-    except (AttributeError, TypeError, ValueError) as exc:
+    except (AttributeError, RecursionError, TypeError, ValueError) as exc:
         raise InputError(f"{path} line {number}: not a CDXJ entry ({exc}); is the file cut short?") from exc
     return entry

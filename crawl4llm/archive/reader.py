@@ -15,6 +15,7 @@ from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.archive.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.archive.serialise import digest
 from crawl4llm.errors import CorruptRecord, MissingRecord
+from crawl4llm.within import require_within
 from simulate.warc_payload import html_in_utf8
 from simulate.warc_records import HttpHead, Record, field_name, parse_heads
 
@@ -61,7 +62,7 @@ def read_stored(directory: Path, filename: str, offset: int, length: int) -> Sto
     """The record at a place of a file, which may still be open. Errors as for :func:`read_record`."""
     path = directory / filename
     try:
-        data = decompress(_read(path, offset, length))
+        data = decompress(_read(directory, path, offset, length))
         return StoredRecord(*parse_heads(_Whole(data)), data)
     except ValueError as error:
         raise CorruptRecord(f"{path} at offset {offset}: not a whole WARC record ({error})") from error
@@ -85,8 +86,9 @@ def _original(directory: Path, revisit: Entry) -> bytes:
     raise MissingRecord(f"{directory / INDEX_NAME} leads to no record of the payload {revisit.digest}")
 
 
-def _read(path: Path, offset: int, length: int) -> bytes:
+def _read(directory: Path, path: Path, offset: int, length: int) -> bytes:
     for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
+        require_within(directory, candidate)
         with suppress(FileNotFoundError):
             return _pread(candidate, length, offset)
     raise MissingRecord(f"{path} does not exist")
@@ -96,7 +98,7 @@ def _pread(path: Path, length: int, offset: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            return os.pread(fd, length, offset)
+            return os.pread(fd, max(0, min(length, os.fstat(fd).st_size - offset)), offset)
         finally:
             os.close(fd)
     except FileNotFoundError:

@@ -36,6 +36,8 @@ class StoredPayloads:
         """Take in what was written; a record that is not the response of a page's own is passed over."""
         if not self._size or not entry.id or entry.status is None or entry.mime == REVISIT_MIME:
             return
+        if max(entry.offset, entry.length) > _LONGEST:  # damaged, or in a file of more than a terabyte
+            return
         if entry.digest not in self._places:
             if entry.filename not in self._files[-1:]:
                 self._files.append(entry.filename)

@@ -20,6 +20,7 @@ from crawl4llm.archive.records import FORMAT_FIELDS, ContentRecord, RecordBuilde
 from crawl4llm.archive.revisits import StoredPayloads
 from crawl4llm.archive.serialise import Fields
 from crawl4llm.archive.series import IndexedFiles, Member, SeriesPosition
+from crawl4llm.within import require_within
 from simulate.corpus import PageRecord
 
 __all__ = [
@@ -147,6 +148,8 @@ class ArchiveWriter:
         apart.
         """
         try:
+            if at is not None:
+                require_within(directory.parent, directory)
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ArchiveError.of("create", directory, exc) from exc

@@ -18,6 +18,7 @@ from types import TracebackType
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 from crawl4llm.output import write_text
+from crawl4llm.within import fresh, within
 
 JOURNAL = ".archive-changes.json"
 _NEW = ".new"
@@ -51,7 +52,7 @@ class Changes:
 
     def stage(self, path: Path) -> Path:
         """Where to write what ``path`` is to hold."""
-        self._new[path] = new = path.with_name(f".{path.name}{_NEW}")
+        self._new[path] = new = _beside(path)
         return new
 
     def staged(self, path: Path) -> Path | None:
@@ -91,27 +92,49 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def complete(folder: Path) -> None:
-    """Put in place what a journal names, if there is one. Raises InputError where that fails."""
+    """Put in place what a journal names, if there is one. Raises InputError where that fails, or is not to be done."""
     path = folder / JOURNAL
     try:
-        journal = json.loads(path.read_text(encoding="utf-8"))
+        renamed, gone = _read_journal(path)
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
     with writing(folder):
-        touched = set()
-        for new, name in journal["new"]:
+        for target in renamed:
             with suppress(FileNotFoundError):  # it is in place already
-                os.replace(folder / new, folder / name)  # noqa: PTH105 - as in appendfile, for the tests
-            touched.add((folder / name).parent)
-        for name in journal["gone"]:
-            (folder / name).unlink(missing_ok=True)
-            touched.add((folder / name).parent)
-        for parent in touched:
+                os.replace(_beside(target), target)  # noqa: PTH105 - as in appendfile, for the tests
+        for target in gone:
+            target.unlink(missing_ok=True)
+        for parent in {target.parent for target in (*renamed, *gone)}:
             sync_path(parent)
         path.unlink()
     sync_path(folder)
+
+
+def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
+    """The files that are to be replaced, and those that are to go, all below the journal's folder.
+
+    Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
+    folder, from anywhere. Raises FileNotFoundError.
+    """
+    folder = path.parent
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file; take it away")
+    try:
+        journal = json.loads(path.read_text(encoding="utf-8"))
+        pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]
+        gone = [within(folder, name, path) for name in journal["gone"]]
+    except FileNotFoundError:
+        raise
+    except (OSError, RecursionError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged ({error!r:.100}); remove it, then check the dataset") from None
+    if any(new != _beside(target) for new, target in pairs):
+        raise InputError(f"{path} is not of a purge or repair; remove it, then check the dataset")
+    return [target for _, target in pairs], gone
+
+
+def _beside(path: Path) -> Path:
+    """Where new contents of a file are written."""
+    return path.with_name(f".{path.name}{_NEW}")
 
 
 @contextmanager
@@ -144,10 +167,10 @@ def writing(path: Path) -> Iterator[None]:
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Where to write what a file is to hold; it is put in place, on the disk, only when all went well."""
-    new = path.with_name(f".{path.name}{_NEW}")
+    new = _beside(path)
     try:
         with writing(path):
-            yield new
+            yield fresh(new)
             sync_path(new)
             os.replace(new, path)  # noqa: PTH105 - likewise
         sync_path(path.parent)

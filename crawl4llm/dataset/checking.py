@@ -47,9 +47,8 @@ def _check_names(facts: Facts) -> None:
     _note(
         facts,
         f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
-        FROM records r JOIN (SELECT rid, min(file * 1e15 + offset) AS first FROM records WHERE name != ''
-            GROUP BY rid HAVING count(*) > 1) twice ON r.rid = twice.rid
-        WHERE r.file * 1e15 + r.offset > twice.first""",
+        FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
+        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
     )
     _note(
         facts,
@@ -90,10 +89,10 @@ def _check_texts(facts: Facts) -> None:
     )
     _note(
         facts,
-        f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url
-        FROM records t JOIN (SELECT refers, min(file * 1e15 + offset) AS first FROM records WHERE kind = '{TEXT}'
-            GROUP BY refers HAVING count(*) > 1) twice ON t.refers = twice.refers
-        WHERE t.kind = '{TEXT}' AND t.file * 1e15 + t.offset > twice.first""",
+        f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
+            SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
+            FROM records WHERE kind = '{TEXT}') t
+        WHERE t.number > 1""",
     )
 
 

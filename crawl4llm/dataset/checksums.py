@@ -47,9 +47,9 @@ def check_lists(dataset: Dataset, facts: Facts) -> None:
     """Compare all MD5 files and record-count files with the files that they name, and note what differs."""
     counts = {name: str(count) for name, count in document_counts(facts).items()}
     digests = dict(facts.rows("SELECT name, md5 FROM files"))
-    for path in sorted(dataset.root.rglob("*.md5")):
+    for path in dataset.lists("*.md5"):
         _check_list(path, dataset, facts, digests, digest_first=True)
-    for path in sorted(dataset.root.rglob("*_counts.txt")):
+    for path in dataset.lists("*_counts.txt"):
         _check_list(path, dataset, facts, counts, digest_first=False)
 
 

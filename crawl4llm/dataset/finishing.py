@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from crawl4llm.archive.appendfile import rename, sync_path
 from crawl4llm.dataset.changes import whole_file
 from crawl4llm.dataset.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
-from crawl4llm.dataset.facts import CONTENT, Facts
+from crawl4llm.dataset.facts import CONTENT, TEXT, Facts
 from crawl4llm.dataset.folder import Dataset
 from crawl4llm.dataset.lines import parse_index_line, read_lines, sort_lines
 from crawl4llm.errors import InputError
@@ -48,22 +48,31 @@ def _require_sound(dataset: Dataset, facts: Facts) -> None:
         if offset is None:
             raise InputError(f"{dataset.root / name} {what}; try again when it is finished")
         raise InputError(f"{dataset.root / name}: record at {offset}: {what}; repair the dataset, then finish it")
-    if not dataset.index.exists():
-        return
-    indexed: dict[str, int] = {}
-    for number, line in enumerate(read_lines(dataset.index), 1):
+    for index, kinds in ((dataset.index, CONTENT), (dataset.text_index, (TEXT,))):
+        if index.exists():
+            _require_fitting(index, facts, kinds)
+
+
+def _require_fitting(index: Path, facts: Facts, kinds: Collection[str]) -> None:
+    """Raise InputError where lines of an index lead to no record, or there are not as many as records of some kinds."""
+    numbers = {name: file for file, name in facts.rows("SELECT file, name FROM files ORDER BY name")}
+    indexed = dict.fromkeys(numbers, 0)
+    for number, line in enumerate(read_lines(index), 1):
         parsed = parse_index_line(line)
         if parsed is None:
-            raise InputError(f"{dataset.index} line {number} is no whole entry; repair the dataset, then finish it")
-        indexed[parsed.place[0]] = indexed.get(parsed.place[0], 0) + 1
-    kinds = ",".join(map(repr, CONTENT))
-    query = f"SELECT name, (SELECT count(*) FROM records r WHERE r.file = f.file AND kind IN ({kinds})) FROM files f"
-    held = {name: count for name, count in facts.rows(query) if count}
-    for name in sorted(held.keys() | indexed.keys()):
-        if held.get(name, 0) != indexed.get(name, 0):
+            raise InputError(f"{index} line {number} is no whole entry; repair the dataset, then finish it")
+        name, offset, length = parsed.place
+        there = facts.first("SELECT length FROM records WHERE file = ? AND offset = ?", numbers.get(name), offset)
+        if there != (length,):
+            raise InputError(f"{index} line {number} leads to no record; repair the dataset, then finish it")
+        indexed[name] += 1
+    query = f"SELECT count(*) FROM records WHERE file = ? AND kind IN ({','.join('?' * len(kinds))})"
+    for name, count in indexed.items():
+        held = facts.count(query, numbers[name], *kinds)
+        if held != count:
             raise InputError(
-                f"{dataset.index} has {indexed.get(name, 0):,} entries for {name}, which holds {held.get(name, 0):,} "
-                "records with content; repair the dataset, then finish it"
+                f"{index} has {count:,} entries for {name}, which holds {held:,} records with content; repair the "
+                "dataset, then finish it"
             )
 
 

@@ -12,7 +12,8 @@ from crawl4llm import crawl_log
 from crawl4llm.archive.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.errors import InputError
-from crawl4llm.output import WARC
+from crawl4llm.output import SETTINGS, WARC
+from crawl4llm.within import require_within
 
 SORTED_INDEX = "sorted.cdxj"
 """The index in byte order, which ``finish`` writes."""
@@ -26,7 +27,7 @@ class Dataset:
     """The files of a dataset. Names of WARC files are paths below ``root``, without ``.open``."""
 
     def __init__(self, given: Path) -> None:
-        """Raises InputError where there is no dataset."""
+        """Raises InputError where there is no dataset, or a link in its place: it might be changed elsewhere."""
         if not given.is_dir():
             raise InputError(f"{given} is no folder; give the OUTPUT_DIR of a crawl, or a folder of WARC files")
         self.given = given
@@ -41,11 +42,14 @@ class Dataset:
         self.index = self.root / INDEX_NAME
         self.text_index = self.root / TEXT_INDEX_NAME
         self.sorted_index = self.root / SORTED_INDEX
+        others = (self.base / name for name in (PURGED, LOST, SETTINGS))
+        require_within(self.base, self.root)
+        self._require_files(self.log, self.index, self.text_index, self.sorted_index, *others)
 
     def warc_files(self) -> dict[str, Path]:
         """Paths of the WARC files by name, numbers in names in their order.
 
-        Raises InputError where there are none, or what has such a name cannot be read as a file.
+        Raises InputError where there are none, or what has such a name cannot be read as a file or lies elsewhere.
         """
         found: dict[str, Path] = {}
         for path in self._walk(self.root):
@@ -56,16 +60,31 @@ class Dataset:
                 raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
+            require_within(self.base, path)
             found[match[1]] = path
         if not found:
             raise InputError(f"{self.root} holds no WARC files")
         return {name: found[name] for name in sorted(found, key=natural_order)}
+
+    def lists(self, pattern: str) -> list[Path]:
+        """Return MD5 or count files, by a pattern of names. Raises InputError where one is no file, or elsewhere."""
+        paths = sorted(self.root.rglob(pattern))
+        self._require_files(*paths)
+        return paths
+
+    def _require_files(self, *paths: Path) -> None:
+        """Raise InputError where something that is there is no file (opening a FIFO waits), or lies elsewhere."""
+        require_within(self.base, *paths)
+        for path in paths:
+            if path.exists() and not path.is_file():
+                raise InputError(f"{path} is no file; take it away")
 
     def _walk(self, folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
             if path.name.startswith("."):
                 continue
             if path.is_dir():
+                require_within(self.base, path)
                 yield from self._walk(path)
             else:
                 yield path

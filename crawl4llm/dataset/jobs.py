@@ -77,7 +77,8 @@ def _moved(dataset: Dataset, position: SeriesPosition, index: Path) -> SeriesPos
 
 def _last_file(dataset: Dataset, position: SeriesPosition, index: Path) -> Path | None:
     """The file of a series in which the crawl would go on; None where it is gone."""
-    prefix = read_json(dataset.base / SETTINGS).get("settings", {}).get("WARC_PREFIX", "")
+    settings = read_json(dataset.base / SETTINGS).get("settings")
+    prefix = str(settings.get("WARC_PREFIX", "")) if isinstance(settings, dict) else ""
     prefix = f"{prefix}-text" if index == dataset.text_index else prefix
     for name, path in dataset.warc_files().items():
         suffix = name[name.rindex(".warc") :]

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from crawl4llm.archive.cdxj import timestamp
+from crawl4llm.archive.cdxj import place_of, timestamp
 from crawl4llm.archive.headervalues import one_line
 from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
@@ -36,7 +36,7 @@ class IndexLine(NamedTuple):
     @property
     def place(self) -> tuple[str, int, int]:
         """File, offset and length of the record."""
-        return self.fields["filename"], int(self.fields["offset"]), int(self.fields["length"])
+        return place_of(self.fields)
 
     def differences(self, url: str, date: str, digest: str, status: str | None, document: str | None) -> list[str]:
         """What the line says otherwise than its record does; ``document``: its key, None where it is not known.
@@ -78,9 +78,8 @@ def parse_index_line(line: bytes) -> IndexLine | None:
     try:
         key, timestamp, fields = line.decode("ascii").split(" ", 2)
         parsed = IndexLine(key, timestamp, json.loads(fields))
-        name, offset, length = parsed.place
-        whole = line.endswith(b"\n") and isinstance(name, str) and offset >= 0 < length
-    except (AttributeError, KeyError, TypeError, ValueError):
+        whole = line.endswith(b"\n") and parsed.place[2] > 0
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return None
     return parsed if whole else None
 
@@ -89,7 +88,7 @@ def parse_log_line(line: bytes) -> dict[str, Any] | None:
     """The line of a crawl log, if it is a whole one."""
     try:
         parsed = json.loads(line)
-    except ValueError:
+    except (RecursionError, ValueError):
         return None
     whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
     return parsed if whole else None

@@ -61,14 +61,15 @@ def purge(
             going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
             ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
         files = [file for (file,) in facts.rows("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")]
-        stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
+        told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
         counts["pages in the log"] = _stage_log(dataset, facts, changes)
         _stage_note(dataset, facts, changes, domain, counts)
-        if listing.exists() and dataset.base in listing.parents:
-            changes.remove(listing)
+        if listing.exists() and listing.resolve().parent == dataset.base.resolve():
+            changes.remove(dataset.base / listing.name)
         changes.commit()
     for what, count in counts.items():
         yield f"{what:<18}{count:,}"
+    yield from told
 
 
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:

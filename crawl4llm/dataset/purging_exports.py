@@ -16,13 +16,14 @@ from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
 from crawl4llm.exporting.card import CARD, card
-from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST
+from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.exporting.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.exporting.json_lines import load
 from crawl4llm.exporting.shards import Languages
 from crawl4llm.exporting.words import WordCount
 from crawl4llm.opt_out import Domain
 from crawl4llm.output import read_json
+from crawl4llm.within import require_all_within
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -35,12 +36,11 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
 
     ``ask`` is told before how many will go, and may raise InputError.
     """
+    require_all_within(folder)
     with Changes(folder) as changes:
         manifest = read_json(folder / MANIFEST)
-        if not isinstance(manifest.get("shards"), list):
-            raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
         kept, gone = [], 0
-        for shard in Progress(manifest["shards"], "Purging", unit=" files"):
+        for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
             gone += shard["documents"] - facts["documents"]

@@ -47,8 +47,8 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
             )
         ]
         told += [_cut(dataset, facts, changes, file, discard=discard) for file in files]
-        made, unknown = stage_rewrite(dataset, facts, changes, files)
-        told += _index_changes(dataset, changes, made, unknown)
+        of_indexes = stage_rewrite(dataset, facts, changes, files)
+        told += [*_index_changes(dataset, changes), *of_indexes]
         told += _lost_pages(dataset, facts, changes)
         if told:
             changes.commit()
@@ -151,7 +151,7 @@ def _free_name(path: Path) -> Path:
     return aside
 
 
-def _index_changes(dataset: Dataset, changes: Changes, made: int, unknown: int) -> Iterator[str]:
+def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
     """What has changed in the indexes; those that have not are left alone."""
     for index in (dataset.index, dataset.text_index, dataset.sorted_index):
         new = changes.staged(index)
@@ -163,10 +163,6 @@ def _index_changes(dataset: Dataset, changes: Changes, made: int, unknown: int) 
         now = sum(1 for _ in read_lines(new))
         whole = sum(parse_index_line(line) is not None for line in read_lines(index))
         yield f"{index.name}: {now:,} entries, there were {whole:,}"
-    if made:
-        yield f"{dataset.index.name}: {made:,} entries are made from their records"
-    if unknown:
-        yield f"{dataset.index.name}: {unknown:,} records have no entry, for nothing tells whose they are"
 
 
 def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:

@@ -107,7 +107,7 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
         digest=digest,
         length=1,
         offset=0,
-        filename="",
+        filename="unset",
         id=document,
     ).line()
     return data, line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from crawl4llm.bars import Progress
@@ -24,10 +24,10 @@ the index; None where it stays."""
 
 def stage_rewrite(
     dataset: Dataset, facts: Facts, changes: Changes, files: Iterable[int], replace: Replace | None = None
-) -> tuple[int, int]:
+) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
-    Returns what :func:`write_index` says of the index. Raises InputError where a file is no longer the one that was
+    Returns what is to be said of the indexes. Raises InputError where a file is no longer the one that was
     surveyed: it is being copied, or written by something that cannot be told.
     """
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
@@ -46,12 +46,12 @@ def stage_rewrite(
             documents = _rewrite(facts, file, name, path, new, replace)
             values[name] = md5_of(new), documents
         keep_others(facts, rewritten)
-        result = _stage_indexes(dataset, facts, changes)
+        told = _stage_indexes(dataset, facts, changes)
         _stage_lists(dataset, changes, values)
         for name, changed in list(facts.rows("SELECT name, changed FROM files")):
             if paths[name].stat().st_mtime_ns != changed:
                 raise InputError(f"{paths[name]} changed while it was read; try again when it is finished")
-    return result
+    return told
 
 
 def _rewrite(facts: Facts, file: int, name: str, path: Path, new: Path, replace: Replace | None) -> int:
@@ -86,21 +86,29 @@ def _rewrite(facts: Facts, file: int, name: str, path: Path, new: Path, replace:
     return documents
 
 
-def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> tuple[int, int]:
+def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     if not dataset.index.exists() and facts.first("SELECT 1 FROM documents") is None:
-        return 0, 0  # WARC files of others, without an index
+        return []  # WARC files of others, without an index
     new = changes.stage(dataset.index)
-    result = write_index(dataset, facts, new, dataset.index.name)
+    told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
     if dataset.sorted_index.exists() and facts.folder is not None:
         write_sorted(new, changes.stage(dataset.sorted_index), facts.folder)
     if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
-        write_index(dataset, facts, changes.stage(dataset.text_index), dataset.text_index.name)
-    return result
+        name = dataset.text_index.name
+        told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
+    return told
+
+
+def _told(index: str, made: int, unknown: int) -> Iterator[str]:
+    if made:
+        yield f"{index}: {made:,} entries are made from their records"
+    if unknown:
+        yield f"{index}: {unknown:,} records have no entry, for nothing tells whose they are"
 
 
 def _stage_lists(dataset: Dataset, changes: Changes, values: dict[str, tuple[str, int] | None]) -> None:
     """Stage MD5 and count files with other values for some files, None for those that are gone."""
-    for path in (*dataset.root.rglob("*.md5"), *dataset.root.rglob("*_counts.txt")):
+    for path in (*dataset.lists("*.md5"), *dataset.lists("*_counts.txt")):
         lines = [_changed(line, values, is_md5=path.suffix == ".md5") for line in read_lines(path)]
         changes.stage(path).write_bytes(b"".join(lines))
 

@@ -2,6 +2,10 @@
 
 The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
 their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
+
+wabac.js, which ReplayWeb.page replays with, takes a file's local header to be without extra fields where its entry in
+the ZIP's directory has none. So a file has ZIP64 sizes (APPNOTE 6.3.10, 4.5.3) in both where it is that large, else in
+neither.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -21,18 +26,24 @@ from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import whole_file
 from crawl4llm.dataset.finishing import write_sorted
 from crawl4llm.dataset.folder import Dataset
-from crawl4llm.dataset.lines import parse_index_line, read_lines
+from crawl4llm.dataset.lines import IndexLine, parse_index_line, read_lines
 from crawl4llm.errors import InputError
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024
 _COPIED: Final = 1 << 20
+_MADE: Final = {
+    "index.cdx.gz": "indexes/index.cdx.gz",
+    "index.idx": "indexes/index.idx",
+    "pages.jsonl": "pages/pages.jsonl",
+}
 
 
 def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields what was written.
 
-    Files of extracted text are left out: there is nothing in them to replay. Raises InputError.
+    Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
+    them to replay. Raises InputError.
     """
     if path.suffix != ".wacz":
         raise InputError(f"{path}: a WACZ has a name that ends with .wacz")
@@ -43,14 +54,13 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
         package = _Package(archive)
         for file in Progress(files, "Packing", unit=" files"):
             with file.open("rb") as source:
-                package.add(
-                    f"archive/{file.name}", _read(source), zipfile.ZipInfo.from_file(file, strict_timestamps=False)
-                )
+                package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
         _write_index(dataset, folder)
-        for name in ("index.cdx.gz", "index.idx"):
-            with (folder / name).open("rb") as source:
-                package.add(f"indexes/{name}", _read(source))
-        package.add("pages/pages.jsonl", _pages(dataset), compress=True)
+        with (folder / "pages.jsonl").open("wb") as pages:
+            pages.writelines(_pages(dataset))
+        for made, name in _MADE.items():
+            with (folder / made).open("rb") as source:
+                package.add(name, source, compress=made == "pages.jsonl")
         package.finish(dataset.given.resolve().name)
     yield f"wacz       {path}"
 
@@ -77,15 +87,15 @@ class _Package:
         self._archive = archive
         self._resources: list[dict[str, Any]] = []
 
-    def add(
-        self, name: str, pieces: Iterable[bytes], info: zipfile.ZipInfo | None = None, *, compress: bool = False
-    ) -> None:
+    def add(self, name: str, source: BinaryIO, info: zipfile.ZipInfo | None = None, *, compress: bool = False) -> None:
         entry = zipfile.ZipInfo(name) if info is None else info
         entry.filename = name
         entry.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+        is_large = os.fstat(source.fileno()).st_size > zipfile.ZIP64_LIMIT
+        entry.file_size = 0  # of one that is nearly so large zipfile would write ZIP64 sizes in the local header alone
         digest, size = hashlib.sha256(), 0
-        with self._archive.open(entry, "w", force_zip64=True) as out:
-            for piece in pieces:
+        with self._archive.open(entry, "w", force_zip64=is_large) as out:
+            for piece in iter(lambda: source.read(_COPIED), b""):
                 out.write(piece)
                 digest.update(piece)
                 size += len(piece)
@@ -114,10 +124,6 @@ class _Package:
             self._archive.writestr(name, content, zipfile.ZIP_DEFLATED)
 
 
-def _read(source: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: source.read(_COPIED), b"")
-
-
 def _write_index(dataset: Dataset, folder: Path) -> None:
     ordered = folder / "sorted.cdxj"
     write_sorted(dataset.index, ordered, folder)
@@ -141,11 +147,25 @@ def _write_index(dataset: Dataset, folder: Path) -> None:
 
 
 def _pages(dataset: Dataset) -> Iterator[bytes]:
-    """The documents in crawl order; redirects to them, and copies of what is there, are no pages."""
+    """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
-    for line in read_lines(dataset.index):
+    found = False
+    for number, line in enumerate(read_lines(dataset.index), 1):
         parsed = parse_index_line(line)
-        if parsed is not None and parsed.id:
+        if parsed is None or not parsed.id or _is_text(parsed):
+            continue
+        found = True
+        try:
             stamp = datetime.strptime(parsed.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
             page = {"id": parsed.id, "url": parsed.fields["url"], "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
-            yield json.dumps(page).encode() + b"\n"
+        except (KeyError, ValueError):
+            at = f"{dataset.index} line {number}"
+            raise InputError(f"{at} has no URL, or a date that is none; repair the dataset, then pack it") from None
+        yield json.dumps(page).encode() + b"\n"
+    if not found:
+        raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
+
+
+def _is_text(line: IndexLine) -> bool:
+    """Whether a line is of a conversion record, which is all that is held of its page."""
+    return "status" not in line.fields and line.fields.get("mime") == "text/plain"

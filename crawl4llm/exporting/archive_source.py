@@ -20,6 +20,7 @@ from crawl4llm.exporting.line_files import read_values
 from crawl4llm.exporting.rows import Row
 from crawl4llm.exporting.sources import SourceFile, run_settings, source_file
 from crawl4llm.rating import NO_TEXT
+from crawl4llm.within import require_within
 from simulate.warc_container import UnreadableFile, scan
 from simulate.warc_frames import Frame
 from simulate.warc_records import Record, field_name
@@ -51,7 +52,7 @@ _Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
 class ArchiveSource:
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
-    Raises InputError where a file that the index names is not there.
+    Raises InputError where a file that the index names is not there, or a link in its place leads elsewhere.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -66,6 +67,7 @@ class ArchiveSource:
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
         read = [path for path in (folder / INDEX_NAME, self._texts, self._log) if path is not None and path.exists()]
+        require_within(run or folder, folder, *paths, *read)
         self.facts: dict[str, Any] = {
             "given": given,
             "kind": "archive" if run is None else "run",

@@ -13,17 +13,20 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from crawl4llm.errors import InputError
 from crawl4llm.exporting.card import CARD, card
+from crawl4llm.exporting.formats import FORMATS
 from crawl4llm.exporting.shards import ShardFacts
 from crawl4llm.output import read_json, write_json, write_text
+from crawl4llm.within import require_all_within, within
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
 """What the first stage notes when it is done."""
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
 
 class ExportFolder:
@@ -36,9 +39,10 @@ class ExportFolder:
         self._shards = self.work / "shards"
 
     def check_free(self) -> None:
-        """Raise InputError where the directory holds something that is no export."""
+        """Raise InputError where the directory holds something that is no export, or links that lead out of it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is no directory; give another")
+        require_all_within(self.path)
         if (self.path / MANIFEST).exists() or (self.work / _REQUEST).exists():
             return
         begun = {self.work, self.documents}  # by one that was killed before it had begun
@@ -97,7 +101,7 @@ class ExportFolder:
                 )
 
     def _check_files(self, manifest: Mapping[str, Any]) -> None:
-        for shard in manifest["shards"]:
+        for shard in listed_shards(self.path, manifest):
             path = self.documents / shard["name"]
             if not path.exists() or path.stat().st_size != shard["bytes"]:
                 raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
@@ -117,7 +121,7 @@ class ExportFolder:
         if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
             return None
         facts = ShardFacts(*noted["facts"])
-        return facts if path.stat().st_size == facts.bytes else None
+        return facts if (facts.name, facts.bytes) == (name, path.stat().st_size) else None
 
     def note_written(self, plan: str, facts: ShardFacts) -> None:
         """Note that a file was written."""
@@ -131,6 +135,20 @@ class ExportFolder:
         write_text(self.path / CARD, card(manifest, self.path / MANIFEST), fsync=True)
         write_json(self.path / MANIFEST, manifest, fsync=True)
         shutil.rmtree(self.work, ignore_errors=True)
+
+
+def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a manifest says of its files. Raises InputError where it is none, damaged, or names other files."""
+    shards = manifest.get("shards")
+    if not isinstance(shards, list):
+        raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
+    for number, shard in enumerate(shards):
+        facts: dict[str, Any] = shard if isinstance(shard, dict) else {}
+        path = within(folder / DOCUMENTS, facts.get("name"), folder / MANIFEST)
+        counted = all(isinstance(facts.get(name), int) for name in _COUNTS)
+        if path.name.partition(".")[2] not in FORMATS or not counted:
+            raise InputError(f"{folder / MANIFEST}: its shard {number} is damaged; export again")
+    return shards
 
 
 def plan_digest(numbers: bytes, suffix: str) -> str:

@@ -25,6 +25,7 @@ from crawl4llm.opt_out import OPT_OUT, Domain, domain_to_purge
 from crawl4llm.output import WARC
 from crawl4llm.terminal import can_ask, confirm
 from crawl4llm.urls import host_of
+from crawl4llm.within import fresh
 from simulate.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     archived = 0
     temporary = listed.with_name(f"{listed.name}.open")
     try:
-        with temporary.open("w", encoding="ascii") as file:
+        with fresh(temporary).open("w", encoding="ascii") as file:
             for entry in islice(cdxj.read(index), crawl.pages):
                 if domain.holds(entry.url):
                     place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}

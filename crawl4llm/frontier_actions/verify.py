@@ -19,6 +19,7 @@ from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.errors import InputError
 from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
 from crawl4llm.output import WARC
+from crawl4llm.within import within
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -87,7 +88,7 @@ def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: 
         raise _damaged(f"{index}, which holds {found:,} pages of {pages:,},")
     ends[filename] = max(ends[filename], position.offset)  # with the metadata of its last page
     for filename, end in ends.items():
-        _check_size(directory / filename, end)
+        _check_size(within(directory, filename, index), end)
 
 
 def _check_size(path: Path, size: int) -> None:

@@ -19,6 +19,7 @@ from pybloom_live import BloomFilter, ScalableBloomFilter
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 from crawl4llm.visited.fingerprints import Mark
+from crawl4llm.within import fresh
 
 _FORMAT = 1
 _FIRST_CAPACITY = 1_500_000
@@ -117,7 +118,7 @@ class FingerprintFilter:
         """Write a file, or leave it as it was; returns its checksum."""
         temporary = path.with_name(f"{path.name}.new")
         try:
-            with temporary.open("w+b") as file:
+            with fresh(temporary).open("w+b") as file:
                 file.write(header)
                 one.tofile(file)
                 crc = _sum(file, file.tell())
