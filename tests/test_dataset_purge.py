@@ -354,3 +354,14 @@ def test_problems_after_a_hand_made_purge(run: Path) -> None:
     lines = (run / "crawl.jsonl").read_bytes().splitlines(keepends=True)
     (run / "crawl.jsonl").write_bytes(b"".join(line for line in lines if b"two.example" not in line))
     assert len(problems(run)) == PAGES - len(LEFT)
+
+
+def test_files_for_their_owner_alone_stay_so(run: Path, tmp_path: Path) -> None:
+    """As they are where a crawl archives credentials."""
+    for file in (run / "warc").glob("*.warc.gz"):
+        file.chmod(0o600)
+    done("purge", DOMAIN, run)
+    done("finish", run, "--sample", 2, "--out", tmp_path / "copy")
+    files = [*(run / "warc").glob("*.warc.gz"), *(tmp_path / "copy").rglob("*.warc.gz")]
+    assert len(files) >= 2
+    assert [file.stat().st_mode & 0o077 for file in files] == [0] * len(files)

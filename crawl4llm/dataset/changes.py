@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -71,7 +72,9 @@ class Changes:
         """Put everything in place. Raises InputError, and nothing has changed, where it cannot be written."""
         if not self._new and not self._gone:
             return
-        for new in self._new.values():
+        for path, new in self._new.items():
+            with suppress(FileNotFoundError):  # it is the first of its name
+                shutil.copymode(path, new)
             sync_path(new)
         for folder in {new.parent for new in self._new.values()}:
             sync_path(folder)

@@ -8,6 +8,7 @@ fewer than k has none: the size of B13 (52,343,021 of 733,019,372 documents in 3
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -143,6 +144,7 @@ def _copy_file(facts: Facts, out: Path, file: _File, refill: Refill, *, numbered
     path.parent.mkdir(parents=True, exist_ok=True)
     first = first_offset(facts, file.number)
     with path.open("wb") as target:
+        shutil.copymode(file.source, path)
         for place, offset, length in copy_records(reader, file.name, places(), target, first=first):
             move = (file.number, place.offset, file.name, offset, length, lines.get(place.offset))
             facts.add("moves", [move])

@@ -69,12 +69,13 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
         last_run, place = {}, f"unknown: {error}"
     else:
         last_run, place = read_json(output / SETTINGS), str(output)
-    wanted = last_run.get("settings", {}).get("CRAWL_MAX_PAGES")
+    settings_then = last_run.get("settings")
+    wanted = settings_then.get("CRAWL_MAX_PAGES") if isinstance(settings_then, dict) else None
     yield f"crawl      {crawl.job['crawl_id']}"
     yield f"output     {place}"
     yield f"now        {'not running' if crawl.holder is None else f'in use by process {crawl.holder}'}"
     yield f"committed  {committed:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"crawled    {crawl.pages:,}{'' if wanted is None else f' of {wanted:,}'} pages"
+    yield f"crawled    {crawl.pages:,}{f' of {wanted:,}' if isinstance(wanted, int) else ''} pages"
     yield f"size       {size / 1e6:,.1f} MB on disk"
 
 
