@@ -61,10 +61,10 @@ def read_json(path: Path, most: int = LARGEST_JSON) -> Any:
     return parse_json(read_input(path, most))
 
 
-def parse_json(data: bytes) -> Any:
-    """Parse JSON in UTF-8 that others wrote. Raises ValueError, also where it is nested too deeply to be read."""
+def parse_json(data: str | bytes) -> Any:
+    """Parse JSON, in UTF-8, that others wrote. Raises ValueError, also where it is nested too deeply to be read."""
     try:
-        return json.loads(data.decode())
+        return json.loads(data if isinstance(data, str) else data.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

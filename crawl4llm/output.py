@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crawl4llm import crawl_log
+from crawl4llm import crawl_log, input_files
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 
@@ -81,7 +81,7 @@ def write_text(path: Path, text: str, *, fsync: bool = False) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON file of a run; empty where there is none, or it is no run's."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = input_files.read_json(path)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

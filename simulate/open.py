@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -91,7 +92,7 @@ def index_folder(place: Path) -> Path:
     It goes by the place of the corpus, not by its identity, so that the index of a corpus that has grown takes over
     what it has of the files that are unchanged.
     """
-    absolute = place.resolve()
+    absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
     return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
 
 

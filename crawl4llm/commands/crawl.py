@@ -51,13 +51,16 @@ class Command(ScrapyCrawl):
 
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
-        """The seeds file, if one is given. Raises InputError for another argument, which Scrapy would pass over."""
+        """The seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
         from crawl4llm.errors import InputError
 
         for name in spider_args:
             if name != "seeds":
                 raise InputError(f"-a {name}= is not known; there is -a seeds=FILE, and settings are -s NAME=VALUE")
-        return spider_args.get("seeds")
+        seeds = spider_args.get("seeds")
+        if seeds is not None and not seeds.strip():
+            raise InputError("-a seeds= is empty; give a file with one id or URL a line, or leave it out")
+        return seeds
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
