@@ -26,6 +26,15 @@ class NoPage(PageError):
         self.wanted = wanted
 
 
+class TooLarge(NoPage):
+    """A page larger than DOWNLOAD_MAXSIZE, of which no more than that was read; it is dropped."""
+
+    reason = "too_large"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, self.reason, wanted=False)
+
+
 class MissingRecord(PageError):
     """The corpus does not hold the document (answered 404)."""
 

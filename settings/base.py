@@ -13,6 +13,9 @@ CRAWL_MAX_PAGES = 4000
 
 EXTENSIONS = {"crawl4llm.progress.Progress": 0, "crawl4llm.live_logging.extension.LiveLogging": 0}
 
+# Larger pages are dropped, downloaded or not: they take a multiple of it in memory.
+DOWNLOAD_MAXSIZE = 10_000_000
+
 # No ports are opened on the user's machine.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

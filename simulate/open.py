@@ -12,6 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.errors import InputError
+from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22 import ClueWeb22Corpus
 from simulate.clueweb22_layout import KINDS
@@ -44,10 +45,10 @@ def open_corpus(settings: BaseSettings) -> StoredCorpus:
     is indexed first where it has no index yet.
     """
     options = read_options(settings)
-    place = _place(options)
+    place, largest = _place(options), largest_page(settings)
     if _is_clueweb22(place):
-        return _clueweb22(place, options)
-    return WarcCorpus(place, index_folder(place), _warc_options(options), processes=cores())
+        return _clueweb22(place, options, largest)
+    return WarcCorpus(place, index_folder(place), _warc_options(options), processes=cores(), largest=largest)
 
 
 def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]:
@@ -56,7 +57,7 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
     place = _place(options)
     folder = index_folder(place)
     if _is_clueweb22(place):
-        corpus = _clueweb22(place, options)
+        corpus = _clueweb22(place, options, largest_page(settings))
         corpus.check()
         urls = build_url_index(corpus, folder, jobs)
         yield "documents", str(urls.documents)
@@ -71,6 +72,15 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
         yield from (("left out", why) for why in records.unreadable)
         yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
     yield "index", str(folder)
+
+
+def largest_page(settings: BaseSettings) -> int | None:
+    """Bytes of the largest page that is read: Scrapy's ``DOWNLOAD_MAXSIZE``; None where it is 0. Raises InputError."""
+    given = settings.get("DOWNLOAD_MAXSIZE")
+    try:
+        return whole(0)(given) or None
+    except ValueError as error:
+        raise InputError(f"DOWNLOAD_MAXSIZE = {given!r} {error}") from None
 
 
 def demo_web() -> DemoPaths:
@@ -107,12 +117,13 @@ def _is_clueweb22(place: Path) -> bool:
     return any((place / kind).is_dir() for kind in KINDS)
 
 
-def _clueweb22(root: Path, options: Options) -> ClueWeb22Corpus:
+def _clueweb22(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
     return ClueWeb22Corpus(
         root,
         link_id_position=options.clueweb22_link_id_position,
         target_prefix=options.clueweb22_target_prefix,
         url_index=index_folder(root),
+        largest=largest,
     )
 
 

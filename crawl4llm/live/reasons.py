@@ -8,10 +8,11 @@ from typing import Final
 
 from scrapy.exceptions import IgnoreRequest
 
-from crawl4llm.errors import NoPage, PageError
+from crawl4llm.errors import NoPage, PageError, TooLarge
 from crawl4llm.frontier import Outcome
 
-ROBOTS, TOO_LARGE, NOT_HTML, DAMAGED, BAD_URL = "robots", "too_large", "not_html", "damaged", "bad_url"
+ROBOTS, NOT_HTML, DAMAGED, BAD_URL = "robots", "not_html", "damaged", "bad_url"
+TOO_LARGE: Final = TooLarge.reason
 IGNORED: Final = "ignored"
 
 _DOWNLOAD_ERRORS: Final = {

@@ -20,7 +20,7 @@ from crawl4llm.text import load_extractor
 from crawl4llm.training.page_texts import TextTaker, page_texts
 from crawl4llm.training.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from simulate.clueweb22_layout import KINDS
-from simulate.open import index_folder, open_corpus
+from simulate.open import index_folder, largest_page, open_corpus
 from simulate.warc_container import begins_like_archive
 from simulate.warc_files import list_files
 from simulate.warc_index_build import build_warc_index
@@ -92,7 +92,7 @@ class Sources:
         index = index_folder(path)
         try:
             found = build_warc_index(list_files(path), index, processes=cores())
-            corpus = WarcCorpus(path, index)
+            corpus = WarcCorpus(path, index, largest=largest_page(self._settings))
         except InputError as error:
             if _holds_texts(path):
                 raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
