@@ -11,6 +11,10 @@ class InputError(Exception):
     """
 
 
+class MachineError(InputError):
+    """This machine has no more of something; no page, file or setting is to blame. Work stops, and can go on later."""
+
+
 class PageError(Exception):
     """A page that cannot be had; the crawl counts ``reason`` and goes on."""
 

@@ -16,6 +16,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
+from crawl4llm.open_files import check_machine
+
 LARGEST_JSON: Final = 1 << 24
 """Bytes of a JSON file that is read at once; its objects can take thirty times that."""
 LONGEST_LINE: Final = 1 << 20
@@ -29,9 +31,13 @@ def open_regular(path: Path) -> tuple[int, int]:
     """Open a regular file for reading; returns its file descriptor and its size.
 
     Raises OSError for anything else: an open() that is not told otherwise waits at a FIFO for a writer, and a device
-    may have no end.
+    may have no end. Raises MachineError where no more files can be opened.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        check_machine(error)
+        raise
     status = os.fstat(fd)
     if stat.S_ISREG(status.st_mode):
         return fd, status.st_size

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from crawl4llm.errors import PageError
+from crawl4llm.errors import MachineError, PageError
+from crawl4llm.open_files import check_machine
 from crawl4llm.scorers import Scorer
 from crawl4llm.text import EXTRACTORS, extract_text
 from simulate.corpus import Corpus
@@ -110,7 +111,10 @@ def indegree(rater: PageRater, key: str) -> Rating:
 
 
 def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
-    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other."""
+    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
+
+    Raises MachineError where no page is to blame.
+    """
     ratings: list[T | Rating] = []
     for page in pages:
         try:
@@ -118,7 +122,10 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
         except PageError as error:
             logger.debug("%s", error)
             ratings.append(Rating(None, error.reason))
-        except (Exception, SystemExit):
+        except MachineError:
+            raise
+        except (Exception, SystemExit) as error:
+            check_machine(error)
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.errors import CorruptRecord, MissingRecord
+from crawl4llm.open_files import keep_open
 from simulate.warc_container import UnreadableFile, open_records
 from simulate.warc_frames import RecordFile, too_large
 from simulate.warc_index_build import points_path
 from simulate.warc_records import HttpHead, Record, parse_heads
 
 MAX_OPEN: Final = 256
-"""Files kept open: a quarter of the usual limit of a process."""
+"""Files kept open at most."""
 HEADS: Final = 1 << 21
 """Bytes that the heads of a record may have, and line ends behind it."""
 
@@ -39,7 +40,7 @@ class RecordReader:
         self._root = root
         self._largest = largest
         self._index = index
-        self._opened = lru_cache(maxsize=max_open)(self._open)
+        self._opened = lru_cache(maxsize=keep_open(max_open))(self._open)
 
     def read(self, file: str, offset: int, length: int) -> StoredRecord:
         """A record. Raises MissingRecord where the file is gone, CorruptRecord where no record is there; TooLarge."""

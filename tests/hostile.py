@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from scrapy import Request, signals
@@ -9,7 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
+from crawl4llm.crawl import Crawl
 from crawl4llm.requests import lease_of
+from crawl4llm.scheduler import iteration_done
 from crawl4llm.spiders.influence import InfluenceSpider
 
 
@@ -86,3 +91,30 @@ class ForgetfulSpider(InfluenceSpider):
     def parse(self, response: Response, **kwargs: Any) -> None:
         if not every_third(response.request):
             super().parse(response, **kwargs)
+
+
+class Hoarding:
+    """An extension that takes all files that the process may have open, when two batches are done."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Hoarding:
+        extension = cls()
+        extension._crawler = crawler
+        extension._hoarded = []
+        crawler.signals.connect(extension._take, signal=iteration_done)
+        crawler.signals.connect(extension._give_back, signal=signals.spider_closed)
+        return extension
+
+    _crawler: Crawler
+    _hoarded: list[int]
+
+    def _take(self, crawl: Crawl) -> None:
+        if crawl.iteration == 2:
+            assert isinstance(self._crawler.spider, InfluenceSpider)
+            self._crawler.spider.run.corpus.close()
+            with suppress(OSError):
+                self._hoarded.extend(os.open(os.devnull, os.O_RDONLY) for _ in count())
+
+    def _give_back(self) -> None:
+        for handle in self._hoarded:
+            os.close(handle)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from crawl4llm.errors import CorruptRecord, MissingRecord
 from crawl4llm.exporting.rows import SPOOL, Row
 from crawl4llm.exporting.sources import SourceFile
+from crawl4llm.open_files import keep_open
 from simulate.gz import gunzip
 from simulate.pread import PreadFile
 from simulate.warc_container import UnreadableFile, open_records
@@ -53,7 +54,7 @@ class Reader:
         self._files = files
         self.largest = largest
         # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
-        self._opened = lru_cache(maxsize=_MAX_OPEN)(partial(_open, files))
+        self._opened = lru_cache(maxsize=keep_open(_MAX_OPEN))(partial(_open, files))
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:

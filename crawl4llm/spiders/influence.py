@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from crawl4llm.live.reasons import verdict
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import lease_of, page_of
 from crawl4llm.run import Run
+from crawl4llm.scheduler import BAD_INPUT
 
 
 class InfluenceSpider(Spider):
@@ -56,6 +58,12 @@ class InfluenceSpider(Spider):
         lease = lease_of(failure.request)  # type: ignore[attr-defined]  # Scrapy sets it
         error = failure.value
         assert error is not None
+        if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
+            if self.crawl.failure is None:
+                self.crawl.failure = str(error)
+                assert self.crawler.engine is not None
+                self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
+            return
         known = verdict(error)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
