@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import FrameType
 
 from crawl4llm.errors import InputError, PageError
 
@@ -36,9 +38,42 @@ def print_lines(lines: Iterable[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+        say_interrupted()
         return INTERRUPTED
     return 0
+
+
+def say_interrupted() -> None:
+    """Say in one line that the user ended the command."""
+    print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+
+
+def end_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM end this process at once, with one line and status 130; as long as nothing that
+    was begun needs an end of its own."""
+    _set_handlers(_end)
+
+
+def raise_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM raise KeyboardInterrupt; a second one ends the process at once."""
+    _set_handlers(_raise)
+
+
+def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Not where a signal is ignored, as under nohup, or where somebody else waits for it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, _end, _raise}:
+            signal.signal(number, handler)
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    end_when_interrupted()
+    raise KeyboardInterrupt
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"crawl4llm: interrupted\n")  # the interrupted code may be at writing: no print() here
+    os._exit(INTERRUPTED)
 
 
 def complain(error: object) -> None:

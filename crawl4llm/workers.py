@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.rating import R, Rating, T, rate_all
-from simulate.orphans import end_with
+from simulate.orphans import end_with, sigint_blocked
 
 TIMEOUT, KILLED = "timeout", "killed"
 
@@ -69,7 +69,9 @@ class PageWorkers(Generic[R]):
         """Start the processes and wait until one of them answers."""
         if self._processes:
             self._pool = self._new_pool()
-            self._pool.schedule(_nothing).result()
+            with sigint_blocked():
+                first = self._pool.schedule(_nothing)
+            first.result()
 
     def _new_pool(self) -> ProcessPool:
         return ProcessPool(

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from tqdm import tqdm
 
 from crawl4llm.errors import InputError
-from simulate.orphans import end_with, sigint_blocked
+from simulate.orphans import end_with, sigint_blocked, terminate
 
 _QUEUED_PER_PROCESS = 4
 _KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
@@ -71,4 +71,6 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
     except BrokenProcessPool:
         raise InputError(killed) from None
     finally:
+        if running:  # nobody waits for these any more
+            terminate(pool)
         pool.shutdown(cancel_futures=True)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
-from crawl4llm.terminal import INTERRUPTED, complain, print_lines
+from crawl4llm.terminal import (
+    INTERRUPTED,
+    complain,
+    end_when_interrupted,
+    print_lines,
+    raise_when_interrupted,
+    say_interrupted,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -26,6 +33,11 @@ class Command(ScrapyCrawl):
     ever.
     """
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """What Scrapy calls first of the command that is to run."""
+        super().add_options(parser)
+        end_when_interrupted()
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args != ["influence"]:
             super().run(args, opts)
@@ -38,8 +50,9 @@ class Command(ScrapyCrawl):
         if not (opts.loglevel or opts.logfile):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
-        crawler = self.crawler_process.create_crawler("influence")
+        raise_when_interrupted()  # until the reactor runs, from when on Scrapy takes the signals
         try:
+            crawler = self.crawler_process.create_crawler("influence")
             seeds = self._seeds(opts.spargs)
             if read_options(crawler.settings).dry_run:
                 self._dry_run(crawler, seeds)
@@ -48,6 +61,9 @@ class Command(ScrapyCrawl):
         except InputError as error:
             complain(error)
             self.exitcode = 1
+        except KeyboardInterrupt:
+            say_interrupted()
+            self.exitcode = INTERRUPTED
 
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
