@@ -141,6 +141,8 @@ def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> s
     """What must be equal for a build to go on."""
     given = _digest(manifest) if manifest else None
     parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
+    if options.slim_links:
+        parts.append("slim links")
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
