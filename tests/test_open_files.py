@@ -69,6 +69,12 @@ def test_running_out_is_no_page_of_a_corpus(tmp_path: Path) -> None:
         rate_all(RATER, lambda _rater, _key: os.open(path, os.O_RDONLY), [url_of(1)])
 
 
+def test_running_out_where_workers_are_started() -> None:
+    workers = PageWorkers(RATER, 1, 30)
+    with no_more_files(), pytest.raises(MachineError, match="Too many open files"):
+        workers.start()
+
+
 def test_running_out_in_a_worker_ends_the_work() -> None:
     with PageWorkers(RATER, 1, 30) as workers:
         workers.start()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 from crawl4llm.options import Options, cores, read_options
 from crawl4llm.seeds import read_seeds
 from crawl4llm.text import load_extractor
@@ -140,7 +141,7 @@ def _kind(path: Path) -> str:
         raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s CORPUS={path}")
     if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
         return _ARCHIVES
-    with path.open("rb"):  # says why it cannot be read
+    with open_input(path):  # says why it cannot be read
         pass
     if is_jsonl(path):
         return _JSONL
