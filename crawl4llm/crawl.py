@@ -10,7 +10,7 @@ from typing import Any
 from crawl4llm.archive import Archive
 from crawl4llm.commits import Commits
 from crawl4llm.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
-from crawl4llm.errors import InputError
+from crawl4llm.errors import InputError, TooLarge
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.opt_out import Domain
 from crawl4llm.options import Options
@@ -362,8 +362,9 @@ class Crawl:
             self.tally.note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
-                self.tally.counts[f"{Outcome.FAILED.value}/{reason}"] += 1
-                failures.append(failure_line(Outcome.FAILED.value, reason, candidate))
+                outcome = Outcome.DROPPED if reason == TooLarge.reason else Outcome.FAILED
+                self.tally.counts[f"{outcome.value}/{reason}"] += 1
+                failures.append(failure_line(outcome.value, reason, candidate))
             else:
                 score = self._checked(candidate.key, rated.score)
                 entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))

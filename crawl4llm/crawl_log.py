@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict
 
 from crawl4llm.archive.appendfile import AppendFile, sync_path
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input, parse_json
 
 NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
 
@@ -97,10 +98,10 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
     """Lines of a log; one that is still being written ends at its last whole line. Raises InputError."""
     read = 0
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             for line in file:
                 if line.endswith(b"\n"):
-                    yield json.loads(line)
+                    yield parse_json(line)
                     read += 1
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None

@@ -15,6 +15,10 @@ class NothingToDo(InputError):
     """What was asked for is done already: commands say so, and exit with status 0."""
 
 
+class MachineError(InputError):
+    """This machine has no more of something; no page, file or setting is to blame. Work stops, and can go on later."""
+
+
 class PageError(Exception):
     """A page that cannot be had; the crawl counts ``reason`` and goes on."""
 
@@ -28,6 +32,15 @@ class NoPage(PageError):
         super().__init__(message)
         self.reason = reason
         self.wanted = wanted
+
+
+class TooLarge(NoPage):
+    """A page larger than DOWNLOAD_MAXSIZE, of which no more than that was read; it is dropped."""
+
+    reason = "too_large"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, self.reason, wanted=False)
 
 
 class MissingRecord(PageError):

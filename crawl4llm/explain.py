@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm import crawl_log
-from crawl4llm.corpus_actions.show import find_document
+from crawl4llm.corpus_actions.show import find_document, not_held
 from crawl4llm.errors import InputError, PageError
+from crawl4llm.input_files import read_json
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SETTINGS
 from crawl4llm.past_runs import take_over
@@ -46,7 +46,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
     except PageError as error:
         failure = _failure(run, key) if run is not None else None
         if run is None or failure is None:
-            raise
+            raise (error if key in corpus else not_held(corpus, key)) from None
         yield f"id         {key}"
         yield f"page       none: {error}"
         yield f"\nrun        {run}: policy {facts['policy']}"
@@ -134,7 +134,7 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 def _settings_of(run: Path) -> dict[str, Any]:
     try:
-        facts: Any = json.loads((run / SETTINGS).read_text(encoding="utf-8"))
+        facts: Any = read_json(run / SETTINGS)
     except OSError as error:
         why = error.strerror
         raise InputError(f"--run {run}: {SETTINGS} cannot be read ({why}); give a crawl's OUTPUT_DIR") from None

@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import input_lines
 from crawl4llm.urls import host_of
 
 _PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"
 _COLUMNS: Final = {2: (_PAGES, 0, 1), 5: (_HOSTS, 4, 1), 6: (_DOMAINS, 4, 1)}
 """By their number: what they rank, and where the name and its value stand."""
-_GZIP = b"\x1f\x8b"
 
 
 class HarmonicRanks:
@@ -86,12 +86,9 @@ class HarmonicRanks:
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers, without the first where that is a head."""
         try:
-            with self._path.open("rb") as file:
-                compressed = file.read(2) == _GZIP
-            with (gzip.open if compressed else open)(self._path, "rt", encoding="utf-8", newline="\n") as lines:
-                for number, line in enumerate(lines, start=1):
-                    if number > 1 or not line.startswith("#"):
-                        yield number, line
+            for number, line in enumerate(input_lines(self._path, newline="\n"), start=1):
+                if number > 1 or not line.startswith("#"):
+                    yield number, line
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(f"HARMONIC_RANKS {self._path} is damaged: {error}") from None
         except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawl4llm import crawl_log
+from crawl4llm import crawl_log, input_files
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
 from crawl4llm.within import fresh
@@ -90,7 +90,7 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON file of a run; empty where there is none, or it is no run's."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = input_files.read_json(path)
+    except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from crawl4llm.errors import InputError, PageError
+from crawl4llm.open_files import check_machine
 from crawl4llm.scorers import Scorer, score_of
 from crawl4llm.text import EXTRACTORS, extract_text
 from simulate.corpus import Corpus
@@ -115,7 +116,7 @@ def indegree(rater: PageRater, key: str) -> Rating:
 def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
     """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
 
-    Raises InputError where a task does: its fault is not the page's.
+    Raises InputError where a task does, and MachineError where this machine is out of something: no fault of a page.
     """
     ratings: list[T | Rating] = []
     for page in pages:
@@ -126,7 +127,8 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
             ratings.append(Rating(None, error.reason))
         except InputError:
             raise
-        except (Exception, SystemExit):
+        except (Exception, SystemExit) as error:
+            check_machine(error)
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings

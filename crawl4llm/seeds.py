@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import re
 import zlib
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import input_lines
 from simulate.corpus import Corpus
 
 logger = logging.getLogger(__name__)
@@ -76,12 +76,10 @@ def _tally(counts: Counter[str]) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            for number, line in enumerate(file, 1):
-                if seed := _COMMENT.sub("", line).strip():
-                    yield number, seed
+        for number, line in enumerate(input_lines(path, compressed=path.suffix == ".gz", errors="replace"), 1):
+            if seed := _COMMENT.sub("", line).strip():
+                yield number, seed
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"seeds file {path} cannot be read: {reason}") from None

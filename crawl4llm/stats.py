@@ -19,9 +19,9 @@ KEYS = {
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
     "failed/<reason>": "documents that could not be had: `http_404`, `corrupt_record`, `no_html` (only text is held), "
     "`timeout`, `killed` ...; live also `dns`, `refused`, `connection`, `cut_short`, `damaged`, `bad_url`, `scheme`",
-    "dropped/<reason>": "documents that were not wanted: `ignored`, `opt_out`, `frontier_full`, `host_full`; live also "
-    "`robots`, `not_html`, `too_large`, and where redirects led: `duplicate` (a page visited before), `off_scope`; "
-    "add-on also `not_text`",
+    "dropped/<reason>": "documents that were not wanted: `too_large` (`DOWNLOAD_MAXSIZE`), `ignored`, `opt_out`, "
+    "`frontier_full`, `host_full`; live also `robots`, `not_html`, and where redirects led: `duplicate` (a page "
+    "visited before), `off_scope`; add-on also `not_text`",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",

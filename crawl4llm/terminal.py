@@ -10,8 +10,10 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 from crawl4llm.errors import InputError, PageError
@@ -42,7 +44,7 @@ def print_lines(lines: Iterable[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+        say_interrupted()
         return INTERRUPTED
     return 0
 
@@ -57,6 +59,39 @@ def confirm(what: str) -> None:
     print(f"{harmless(what)}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise InputError(f"not confirmed, and not done: {what}")
+
+
+def say_interrupted() -> None:
+    """Say in one line that the user ended the command."""
+    print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+
+
+def end_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM end this process at once, with one line and status 130; as long as nothing that
+    was begun needs an end of its own."""
+    _set_handlers(_end)
+
+
+def raise_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM raise KeyboardInterrupt; a second one ends the process at once."""
+    _set_handlers(_raise)
+
+
+def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Not where a signal is ignored, as under nohup, or where somebody else waits for it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, _end, _raise}:
+            signal.signal(number, handler)
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    end_when_interrupted()
+    raise KeyboardInterrupt
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"crawl4llm: interrupted\n")  # the interrupted code may be at writing: no print() here
+    os._exit(INTERRUPTED)
 
 
 def complain(error: object) -> None:

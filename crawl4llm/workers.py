@@ -8,14 +8,16 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
+from crawl4llm.open_files import check_machine
 from crawl4llm.rating import R, Rating, T, rate_all
-from simulate.orphans import end_with
+from simulate.orphans import end_with, sigint_blocked
 
 TIMEOUT, KILLED = "timeout", "killed"
 
@@ -69,7 +71,9 @@ class PageWorkers(Generic[R]):
         """Start the processes and wait until one of them answers."""
         if self._processes:
             self._pool = self._new_pool()
-            self._pool.schedule(_nothing).result()
+            with sigint_blocked():
+                first = _submit(self._pool, _nothing)
+            first.result()
 
     def _new_pool(self) -> ProcessPool:
         return ProcessPool(
@@ -132,7 +136,7 @@ class PageWorkers(Generic[R]):
     async def _schedule(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
         pool = self._living_pool()
         try:
-            scheduled = pool.schedule(_rate_chunk, args=(task, pages), timeout=time_limit)
+            scheduled = _submit(pool, _rate_chunk, task, pages, timeout=time_limit)
         except RuntimeError as error:  # it ended just now
             raise BrokenProcessPool from error
         future: asyncio.Future[list[T | Rating]] = asyncio.wrap_future(scheduled)
@@ -163,6 +167,16 @@ class PageWorkers(Generic[R]):
             pool.join()
             pool = self._pool = self._new_pool()
         return pool
+
+
+def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
+    """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
+    try:
+        future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
+    except OSError as error:
+        check_machine(error)
+        raise
+    return future
 
 
 def _initialise(rater: Any, crawler: int) -> None:

@@ -18,6 +18,9 @@ EXTENSIONS = {
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
 
+# Larger pages are dropped, downloaded or not: they take a multiple of it in memory.
+DOWNLOAD_MAXSIZE = 10_000_000
+
 # No ports are opened on the user's machine.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False

@@ -16,7 +16,6 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 1.0
 DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
-DOWNLOAD_MAXSIZE = 10_000_000
 DOWNLOAD_WARNSIZE = 0
 
 # Bodies are archived as they are sent, so they are asked for in codings that all readers of archives undo: few know

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 from crawl4llm.within import require_all_within
 from simulate.build_files import PAGE_KINDS, DataFiles
 from simulate.build_manifest import read_manifest
@@ -139,12 +140,22 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
     """What must be equal for a build to go on."""
+    given = _digest(manifest) if manifest else None
+    parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
+    if options.slim_links:
+        parts.append("slim links")
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _digest(manifest: Path) -> str:
+    digest = hashlib.sha256()
     try:
-        given = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest else None
+        with open_input(manifest) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
     except OSError as error:
         raise InputError(f"--manifest {manifest}: cannot be read ({error.strerror})") from None
-    parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return digest.hexdigest()
 
 
 def _read_state(to: Path, identity: str) -> dict[str, Any]:

@@ -37,8 +37,11 @@ _NO_HTML: Final = b"\r\n"
 class DataFiles:
     """Writes the data files of a tree from what the first pass has read."""
 
-    def __init__(self, root: Path, work: Path, plan: Plan, source: Corpus, default_date: str) -> None:
+    def __init__(
+        self, root: Path, work: Path, plan: Plan, source: Corpus, default_date: str, *, slim_links: bool = False
+    ) -> None:
         self._root = root
+        self._slim_links = slim_links
         self._plan = plan
         self._source = source
         self._default_date = default_date
@@ -117,7 +120,7 @@ class DataFiles:
             spill.add(head, entry.links)
             counts["links"] += len(entry.links)
             counts["links to pages of the tree"] += sum(link.key is not None for link in entry.links)
-            yield outlink_record(head, [_target(link) for link in entry.links])
+            yield outlink_record(head, [_target(link) for link in entry.links], slim=self._slim_links)
         spill.finish()
         self._urls_path(file).write_bytes(zlib.compress(json.dumps(urls).encode(), 1))
 
@@ -127,7 +130,8 @@ class DataFiles:
         for record, (url, links) in enumerate(zip(urls, inlinks, strict=True)):
             key = format_id(file.file_id, record)
             # Nobody is told of links to a page that the tree does not hold after all.
-            yield inlink_record(DocumentHead(key, url, language_of(key)), links) if url else _NO_RECORD
+            head = DocumentHead(key, url, language_of(key))
+            yield inlink_record(head, links, slim=self._slim_links) if url else _NO_RECORD
 
     def _urls_path(self, file: PlannedFile) -> Path:
         return self._links / f"{file.file_id}.urls"

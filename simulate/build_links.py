@@ -18,6 +18,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from crawl4llm.open_files import keep_open
 from simulate.build_plan import Plan, PlannedFile
 from simulate.clueweb22_layout import language_of, split_id
 from simulate.clueweb22_writer import DocumentHead, LinkEnd
@@ -78,7 +79,7 @@ class SpilledLinks:
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._folder = folder
         self._plan = plan
-        self._opened = lru_cache(maxsize=_OPEN_FILES)(PreadFile)
+        self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
 
     def inlinks(self, file: PlannedFile) -> Iterator[list[LinkEnd]]:
         """The links to each record of a data file, in the order of the linking pages' ids and their own."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import input_lines, parse_json
 from simulate.clueweb22_layout import FILES_PER_SUBDIR, RECORDS_PER_FILE, SUBDIRS_PER_STREAM, DocId
 from simulate.corpus import Corpus
 
@@ -54,17 +54,16 @@ def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
     try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                fields = _fields(line.rstrip("\r\n"))
-                if fields is None:
-                    raise InputError(
-                        f"--manifest {path}: line {number}: expected a key or URL, a tab and a ClueWeb22-ID, "
-                        'or JSON like {"url": ..., "id": ...}'
-                    )
-                yield number, fields
+        for number, line in enumerate(input_lines(path, compressed=False, newline="\n"), start=1):
+            if not line.strip():
+                continue
+            fields = _fields(line.rstrip("\r\n"))
+            if fields is None:
+                raise InputError(
+                    f"--manifest {path}: line {number}: expected a key or URL, a tab and a ClueWeb22-ID, "
+                    'or JSON like {"url": ..., "id": ...}'
+                )
+            yield number, fields
     except OSError as error:
         raise InputError(f"--manifest {path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -74,7 +73,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
 def _fields(line: str) -> tuple[str, str] | None:
     if line.startswith("{"):
         try:
-            found = json.loads(line)
+            found = parse_json(line)
         except ValueError:
             return None
         page, new_id = found.get("key", found.get("url")), found.get("id")

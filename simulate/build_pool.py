@@ -52,6 +52,8 @@ class BuildOptions(NamedTuple):
     """Date of html records of pages whose date the source does not hold."""
     time_limit: float
     """Seconds that a page may take."""
+    slim_links: bool = False
+    """Whether of a link nothing is written but the id."""
 
 
 class _Worker:
@@ -61,7 +63,9 @@ class _Worker:
         self.plan = Plan(paths.plan)
         self.reader = PageReader(source, self.plan, options.text)
         self.chunks = ChunkStore(paths.work / "pages")
-        self.files = DataFiles(paths.root, paths.work, self.plan, source, options.default_date)
+        self.files = DataFiles(
+            paths.root, paths.work, self.plan, source, options.default_date, slim_links=options.slim_links
+        )
         self._keys: tuple[str, list[str | None]] = ("", [])
 
     def keys(self, file: PlannedFile) -> list[str | None]:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeVar
 
-from crawl4llm.errors import CorruptRecord, InputError, MissingRecord, PageError
+from crawl4llm.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from simulate.clueweb22_layout import HTML, INLINK, OUTLINK, TXT, data_path, format_id, language_of, split_id
 from simulate.clueweb22_listing import Listing, check_files, kinds_held, list_files
 from simulate.clueweb22_records import (
@@ -26,11 +26,14 @@ from simulate.clueweb22_records import (
     parse_text,
 )
 from simulate.corpus import Link, PageRecord
-from simulate.gz import gunzip
+from simulate.gz import gunzip, largest_stored
 from simulate.record_files import RecordFiles
 from simulate.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
+_LARGEST_HEAD: Final = 1 << 20
+"""Bytes that the head of an ``html`` record may have."""
+_LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
 
 Record = TypeVar("Record")
@@ -44,7 +47,9 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22_records.link_reader`). ``url_index`` is the folder of the URL index.
+    to count (see :func:`simulate.clueweb22_records.link_reader`). ``url_index`` is the folder of the URL index. Of a
+    page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
+    TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
     Raises InputError where ``root`` is not such a tree.
     """
@@ -58,10 +63,12 @@ class ClueWeb22Corpus:
         link_id_position: int = FULL_ID_POSITION,
         target_prefix: str = "",
         url_index: Path | None = None,
+        largest: int | None = None,
     ) -> None:
         self.root = Path(root)
         self._link_options = (link_id_position, target_prefix)
         self._url_index_folder = url_index
+        self._largest = largest
         self._url_index: UrlIndex | None = None
         self._kinds = kinds_held(self.root)
         content = tuple(kind for kind in self._kinds if kind in {TXT, HTML})
@@ -76,7 +83,12 @@ class ClueWeb22Corpus:
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
         position, prefix = self._link_options
         make = partial(
-            type(self), self.root, link_id_position=position, target_prefix=prefix, url_index=self._url_index_folder
+            type(self),
+            self.root,
+            link_id_position=position,
+            target_prefix=prefix,
+            url_index=self._url_index_folder,
+            largest=self._largest,
         )
         return make, ()
 
@@ -235,7 +247,10 @@ class ClueWeb22Corpus:
         return list(accumulate(self._records.values(), initial=0))
 
     def _html(self, key: str) -> HtmlRecord | None:
-        return self._record(HTML, key, parse_html)
+        record = self._record(HTML, key, parse_html)
+        if record is not None and self._largest is not None and len(record.html) > self._largest:
+            raise self._too_large(HTML, key)
+        return record
 
     def _text(self, key: str) -> TextRecord | None:
         return self._record(TXT, key, parse_text)
@@ -262,14 +277,28 @@ class ClueWeb22Corpus:
             raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
         if kind not in self._kinds:
             return None
-        data = self._files.read(kind, *place)
+        most = self._most(kind)
+        data = self._files.read(kind, *place, None if most is None else largest_stored(most))
         if data is None:
             return None
         try:
-            data = gunzip(data)
+            data = gunzip(data, most)
+            if most is not None and len(data) > most:
+                raise self._too_large(kind, key)
             return parse(data, key) if data and not data.isspace() else None
         except (zlib.error, EOFError, ValueError) as error:
             raise CorruptRecord(f"{data_path(self.root, kind, place[0])}: record {key}: {error}") from error
+
+    def _most(self, kind: str) -> int | None:
+        """How many bytes a record may have."""
+        if self._largest is None:
+            return None
+        if kind == INLINK:
+            return max(self._largest, _LARGEST_INLINKS)
+        return self._largest + (_LARGEST_HEAD if kind == HTML else 0)
+
+    def _too_large(self, kind: str, key: str) -> TooLarge:
+        return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
 
     def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
         """The URL by the rule of :meth:`url`, for a page without html."""
@@ -278,7 +307,7 @@ class ClueWeb22Corpus:
             return outlinks.url
         try:
             inlinks = self._links(INLINK, key)
-        except CorruptRecord:  # no reason to lose the page: nothing else of it is read from there
+        except (CorruptRecord, TooLarge):  # no reason to lose the page: nothing else of it is read from there
             inlinks = None
         if inlinks and _completes(inlinks.url, cut):
             return inlinks.url

@@ -6,12 +6,12 @@ MalformedRecordError with a short reason; the caller knows its file.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from crawl4llm.input_files import parse_json
 from simulate.corpus import Link
 
 FULL_ID_POSITION = 5
@@ -137,14 +137,16 @@ def _checked(links: list[Link]) -> list[Link]:
 
 def _json_record(data: bytes, key: str) -> dict[str, Any]:
     try:
-        record: Any = json.loads(data.decode())
+        record: Any = parse_json(data)
+        if b"\\ud" in data or b"\\uD" in data:
+            record = _without_lone_surrogates(record)
     except (ValueError, RecursionError) as error:
         raise MalformedRecordError(f"broken JSON ({error})") from error
     if not isinstance(record, dict):
         raise MalformedRecordError("not a JSON object")
     if record.get(_ID_FIELD, key) != key:
         raise MalformedRecordError(f"holds {record[_ID_FIELD]!r}")
-    return _without_lone_surrogates(record) if b"\\ud" in data or b"\\uD" in data else record
+    return record
 
 
 def _without_lone_surrogates(value: Any) -> Any:

@@ -98,14 +98,14 @@ def txt_record(head: DocumentHead, text: str) -> bytes:
     )
 
 
-def outlink_record(head: DocumentHead, links: Sequence[LinkEnd]) -> bytes:
-    """A page's links to other pages, in page order."""
-    return _link_record(head, "outlinks", links)
+def outlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
+    """A page's links to other pages, in page order. ``slim``: nothing but the id of each, as some copies have it."""
+    return _link_record(head, "outlinks", links, slim=slim)
 
 
-def inlink_record(head: DocumentHead, links: Sequence[LinkEnd]) -> bytes:
-    """The links that other pages have to a page."""
-    return _link_record(head, "anchors", links)
+def inlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
+    """The links that other pages have to a page. ``slim``: nothing but the id of each, as some copies have it."""
+    return _link_record(head, "anchors", links, slim=slim)
 
 
 def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
@@ -171,7 +171,7 @@ def _json_line(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-def _link_record(head: DocumentHead, field: str, links: Sequence[LinkEnd]) -> bytes:
+def _link_record(head: DocumentHead, field: str, links: Sequence[LinkEnd], *, slim: bool) -> bytes:
     if not links:
         return _NO_LINKS
     return _json_line(
@@ -180,12 +180,14 @@ def _link_record(head: DocumentHead, field: str, links: Sequence[LinkEnd]) -> by
             "urlhash": url_hash(head.url),
             "language": head.language,
             "ClueWeb22-ID": head.key,
-            field: [
-                [link.url, url_hash(link.url), link.anchor, "1" if link.boilerplate else "0", link.language, link.key]
-                for link in links
-            ],
+            field: [[link.key] if slim else _full(link) for link in links],
         }
     )
+
+
+def _full(link: LinkEnd) -> list[str | None]:
+    flag = "1" if link.boilerplate else "0"
+    return [link.url, url_hash(link.url), link.anchor, flag, link.language, link.key]
 
 
 def _gzip_member(data: bytes) -> bytes:

@@ -27,7 +27,11 @@ def locked(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             logger.warning("Waiting for another process that makes the index in %s", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        except KeyboardInterrupt:
+            remove_temporary(folder)
+            raise
 
 
 @contextmanager

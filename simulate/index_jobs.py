@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from crawl4llm.bars import Progress
 from crawl4llm.errors import InputError
-from simulate.orphans import end_with, sigint_blocked
+from simulate.orphans import end_with, sigint_blocked, terminate
 
 _QUEUED_PER_PROCESS = 4
 _KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
@@ -70,4 +70,6 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
     except BrokenProcessPool:
         raise InputError(killed) from None
     finally:
+        if running:  # nobody waits for these any more
+            terminate(pool)
         pool.shutdown(cancel_futures=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -11,6 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.errors import InputError
+from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22 import ClueWeb22Corpus
 from simulate.clueweb22_layout import KINDS
@@ -43,10 +45,10 @@ def open_corpus(settings: BaseSettings) -> StoredCorpus:
     is indexed first where it has no index yet.
     """
     options = read_options(settings)
-    place = _place(options)
+    place, largest = _place(options), largest_page(settings)
     if _is_clueweb22(place):
-        return _clueweb22(place, options)
-    return WarcCorpus(place, index_folder(place), _warc_options(options), processes=cores())
+        return _clueweb22(place, options, largest)
+    return WarcCorpus(place, index_folder(place), _warc_options(options), processes=cores(), largest=largest)
 
 
 def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]:
@@ -55,7 +57,7 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
     place = _place(options)
     folder = index_folder(place)
     if _is_clueweb22(place):
-        corpus = _clueweb22(place, options)
+        corpus = _clueweb22(place, options, largest_page(settings))
         corpus.check()
         urls = build_url_index(corpus, folder, jobs)
         yield "documents", str(urls.documents)
@@ -70,6 +72,15 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
         yield from (("left out", why) for why in records.unreadable)
         yield "files", f"{records.files_read} read, {records.files_kept} unchanged since an earlier run"
     yield "index", str(folder)
+
+
+def largest_page(settings: BaseSettings) -> int | None:
+    """Bytes of the largest page that is read: Scrapy's ``DOWNLOAD_MAXSIZE``; None where it is 0. Raises InputError."""
+    given = settings.get("DOWNLOAD_MAXSIZE")
+    try:
+        return whole(0)(given) or None
+    except ValueError as error:
+        raise InputError(f"DOWNLOAD_MAXSIZE = {given!r} {error}") from None
 
 
 def demo_web() -> DemoPaths:
@@ -91,7 +102,7 @@ def index_folder(place: Path) -> Path:
     It goes by the place of the corpus, not by its identity, so that the index of a corpus that has grown takes over
     what it has of the files that are unchanged.
     """
-    absolute = place.resolve()
+    absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
     return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
 
 
@@ -106,12 +117,13 @@ def _is_clueweb22(place: Path) -> bool:
     return any((place / kind).is_dir() for kind in KINDS)
 
 
-def _clueweb22(root: Path, options: Options) -> ClueWeb22Corpus:
+def _clueweb22(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
     return ClueWeb22Corpus(
         root,
         link_id_position=options.clueweb22_link_id_position,
         target_prefix=options.clueweb22_target_prefix,
         url_index=index_folder(root),
+        largest=largest,
     )
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 _PR_SET_PDEATHSIG = 1
@@ -33,6 +34,12 @@ def sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def terminate(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool, whatever they are at: its shutdown() would wait until they are done."""
+    for process in list(pool._processes.values()):
+        process.terminate()
 
 
 def _watch(parent: int) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from crawl4llm.input_files import open_regular
+
 
 class PreadFile:
-    """A file opened for reading with ``pread``, which moves no file position that a fork or thread would share.
+    """A regular file opened for reading with ``pread``, which moves no file position that a fork or thread would share.
 
     It is closed when nobody refers to it any more: a cache may drop it while somebody still reads it.
     """
@@ -16,9 +18,8 @@ class PreadFile:
 
     def __init__(self, path: Path) -> None:
         self._fd = -1
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd, self.size = open_regular(path)
         self.path = path
-        self.size = os.fstat(self._fd).st_size
 
     def read(self, size: int, position: int) -> bytes:
         """Up to ``size`` bytes from ``position``; fewer at the end of the file."""

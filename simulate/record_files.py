@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from pathlib import Path
 
-from crawl4llm.errors import CorruptRecord
+from crawl4llm.errors import CorruptRecord, TooLarge
+from crawl4llm.open_files import keep_open
 from simulate.clueweb22_layout import OFFSET_WIDTH, data_path, format_id, offset_path
 from simulate.pread import PreadFile
 
 MAX_OPEN = 256
-"""Data files kept open, each with its offset file: 512 handles, half of the usual limit of a process."""
+"""Data files kept open at most, each with its offset file."""
 
 
 class RecordFiles:
@@ -18,12 +19,13 @@ class RecordFiles:
 
     def __init__(self, root: Path, max_open: int = MAX_OPEN) -> None:
         # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
-        self._opened = lru_cache(maxsize=max_open)(partial(_open, root))
+        self._opened = lru_cache(maxsize=-(-keep_open(2 * max_open) // 2))(partial(_open, root))
 
-    def read(self, kind: str, file_id: str, record: int) -> bytes | None:
+    def read(self, kind: str, file_id: str, record: int, most: int | None = None) -> bytes | None:
         """A record as it lies in the file; None where file or record does not exist.
 
-        Raises CorruptRecord where the offsets make no sense or point past the end of the data.
+        Raises CorruptRecord where the offsets make no sense or point past the end of the data, and TooLarge where it
+        has more than ``most`` bytes.
         """
         try:
             data, offsets = self._opened(kind, file_id)
@@ -38,6 +40,8 @@ class RecordFiles:
             start, end = -1, -1
         if not 0 <= start <= end <= data.size:
             raise CorruptRecord(f"{offsets.path}: broken offsets of {format_id(file_id, record)}")
+        if most is not None and end - start > most:
+            raise TooLarge(f"{data.path}: record {format_id(file_id, record)}: larger than DOWNLOAD_MAXSIZE")
         return data.read(end - start, start)
 
     def count(self, kind: str, file_id: str) -> int:

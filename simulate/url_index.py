@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from crawl4llm.errors import InputError, PageError
+from crawl4llm.open_files import keep_open
 from crawl4llm.urls import lookup_form, normalise_url
 from crawl4llm.within import within
 from simulate.pread import PreadFile
@@ -107,7 +108,7 @@ class UrlIndex:
         self._parts = [name for name, _ in parts]
         self._shards = within(folder, manifest["shards"], folder / MANIFEST)
         self._shard_bits: int = manifest["shard_bits"]
-        self._opened = lru_cache(maxsize=_OPEN_SHARDS)(PreadFile)
+        self._opened = lru_cache(maxsize=keep_open(_OPEN_SHARDS))(PreadFile)
 
     def find(self, url: str) -> str | None:
         """The key of the first document, in corpus order, whose URL has the same lookup form."""

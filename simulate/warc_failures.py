@@ -5,12 +5,12 @@ On the archive alone links to them would lead nowhere; the crawl took them from 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.crawl_log import FAILURES
 from crawl4llm.errors import CorruptRecord, MissingRecord, NoPage
+from crawl4llm.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.opt_out import OPT_OUT
 from crawl4llm.output import SETTINGS, read_json
 from crawl4llm.urls import normalise_url
@@ -39,8 +39,8 @@ def scan_failures(path: Path) -> PartColumns:
     """Index a log of failures. Raises OSError where it cannot be read; lines cut short are counted as damaged."""
     part = PartColumns()
     offset = 0
-    with path.open("rb") as lines:
-        for line in lines:
+    with open_input(path) as lines:
+        while line := lines.readline(LONGEST_LINE):
             failure = _parse(line)
             if failure is None:
                 part.counts["damaged"] += 1
@@ -64,7 +64,7 @@ def read_failure(path: Path, offset: int, length: int) -> NoPage:
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     try:
-        failure = json.loads(line)
+        failure = parse_json(line)
     except ValueError:
         return None
     wanted = ("id", "reason", "outcome")

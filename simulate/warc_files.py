@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import glob
-import gzip
 import os
 import re
 import zlib
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import input_lines
 from simulate.warc_container import begins_like_archive
 from simulate.warc_failures import failures_of
 
@@ -19,6 +20,9 @@ _ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?
 """``.open``: not finished, as crawlers name what they still write."""
 _NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+_MOST_LISTED: Final = 1_000_000
+_LONGEST_LINE: Final = 8192
+"""Of a list; a path takes no more than 4096 bytes."""
 _COMPRESSIONS: Final = (".gz", ".zst", "")
 _WET, _WAT, _WARC = "wet", "wat", "warc"
 
@@ -89,6 +93,8 @@ def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
         return path.parent, [path] if _is_archive(path) else _read_list(path, folders)
     if glob.has_magic(str(path)):
         return _glob_root(path), _glob(path, folders)
+    if path.is_symlink():
+        path.stat()  # says whether it leads nowhere or in a circle
     raise InputError(f"CORPUS {path}: no such file or folder")
 
 
@@ -144,23 +150,24 @@ def _is_archive(path: Path) -> bool:
 
 
 def _read_list(path: Path, folders: _Folders) -> Iterator[Path]:
-    listed = []
+    listed: dict[Path, int] = {}
     for number, line in enumerate(_lines(path), 1):
         if name := _COMMENT.sub("", line).strip():
-            file = _absolute(path.parent / name)
-            if not file.exists():
-                raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
-            listed.append(file)
+            listed.setdefault(_absolute(path.parent / name), number)
+        if len(listed) > _MOST_LISTED:
+            raise InputError(f"CORPUS {path}: lists more than {_MOST_LISTED:,} files; list folders, or a glob pattern")
+    for file, number in listed.items():
+        if not file.exists():
+            raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
     return _expand(listed, folders)
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path) -> Iterator[str]:
     try:
-        data = path.read_bytes()
-        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
-    except (OSError, EOFError, zlib.error) as error:
+        yield from input_lines(path, longest=_LONGEST_LINE)
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+        if isinstance(error, UnicodeDecodeError) or getattr(error, "errno", None) == errno.EFBIG:
+            raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
         raise InputError(f"CORPUS {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from crawl4llm.errors import TooLarge
 from simulate.warc_records import HttpHead, Opening, Record, parse_heads
 
 
@@ -29,13 +31,19 @@ class RecordFile(Protocol):
         """All records, in file order. Damage costs no other record than those it hits."""
         ...
 
-    def read(self, offset: int, length: int) -> bytes:
-        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had."""
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
+        ``most``."""
         ...
 
 
 class WholeFileCompressed(Exception):
     """A file is compressed as a whole, not record by record: there is no way into its middle."""
+
+
+def too_large(path: Path, offset: int) -> TooLarge:
+    """What is raised for a record that is larger than was allowed."""
+    return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:

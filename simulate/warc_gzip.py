@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from crawl4llm.errors import CorruptRecord
-from simulate.gz import gunzip
+from simulate.gz import gunzip, largest_stored
 from simulate.pread import PreadFile
-from simulate.warc_frames import Frame, WholeFileCompressed, heads_or_none
+from simulate.warc_frames import Frame, WholeFileCompressed, heads_or_none, too_large
 from simulate.warc_records import RECORD_START
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
@@ -27,6 +27,7 @@ _LONGEST_END: Final = 4
 """Bytes that may stand after a record's block: two line ends (ISO 28500:2017, 4), in some files fewer."""
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
 _NEXT_READ: Final = 1 << 16
+_NEXT_INFLATED: Final = 1 << 20
 _SEARCHED: Final = 1 << 18
 """Bytes searched at once: few enough that the records in them are still in the processor's cache when they are read."""
 
@@ -37,12 +38,17 @@ class GzipRecords:
     def __init__(self, file: PreadFile) -> None:
         self._file = file
 
-    def read(self, offset: int, length: int) -> bytes:
-        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had."""
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """See :meth:`simulate.warc_frames.RecordFile.read`."""
+        if most is not None and length > largest_stored(most):
+            raise too_large(self._file.path, offset)
         try:
-            return gunzip(self._file.read(length, offset))
+            data = gunzip(self._file.read(length, offset), most)
         except (zlib.error, EOFError) as error:
             raise CorruptRecord(f"{self._file.path}: record at {offset}: {error}") from error
+        if most is not None and len(data) > most:
+            raise too_large(self._file.path, offset)
+        return data
 
     def frames(self) -> Iterator[Frame]:
         """All records, in file order. Raises WholeFileCompressed where a member holds several."""
@@ -92,13 +98,15 @@ class GzipRecords:
         inflated = 0
         beyond = b""
         while not member.eof:
-            data = self._file.read(_NEXT_READ, position)
-            position += len(data)
+            data = member.unconsumed_tail
+            if not data:
+                data = self._file.read(_NEXT_READ, position)
+                position += len(data)
             try:
-                content = member.decompress(data)
+                content = member.decompress(data, _NEXT_INFLATED)
             except zlib.error:
                 return None
-            if not data:
+            if not (data or content or member.eof):
                 return None
             if size is not None and len(beyond) < _NEXT_READ:
                 beyond += content[max(0, size - inflated) :]

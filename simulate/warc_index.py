@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 from crawl4llm.urls import lookup_form
 from crawl4llm.within import within
 from simulate.warc_part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS, Code, hash64
@@ -66,7 +67,7 @@ class Columns:
         if name not in self._mapped:
             path = self._folder / name
             try:
-                with path.open("rb") as file:
+                with open_input(path) as file:
                     # A mapping cannot be empty.
                     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
             except FileNotFoundError:

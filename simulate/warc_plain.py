@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from crawl4llm.errors import CorruptRecord
-from simulate.warc_frames import Frame, heads_or_none
+from simulate.warc_frames import Frame, heads_or_none, too_large
 from simulate.warc_records import LONGEST_LINE, RECORD_START, Record
 
 _NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+\r?\n[A-Z][\w-]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
@@ -39,8 +39,10 @@ class PlainRecords:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def read(self, offset: int, length: int) -> bytes:
-        """A record's bytes. Raises CorruptRecord where they end early."""
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """See :meth:`simulate.warc_frames.RecordFile.read`."""
+        if most is not None and length > most:
+            raise too_large(self._source.path, offset)
         data = self._source.read(length, offset)
         if len(data) < length:
             raise CorruptRecord(f"{self._source.path}: record at {offset}: cut short")

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.errors import CorruptRecord, MissingRecord
+from crawl4llm.open_files import keep_open
 from simulate.warc_container import UnreadableFile, open_records
-from simulate.warc_frames import RecordFile
+from simulate.warc_frames import RecordFile, too_large
 from simulate.warc_index_build import points_path
 from simulate.warc_records import HttpHead, Record, parse_heads
 
 MAX_OPEN: Final = 256
-"""Files kept open: a quarter of the usual limit of a process."""
+"""Files kept open at most."""
+HEADS: Final = 1 << 21
+"""Bytes that the heads of a record may have, and line ends behind it."""
 
 
 class StoredRecord(NamedTuple):
@@ -28,18 +31,22 @@ class StoredRecord(NamedTuple):
 
 
 class RecordReader:
-    """Records by file and place. ``index`` is the folder of the index."""
+    """Records by file and place.
 
-    def __init__(self, root: Path, index: Path, max_open: int = MAX_OPEN) -> None:
+    ``index`` is the folder of the index, ``largest`` the bytes that what a record holds may have, its heads left out.
+    """
+
+    def __init__(self, root: Path, index: Path, max_open: int = MAX_OPEN, *, largest: int | None = None) -> None:
         self._root = root
+        self._largest = largest
         self._index = index
-        self._opened = lru_cache(maxsize=max_open)(self._open)
+        self._opened = lru_cache(maxsize=keep_open(max_open))(self._open)
 
     def read(self, file: str, offset: int, length: int) -> StoredRecord:
-        """A record. Raises MissingRecord where the file is gone, CorruptRecord where no record is there."""
+        """A record. Raises MissingRecord where the file is gone, CorruptRecord where no record is there; TooLarge."""
         path = self._root / file
         try:
-            data = self._opened(file).read(offset, length)
+            data = self._opened(file).read(offset, length, None if self._largest is None else self._largest + HEADS)
         except FileNotFoundError:
             raise MissingRecord(f"{path}: is gone since it was indexed; run `scrapy corpus index`") from None
         except UnreadableFile as error:
@@ -49,6 +56,9 @@ class RecordReader:
             record, http = parse_heads(_Whole(data))
         except ValueError as error:
             raise CorruptRecord(f"{at}: {error}; if the file has changed, run `scrapy corpus index`") from error
+        end = len(data) if record.size is None else min(record.size, len(data))
+        if self._largest is not None and end - (http.body_at if http else record.block_at) > self._largest:
+            raise too_large(path, offset)
         return StoredRecord(record, http, data, at)
 
     def close(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from crawl4llm.input_files import parse_json
 from crawl4llm.links import HtmlLink, distinct_links, refresh_target
 
 _TO_HTML: Final = ("Envelope", "Payload-Metadata", "HTTP-Response-Metadata", "HTML-Metadata")
@@ -17,7 +17,7 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
 
     Raises ValueError for a block that is not WAT's JSON.
     """
-    html = json.loads(block)
+    html = parse_json(block)
     for name in _TO_HTML:
         html = _dict(html).get(name)
     head = _dict(_dict(html).get("Head"))

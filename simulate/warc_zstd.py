@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from crawl4llm.errors import CorruptRecord
+from simulate.gz import largest_stored
 from simulate.pread import PreadFile
-from simulate.warc_frames import Frame, WholeFileCompressed, heads_or_none
+from simulate.warc_frames import Frame, WholeFileCompressed, heads_or_none, too_large
 from simulate.warc_records import RECORD_START
 
 if sys.version_info >= (3, 14):
@@ -30,6 +32,8 @@ _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
 _RUN_BLOCK, _RESERVED_BLOCK = 1, 3
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
 _SEARCHED: Final = 1 << 20
+_LARGEST_DICTIONARY: Final = 1 << 24
+"""Bytes; usual are a hundred thousand."""
 
 
 class ZstdRecords:
@@ -39,12 +43,17 @@ class ZstdRecords:
         self._file = file
         self._dictionary = _read_dictionary(file)
 
-    def read(self, offset: int, length: int) -> bytes:
-        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had."""
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """See :meth:`simulate.warc_frames.RecordFile.read`."""
+        if most is not None and length > largest_stored(most):
+            raise too_large(self._file.path, offset)
         try:
-            return zstd.decompress(self._file.read(length, offset), self._dictionary)
+            data = _decompress(self._file.read(length, offset), self._dictionary, most)
         except zstd.ZstdError as error:
             raise CorruptRecord(f"{self._file.path}: record at {offset}: {error}") from error
+        if data is None:
+            raise too_large(self._file.path, offset)
+        return data
 
     def frames(self) -> Iterator[Frame]:
         """All records, in file order. Raises WholeFileCompressed where the first frame holds several."""
@@ -56,7 +65,7 @@ class ZstdRecords:
             if end and not opening.data:
                 position = end  # a skippable frame
                 continue
-            if first and record and record.size is not None and _goes_on(opening, record.size):
+            if first and record and record.size is not None and self._goes_on(position, record.size):
                 raise WholeFileCompressed
             yield Frame(position, (end or position) - position, record, http, opening)
             position = end or self._next_record(position + 1)
@@ -87,11 +96,22 @@ class ZstdRecords:
         return position if self._is_whole(start, position) else None
 
     def _is_whole(self, start: int, end: int) -> bool:
+        frame = _Frame(self._file, start, self._dictionary)
         try:
-            self.read(start, end - start)
-        except CorruptRecord:
+            while frame.decompress(_SEARCHED):
+                pass
+        except zstd.ZstdError:
             return False
-        return True
+        return frame.ended_at == end
+
+    def _goes_on(self, start: int, size: int) -> bool:
+        """Whether another record follows the first one, of ``size`` bytes, in the frame at ``start``."""
+        frame, inflated, beyond = _Frame(self._file, start, self._dictionary), 0, b""
+        with suppress(zstd.ZstdError):
+            while len(beyond) < _FIRST_INFLATED and (content := frame.decompress(_SEARCHED)):
+                beyond += content[max(0, size - inflated) :]
+                inflated += len(content)
+        return RECORD_START.match(beyond.lstrip(b"\r\n")) is not None
 
     def _next_record(self, position: int) -> int:
         """The next place, from ``position``, where a frame begins that holds a record; the end where none does."""
@@ -105,28 +125,47 @@ class ZstdRecords:
         return self._file.size
 
 
-class _Opening:
-    """The beginning of what a frame holds."""
+class _Frame:
+    """A frame that is decompressed piece by piece."""
 
     def __init__(self, file: PreadFile, position: int, dictionary: zstd.ZstdDict | None) -> None:
         self._file = file
         self._position = position
         self._frame = zstd.ZstdDecompressor(dictionary)
+
+    def decompress(self, most: int) -> bytes:
+        """The next piece, of ``most`` bytes at most; empty where there is no more. Raises ZstdError."""
+        content = b""
+        while not (content or self._frame.eof):
+            data = self._file.read(_FIRST_READ, self._position) if self._frame.needs_input else b""
+            self._position += len(data)
+            content = self._frame.decompress(data, most)
+            if not (data or content):
+                break
+        return content
+
+    @property
+    def ended_at(self) -> int | None:
+        """Where in the file the frame has ended; None while it has not."""
+        return self._position - len(self._frame.unused_data) if self._frame.eof else None
+
+
+class _Opening:
+    """The beginning of what a frame holds."""
+
+    def __init__(self, file: PreadFile, position: int, dictionary: zstd.ZstdDict | None) -> None:
+        self._frame = _Frame(file, position, dictionary)
         self.data = b""
         self.grow()
 
     def grow(self) -> bool:
         """Make ``data`` longer; False where there is no more."""
-        if self._frame.eof:
-            return False
-        read = self._file.read(_FIRST_READ, self._position) if self._frame.needs_input else b""
-        self._position += len(read)
         try:
-            content = self._frame.decompress(read, len(self.data) + _FIRST_INFLATED)
+            content = self._frame.decompress(len(self.data) + _FIRST_INFLATED)
         except zstd.ZstdError:
             return False
         self.data += content
-        return bool(read or content)
+        return bool(content)
 
 
 def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
@@ -134,15 +173,24 @@ def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
     head = file.read(_SKIPPABLE_HEAD, 0)
     if not head.startswith(_DICTIONARY_MAGIC):
         return None
-    content = file.read(int.from_bytes(head[4:], "little"), _SKIPPABLE_HEAD)
+    content = file.read(min(int.from_bytes(head[4:], "little"), _LARGEST_DICTIONARY), _SKIPPABLE_HEAD)
     try:
-        return zstd.ZstdDict(zstd.decompress(content) if content.startswith(_FRAME_MAGIC) else content)
+        if content.startswith(_FRAME_MAGIC):
+            content = _decompress(content, None, _LARGEST_DICTIONARY) or b""
+        return zstd.ZstdDict(content)
     except (zstd.ZstdError, ValueError) as error:
         raise CorruptRecord(f"{file.path}: its dictionary is damaged: {error}") from error
 
 
-def _goes_on(opening: _Opening, size: int) -> bool:
-    """Whether another record follows the first one of ``size`` bytes."""
-    while len(opening.data) < size + _FIRST_INFLATED and opening.grow():
-        pass
-    return RECORD_START.match(opening.data[size:].lstrip(b"\r\n")) is not None
+def _decompress(data: bytes, dictionary: zstd.ZstdDict | None, most: int | None) -> bytes | None:
+    """What a frame holds; None where that is more than ``most`` bytes. Raises ZstdError."""
+    size = None if most is None else zstd.get_frame_info(data).decompressed_size
+    if most is None or (size is not None and size <= most):
+        return zstd.decompress(data, dictionary)
+    if size is not None:
+        return None
+    frame = zstd.ZstdDecompressor(dictionary)
+    content = frame.decompress(data, most + 1)
+    if len(content) <= most and not frame.eof:
+        raise zstd.ZstdError("the frame is cut short")
+    return content if len(content) <= most else None

@@ -45,29 +45,39 @@ class WarcCorpus:
     when it is fetched, and what the crawl could not have cannot be had.
 
     ``index`` is the folder of the index. It is made at the first opening, and brought up to date when files have
-    changed, by ``processes`` processes and with a progress bar.
+    changed, by ``processes`` processes and with a progress bar. Of a page, no more than ``largest`` bytes are read; a
+    look-up of one that has more raises TooLarge.
 
     Raises InputError where there are no files or no pages, and where the index cannot be written.
     """
 
     name = "warc"
 
-    def __init__(self, given: str | Path, index: Path, options: IndexOptions = DEFAULTS, *, processes: int = 1) -> None:
+    def __init__(
+        self,
+        given: str | Path,
+        index: Path,
+        options: IndexOptions = DEFAULTS,
+        *,
+        processes: int = 1,
+        largest: int | None = None,
+    ) -> None:
         collection = list_files(given)
         if not is_current(collection, index, options):
             logger.info("Making the index of %s in %s", given, index)
             for fault in build_warc_index(collection, index, options, processes).unreadable:
                 logger.warning("Left out: %s", fault)
-        self._open(str(given), collection.root, index, options)
+        self._open(str(given), collection.root, index, options, largest)
 
-    def _open(self, given: str, root: Path, index: Path, options: IndexOptions) -> None:
-        self._opened_with = given, root, index, options
+    def _open(self, given: str, root: Path, index: Path, options: IndexOptions, largest: int | None) -> None:
+        self._opened_with = given, root, index, options, largest
         self.given = given
         self._index = WarcIndex(index)
         self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
-        self._reader = RecordReader(root, index)
+        self._largest = largest
+        self._reader = RecordReader(root, index, largest=largest)
 
     def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
         return partial(_reopened, type(self), *self._opened_with), ()
@@ -166,7 +176,7 @@ class WarcCorpus:
 
     def check(self) -> None:
         """Raise InputError where files have come, gone or changed since the corpus was opened."""
-        given, _, _, options = self._opened_with
+        given, _, _, options, _ = self._opened_with
         if state_digest(list_files(given), options) != self._index.manifest["digest"]:
             raise InputError(f"CORPUS {given}: has changed since it was indexed; run `scrapy corpus index`")
 
@@ -247,11 +257,11 @@ class WarcCorpus:
         """The HTML in a record; that of the record to which it refers, where it has none of its own."""
         try:
             if self._index.kind(number) != REVISITED:
-                return html_in_utf8(stored.data, stored.record, stored.http)
+                return html_in_utf8(stored.data, stored.record, stored.http, self._largest)
             _, original = self._original(stored)
             body = entity(original.data, original.record, original.http)
             head = stored.http or original.http
-            return html_of(body, head.fields if head else original.record.fields)
+            return html_of(body, head.fields if head else original.record.fields, self._largest)
         except ValueError as error:
             raise CorruptRecord(f"{stored.at}: {error}") from error
 
@@ -291,9 +301,11 @@ class WarcCorpus:
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
 
 
-def _reopened(kind: type[WarcCorpus], given: str, root: Path, index: Path, options: IndexOptions) -> WarcCorpus:
+def _reopened(
+    kind: type[WarcCorpus], given: str, root: Path, index: Path, options: IndexOptions, largest: int | None
+) -> WarcCorpus:
     corpus = kind.__new__(kind)
-    corpus._open(given, root, index, options)
+    corpus._open(given, root, index, options, largest)
     return corpus
 
 

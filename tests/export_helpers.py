@@ -72,7 +72,8 @@ def write_run(
 
 def run_export(out: Path, *sources: Path | str, settings: dict[str, Any] | None = None, **wanted: Any) -> list[str]:
     """Export in this process; the lines that the command would print."""
-    given = {"SCORING_WORKERS": 0, "PROGRESS_BAR": "off", "TEXT_EXTRACTOR": "resiliparse", **(settings or {})}
+    ours = {"SCORING_WORKERS": 0, "PROGRESS_BAR": "off", "TEXT_EXTRACTOR": "resiliparse"}
+    given = {"DOWNLOAD_MAXSIZE": 10_000_000, **ours, **(settings or {})}  # the profile's
     return list(export(Settings(given), list(map(str, sources)), out, Wanted(**wanted)))
 
 

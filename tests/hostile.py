@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from scrapy import Request, signals
@@ -13,9 +15,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
+from crawl4llm.crawl import Crawl
 from crawl4llm.policies import Candidate, Rating
 from crawl4llm.policies.influence import Policy
 from crawl4llm.requests import lease_of
+from crawl4llm.scheduler import iteration_done
 from crawl4llm.spiders.influence import InfluenceSpider
 
 
@@ -106,3 +110,30 @@ class Interrupting(Policy):
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(0.3)  # by then all requests under way are answered, and Scrapy closes the scheduler
         return ratings
+
+
+class Hoarding:
+    """An extension that takes all files that the process may have open, when two batches are done."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Hoarding:
+        extension = cls()
+        extension._crawler = crawler
+        extension._hoarded = []
+        crawler.signals.connect(extension._take, signal=iteration_done)
+        crawler.signals.connect(extension._give_back, signal=signals.spider_closed)
+        return extension
+
+    _crawler: Crawler
+    _hoarded: list[int]
+
+    def _take(self, crawl: Crawl) -> None:
+        if crawl.iteration == 2:
+            assert isinstance(self._crawler.spider, InfluenceSpider)
+            self._crawler.spider.run.corpus.close()
+            with suppress(OSError):
+                self._hoarded.extend(os.open(os.devnull, os.O_RDONLY) for _ in count())
+
+    def _give_back(self) -> None:
+        for handle in self._hoarded:
+            os.close(handle)

@@ -177,6 +177,12 @@ def test_argument_that_the_spider_does_not_take(name: str, demo_web: Web, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("given", ["", " "])
+def test_no_seeds_file(given: str, demo_web: Web, tmp_path: Path) -> None:
+    result = scrapy(*crawl_args(demo_web, tmp_path / "run", **PAGES), "-a", f"seeds={given}")
+    assert error_of(result) == "-a seeds= is empty; give a file with one id or URL a line, or leave it out"
+
+
 def test_frontier_that_runs_empty(shared: Callable[[str], Path], tmp_path: Path) -> None:
     """More pages than can be reached: the crawl ends, having done what it could."""
     web = Web(shared("clueweb22-sample"), shared("scorers/prose.bin"))

@@ -120,6 +120,23 @@ def test_outlinks_and_inlinks(built: Path) -> None:
     ]
 
 
+def test_links_of_nothing_but_ids(built: Path, tmp_path: Path) -> None:
+    """As the published implementation reads them unless it is told otherwise: ``x[0]`` of each link, where not null."""
+    done = _command(tmp_path, "--from", built, "--to", "slim", "--link-id-position", 0)
+    assert (done.returncode, done.stderr) == (0, "")
+    for kind, field in (("outlink", "outlinks"), ("inlink", "anchors")):
+        slim, full = json_records(tmp_path / "slim", kind), json_records(built, kind)
+        for one, other in zip(slim, full, strict=True):
+            links = [link[5:] for link in other[field]] if other else None
+            assert one == (other and {**other, field: links})
+    corpus = ClueWeb22Corpus(tmp_path / "slim", link_id_position=0)
+    for key in KEYS[:5]:
+        assert [link.key for link in corpus.outlinks(key)] == [
+            link.key for link in ClueWeb22Corpus(built).outlinks(key)
+        ]
+    assert "another corpus, or with other settings" in _command(tmp_path, "--from", built, "--to", "slim").stderr
+
+
 def test_inlinks_are_the_inverse_of_outlinks(demo_build: Path) -> None:
     outlinks = [record for record in json_records(demo_build, "outlink") if record]
     inlinks = [record for record in json_records(demo_build, "inlink") if record]

@@ -169,6 +169,8 @@ def damaged_record(project: Project) -> str:
     ("args", "words"),
     [
         (["show", "clueweb22-en0000-00-00009"], "does not hold clueweb22-en0000-00-00009"),
+        (["show", KEY + "0"], f"holds no document at {KEY}0; did you mean {KEY}?\n"),
+        (["show", KEY.upper()], f"holds no document at {KEY.upper()}; ids look like clueweb22-de0001-02-00000\n"),
         (["sample"], "holds 6 documents; 100 cannot be drawn"),
         (["sample", "-s", "CORPUS=/no/such/tree"], "CORPUS /no/such/tree: no such file or folder"),
         (["index", "-s", "CORPUS="], "CORPUS"),

@@ -89,7 +89,9 @@ def test_bad_input(demo_web: Web, tmp_path: Path, run: Path) -> None:
     assert "settings.json" in error_of(scrapy("explain", "clueweb22-en0000-00-00007", "--run", str(tmp_path)))
     assert "clueweb22-en0099-00-00000" in error_of(scrapy("explain", "clueweb22-en0099-00-00000", "--run", str(run)))
     assert scrapy("explain").returncode == 2
-    for content in ("[]", "{}", "{"):
+    mistyped = error_of(scrapy("explain", "clueweb22-en0000-0-00007", "--run", str(run)))
+    assert "at clueweb22-en0000-0-00007; did you mean clueweb22-en0000-00-00007 or " in mistyped
+    for content in ("[]", "{}", "{", "[" * 10**5):
         (tmp_path / "settings.json").write_text(content)
         message = error_of(scrapy("explain", "clueweb22-en0000-00-00007", "--run", str(tmp_path)))
         assert "settings.json is damaged" in message

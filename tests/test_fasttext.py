@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import itertools
+import os
 import pickle
 import random
 import struct
@@ -226,6 +227,19 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         inspect_model(tmp_path / "none.bin")
     with pytest.raises(InputError, match=r"^SCORER_MODEL .* cannot be read: Is a directory$"):
         inspect_model(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(InputError, match=r"^SCORER_MODEL .*/fifo cannot be read: it is a FIFO, not a regular file$"):
+        inspect_model(tmp_path / "fifo")
+
+
+@pytest.mark.parametrize("content", ["", "a model"])
+def test_an_enormous_file_is_refused_before_it_is_read(two: Trained, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "enormous.bin"
+    path.write_bytes(two.path.read_bytes() if content else b"")
+    os.truncate(path, 200_000_000_000)
+    fault = "is longer than it says; fetch or train it again" if content else "is not a fastText model"
+    with pytest.raises(InputError, match=rf"^SCORER_MODEL .*/enormous.bin {fault}"):
+        inspect_model(path)
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable
@@ -122,6 +123,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         HarmonicRanks(tmp_path / "none")
     with pytest.raises(InputError, match=r"^HARMONIC_RANKS .* cannot be read: Is a directory"):
         HarmonicRanks(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(InputError, match=r"^HARMONIC_RANKS .*/fifo cannot be read: it is a FIFO, not a regular file$"):
+        HarmonicRanks(tmp_path / "fifo")
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 200_000_000_000)
+    with pytest.raises(InputError, match=r"^HARMONIC_RANKS .*/huge cannot be read: line 1 has more than "):
+        HarmonicRanks(tmp_path / "huge")
 
 
 def test_the_policy_needs_a_file(write: Callable[..., Path]) -> None:
@@ -185,12 +193,18 @@ def test_ranks_are_written_and_crawled_by(demo_web: Web, tmp_path: Path) -> None
         (None, "say where to write: scrapy corpus ranks --out FILE"),
         ("missing/ranks.tsv", "is no folder"),
         ("folder", "cannot be written: Is a directory"),
+        ("fifo", "it is a device or a FIFO; name a file"),
+        ("x" * 252, "cannot be written: File name too long"),
+        ("x" * 300, "cannot be written: File name too long"),
+        ("/proc/self/ranks.tsv", "cannot be written: "),
     ],
 )
-def test_where_ranks_cannot_be_written(demo_web: Web, tmp_path: Path, out: str | None, words: str) -> None:
+def test_where_ranks_cannot_be_written(tmp_path: Path, out: str | None, words: str) -> None:
+    """Told before the corpus is looked at, of which there is none."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
+    os.mkfifo(tmp_path / "fifo")
     arguments = Namespace(out=None if out is None else tmp_path / out)
     with pytest.raises(InputError, match=words):
-        list(ranks.run(Settings({"CORPUS": str(demo_web.corpus)}), arguments))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+        list(ranks.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "folder"]

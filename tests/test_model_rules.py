@@ -118,7 +118,7 @@ def test_rules_that_cannot_be_followed(model: Callable[..., Path], changed: dict
     assert fault in str(refused.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"{}"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"{}", b"[" * 10**5])
 def test_damaged_rules(model: Callable[..., Path], content: bytes) -> None:
     path = model()
     rules_path(path).write_bytes(content)

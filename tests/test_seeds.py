@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,12 @@ def test_a_damaged_gzip_file(write: Write, content: bytes) -> None:
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none") == f"seeds file {tmp_path / 'none'} cannot be read: No such file or directory"
     assert refusal(tmp_path) == f"seeds file {tmp_path} cannot be read: Is a directory"
+    fifo, huge = tmp_path / "fifo", tmp_path / "huge"
+    os.mkfifo(fifo)
+    assert refusal(fifo) == f"seeds file {fifo} cannot be read: it is a FIFO, not a regular file"
+    huge.touch()
+    os.truncate(huge, 200_000_000_000)
+    assert refusal(huge) == f"seeds file {huge} cannot be read: line 1 has more than 1,048,576 characters"
 
 
 def refusal(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from collections import Counter
@@ -292,16 +293,19 @@ def test_an_output_that_exists(sources: tuple[Path, Path], tmp_path: Path, out: 
     ("content", "fault"),
     [
         (None, "no.such: cannot be read: No such file or directory"),
+        ("a FIFO", "no.such: cannot be read: it is a FIFO, not a regular file"),
         (b"a sentence\nanother one\n", "no.such: taken for a list of ids, as it is no JSON Lines"),
         (b"\0\x01\x02\xff" * 100, "no.such: taken for a list of ids, as it is no JSON Lines"),
     ],
 )
 def test_a_source_of_no_kind(
-    shared: Callable[[str], Path], sources: tuple[Path, Path], tmp_path: Path, content: bytes | None, fault: str
+    shared: Callable[[str], Path], sources: tuple[Path, Path], tmp_path: Path, content: bytes | str | None, fault: str
 ) -> None:
     path = tmp_path / "no.such"
-    if content is not None:
+    if isinstance(content, bytes):
         path.write_bytes(content)
+    elif content is not None:
+        os.mkfifo(path)
     with pytest.raises(InputError, match=fault):
         run_training([path], sources[1:], tmp_path / "model", settings={"CORPUS": shared("clueweb22-sample")})
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 from warc_helpers import (
     CRLF,
     arc,
@@ -28,6 +30,8 @@ from warc_helpers import (
 )
 
 from crawl4llm.errors import InputError
+from simulate import warc_files
+from simulate.open import open_corpus
 from simulate.warc_files import list_files
 
 if sys.version_info >= (3, 14):
@@ -376,9 +380,29 @@ def damaged_list(folder: Path) -> str:
     return f"{folder / 'list'}: cannot be read"
 
 
+def enormous_file(folder: Path) -> str:
+    (folder / "list").touch()
+    os.truncate(folder / "list", 200_000_000_000)
+    return f"{folder / 'list'}: is neither a WARC or ARC file nor a list"
+
+
+def fifo_without_a_writer(folder: Path) -> str:
+    os.mkfifo(folder / "fifo")
+    return f"{folder / 'fifo'}: {folder / 'fifo'} cannot be read (it is a FIFO, not a regular file)"
+
+
+def links_in_a_circle(folder: Path) -> str:
+    (folder / "one").symlink_to("two")
+    (folder / "two").symlink_to("one")
+    return f"{folder / 'one'}: {folder / 'one'} cannot be read (Too many levels of symbolic links)"
+
+
 @pytest.mark.parametrize(
     "prepare",
     [
+        enormous_file,
+        fifo_without_a_writer,
+        links_in_a_circle,
         no_such_file,
         empty_folder,
         glob_without_match,
@@ -390,8 +414,9 @@ def damaged_list(folder: Path) -> str:
 )
 def test_a_collection_that_is_none(tmp_path: Path, prepare: Callable[[Path], str]) -> None:
     message = prepare(tmp_path)
+    given = message.partition(": ")[0].partition(", ")[0]
     with pytest.raises(InputError) as raised:
-        list_files(message.partition(": ")[0].partition(", ")[0])
+        open_corpus(Settings({"CORPUS": given}))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -428,3 +453,15 @@ def test_a_file_of_nothing_but_a_magic_number(tmp_path: Path, index: Path) -> No
     }.items():
         (tmp_path / name).write_bytes(data)
     assert build(tmp_path, index).counts == {"html": 1, "damaged": 3}
+
+
+def test_a_list_that_names_a_fifo_or_more_files_than_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    listed = tmp_path / "list"
+    listed.write_text("fifo\n")
+    with pytest.raises(InputError, match=r"/fifo: cannot be read \(it is a FIFO, not a regular file\)"):
+        build(listed, tmp_path / "index")
+    monkeypatch.setattr(warc_files, "_MOST_LISTED", 3)
+    listed.write_text("a\na\nb\nc\nd\n")
+    with pytest.raises(InputError, match=r"/list: lists more than 3 files"):
+        list_files(listed)

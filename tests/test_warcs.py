@@ -162,7 +162,7 @@ def test_a_wet_file_whose_records_refer_to_none(tmp_path: Path) -> None:
     assert [corpus.text(key) for key in corpus.keys()] == ["text 1", "text 2"]
 
 
-@pytest.mark.parametrize("block", [b"{", b"[]", b'{"Envelope": 7}'])
+@pytest.mark.parametrize("block", [b"{", b"[]", b'{"Envelope": 7}', b"[" * 10**5])
 def test_a_damaged_wat_record(tmp_path: Path, block: bytes) -> None:
     write(tmp_path / "x.warc.gz", page(1))
     write(tmp_path / "x.warc.wat.gz", record("metadata", url_of(1), block, ["WARC-Refers-To: <urn:uuid:1>"]))

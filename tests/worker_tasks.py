@@ -7,11 +7,14 @@ import signal
 import sys
 import time
 from collections import deque
-from itertools import repeat
+from contextlib import suppress
+from itertools import count, repeat
+from pathlib import Path
 
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.rating import PageRater, Rating
+from simulate.pread import PreadFile
 
 GOOD = [f"page{number}" for number in range(40)]
 RATER = PageRater(GraphCorpus({key: [] for key in GOOD}, dict.fromkeys(GOOD, "0.5")), NumberScorer(), extractor=None)
@@ -50,3 +53,18 @@ def worker(rater: PageRater, key: str) -> Rating:
     """The process that rates the page."""
     time.sleep(0.01)
     return Rating(float(os.getpid()))
+
+
+def hoard(rater: PageRater, key: str) -> Rating:
+    """Takes all files that a process may have open."""
+    with suppress(OSError):
+        hoarded.extend(os.open(os.devnull, os.O_RDONLY) for _ in count())
+    try:
+        PreadFile(Path(os.devnull).parent / "zero")
+    finally:
+        while hoarded:
+            os.close(hoarded.pop())
+    return Rating(float(len(key)))
+
+
+hoarded: list[int] = []

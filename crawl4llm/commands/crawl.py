@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
-from crawl4llm.terminal import INTERRUPTED, complain, guard_log, harmless, print_lines
+from crawl4llm.terminal import (
+    INTERRUPTED,
+    complain,
+    end_when_interrupted,
+    guard_log,
+    harmless,
+    print_lines,
+    raise_when_interrupted,
+    say_interrupted,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -27,6 +36,11 @@ class Command(ScrapyCrawl):
     Scrapy's own command exits with 0 after a CloseSpider at start-up, a lost worker or Ctrl-C. Other spiders run as
     ever.
     """
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """What Scrapy calls first of the command that is to run."""
+        super().add_options(parser)
+        end_when_interrupted()
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Check Scrapy's own settings, before the first of them is used."""
@@ -64,8 +78,9 @@ class Command(ScrapyCrawl):
         if not (opts.loglevel or opts.logfile):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
-        crawler = self.crawler_process.create_crawler("influence")
+        raise_when_interrupted()  # until the reactor runs, from when on Scrapy takes the signals
         try:
+            crawler = self.crawler_process.create_crawler("influence")
             seeds = self._seeds(opts.spargs)
             check_mode(crawler.settings, live=is_live(crawler.settings))
             if read_options(crawler.settings).dry_run:
@@ -77,16 +92,22 @@ class Command(ScrapyCrawl):
         except InputError as error:
             complain(error)
             self.exitcode = 1
+        except KeyboardInterrupt:
+            say_interrupted()
+            self.exitcode = INTERRUPTED
 
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
-        """The seeds file, if one is given. Raises InputError for another argument, which Scrapy would pass over."""
+        """The seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
         from crawl4llm.errors import InputError
 
         for name in spider_args:
             if name != "seeds":
                 raise InputError(f"-a {name}= is not known; there is -a seeds=FILE, and settings are -s NAME=VALUE")
-        return spider_args.get("seeds")
+        seeds = spider_args.get("seeds")
+        if seeds is not None and not seeds.strip():
+            raise InputError("-a seeds= is empty; give a file with one id or URL a line, or leave it out")
+        return seeds
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""

@@ -12,6 +12,7 @@ from crawl4llm.options import cores, read_options
 from simulate.build import build_tree
 from simulate.build_pages import TextOptions
 from simulate.build_pool import BuildOptions
+from simulate.clueweb22_records import FULL_ID_POSITION
 from simulate.open import open_corpus
 
 if TYPE_CHECKING:
@@ -25,12 +26,20 @@ ARGUMENTS = ""
 
 
 def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--from`` and ``--manifest``; ``--to`` and ``--jobs`` other actions have added."""
+    """Add ``--from``, ``--manifest``, ``--link-id-position``; ``--to`` and ``--jobs`` other actions have added."""
     parser.add_argument(
         "--from", dest="source", metavar="CORPUS", help="what to build from, as for CORPUS (default: that setting)"
     )
     parser.add_argument(
         "--manifest", type=Path, metavar="FILE", help="manifest.tsv of an earlier build, whose ids are kept"
+    )
+    parser.add_argument(
+        "--link-id-position",
+        type=int,
+        choices=(0, FULL_ID_POSITION),
+        default=FULL_ID_POSITION,
+        help="5: links as in ClueWeb22, their target's id last (default); 0: nothing but the id, as the published code "
+        "reads them unless told otherwise; crawl such a tree with -s CLUEWEB22_LINK_ID_POSITION=0",
     )
 
 
@@ -52,6 +61,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             TextOptions(options.text_extractor, always_extract=options.simulation_text == "extracted"),
             default_date=options.simulation_date,
             time_limit=options.text_time_limit,
+            slim_links=opts.link_id_position != FULL_ID_POSITION,
         ),
         manifest=opts.manifest,
         jobs=opts.jobs or cores(),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import string
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crawl4llm.errors import MissingRecord
+from crawl4llm.errors import InputError, MissingRecord
 from simulate.corpus import Corpus, Link
 from simulate.open import open_corpus
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 HELP = "Print a document: URL, date, language, text, and its outlinks, with a + where the corpus holds the target."
 ARGUMENTS = "ID-or-URL"
 
+_NEAR, _LONGEST_MISTYPED = 3, 200
+
 
 def add_options(parser: argparse._ArgumentGroup) -> None:
     """It has none."""
@@ -24,18 +27,47 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield the document's lines."""
     corpus = open_corpus(settings)
-    yield from _describe(corpus, find_document(corpus, opts.arguments[0]))
+    key = find_document(corpus, opts.arguments[0])
+    if key not in corpus:
+        raise not_held(corpus, key)
+    yield from _describe(corpus, key)
 
 
 def find_document(corpus: Corpus, given: str) -> str:
-    """The key of the document that a key or URL means. Raises MissingRecord."""
+    """The key of the document that a key or URL means, which the corpus may not hold. Raises MissingRecord."""
     is_key = corpus.is_key(given)
     if is_key and ("://" not in given or given in corpus):  # a URL may be a key, and still be looked for as URLs are
         return given
-    key = corpus.resolve(given) or (given if is_key else None)
-    if key is None:
-        raise MissingRecord(f"the corpus holds no document at {given}")
-    return key
+    try:
+        key = corpus.resolve(given)
+    except InputError:
+        if "." in given or "/" in given:
+            raise
+        key = None  # without an index of URLs, what is no URL either
+    if key is None and not is_key:
+        raise not_held(corpus, given)
+    return key or given
+
+
+def not_held(corpus: Corpus, given: str) -> MissingRecord:
+    """What is said of a key or URL that leads nowhere, with keys of the corpus that are but one character away."""
+    near = [key for key in dict.fromkeys(_one_character_away(given)) if corpus.is_key(key) and key in corpus][:_NEAR]
+    example = next(iter(corpus.keys()), None)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; ids look like {example}" if example else ""
+    fault = "does not hold" if corpus.is_key(given) else "holds no document at"
+    return MissingRecord(f"the corpus {fault} {given}{hint}")
+
+
+def _one_character_away(text: str) -> Iterator[str]:
+    """What a slip of the pen may have made of a key: neighbours swapped, one character too many, missing, another."""
+    if len(text) > _LONGEST_MISTYPED:
+        return
+    splits = [(text[:at], text[at:]) for at in range(len(text) + 1)]
+    letters = "".join(sorted({*text, *string.digits, *string.ascii_lowercase}))
+    yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1)
+    yield from (head + tail[1:] for head, tail in splits if tail)
+    yield from (head + letter + tail for head, tail in splits for letter in letters)
+    yield from (head + letter + tail[1:] for head, tail in splits if tail for letter in letters)
 
 
 def _describe(corpus: Corpus, key: str) -> Iterator[str]:

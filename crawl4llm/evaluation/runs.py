@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.domains import domain_of
 from crawl4llm.errors import InputError
 from crawl4llm.evaluation.arrays import Floats, Integers
+from crawl4llm.input_files import input_lines, read_json
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SEEDS, SETTINGS, STATS
 from crawl4llm.urls import host_of
@@ -85,7 +85,7 @@ def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[st
 
 def _facts(path: Path) -> dict[str, Any]:
     try:
-        facts = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        facts = read_json(path / SETTINGS)
     except OSError as error:
         raise InputError(
             f"{path}: {SETTINGS} cannot be read ({error.strerror}); give the OUTPUT_DIR of a crawl"
@@ -142,7 +142,7 @@ def _number(value: float | None) -> float:
 def _seeds(path: Path) -> list[str]:
     """Keys of the seeds, which the crawl has written down; empty where there is no such file."""
     try:
-        return (path / SEEDS).read_text(encoding="utf-8").split()
+        return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ def _seeds(path: Path) -> list[str]:
 
 def _why_unfinished(path: Path) -> str | None:
     try:
-        stats = json.loads((path / STATS).read_text(encoding="utf-8"))
+        stats = read_json(path / STATS)
         reason = stats.get("finish_reason")
     except FileNotFoundError:
         return f"it still runs or was killed: there is no {STATS}"

@@ -41,6 +41,7 @@ from crawl4llm.terminal import wants_bar
 from crawl4llm.text import load_extractor
 from crawl4llm.workers import PageWorkers
 from simulate.index_jobs import run_jobs
+from simulate.open import largest_page
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -80,6 +81,7 @@ class _Export:
     def __init__(self, settings: BaseSettings, sources: Sequence[Source], folder: ExportFolder, wanted: Wanted) -> None:
         self._settings = settings
         self._options: Options = read_options(settings)
+        self._largest = largest_page(settings)
         self._sources = sources
         self._files = tuple(file for source in sources for file in source.files)
         self._folder = folder
@@ -98,6 +100,7 @@ class _Export:
                 "scorer": options.scorer,
                 "scorer_model": options.scorer_model,
                 "scorer_label": options.scorer_label,
+                "download_maxsize": self._largest,
             },
             "sources": [source.facts for source in self._sources],
         }
@@ -195,6 +198,7 @@ class _Export:
             scorer,
             signatures=self._wanted.near_duplicates is not None,
             unscored=not self._wanted.selects_by_influence,
+            largest=self._largest,
         )
         with (
             PageWorkers(preparer, options.workers, options.text_time_limit) as workers,
@@ -241,7 +245,7 @@ class _Export:
         digests = [plan_digest(plan, suffix) for plan in plans]
         shards = {name: self._folder.written(name, digest) for name, digest in zip(names, digests, strict=True)}
         jobs = [
-            ShardJob(self._folder.documents / name, suffix, plan, self._folder.work, self._files)
+            ShardJob(self._folder.documents / name, suffix, plan, self._folder.work, self._files, self._largest)
             for name, plan in zip(names, plans, strict=True)
             if shards[name] is None
         ]

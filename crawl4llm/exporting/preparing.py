@@ -75,7 +75,7 @@ class Preparer:
     """What a worker needs: pickled where processes are spawned, inherited where they are forked.
 
     ``scorer`` scores pages that have no influence; without one they stay so. ``signatures``: whether MinHashes of texts
-    are wanted; ``unscored``: whether pages without influence are.
+    are wanted; ``unscored``: whether pages without influence are; ``largest``: as for Reader.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class Preparer:
         *,
         signatures: bool,
         unscored: bool,
+        largest: int | None,
     ) -> None:
-        self._given = work, files, extractor, scorer, signatures, unscored
+        self._given = work, files, extractor, scorer, signatures, unscored, largest
         self.rows = RowFile(work / LISTED_ROWS)
-        self.reader = Reader(files, Path())
+        self.reader = Reader(files, Path(), largest)
         self.extractor = extractor
         self.scorer = scorer
         self.signatures = signatures
@@ -101,9 +102,15 @@ class Preparer:
 
 
 def _preparer(
-    work: Path, files: Sequence[SourceFile], extractor: str, scorer: Scorer | None, signatures: bool, unscored: bool
+    work: Path,
+    files: Sequence[SourceFile],
+    extractor: str,
+    scorer: Scorer | None,
+    signatures: bool,
+    unscored: bool,
+    largest: int | None,
 ) -> Preparer:
-    return Preparer(work, files, extractor, scorer, signatures=signatures, unscored=unscored)
+    return Preparer(work, files, extractor, scorer, signatures=signatures, unscored=unscored, largest=largest)
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
@@ -120,7 +127,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     if influence is None and scorer is None and not preparer.unscored:
         return Prepared(row._replace(reason=NO_INFLUENCE), None)
     if row.text is None:
-        text = extract_text(_html(stored), EXTRACTORS[preparer.extractor])
+        text = extract_text(_html(stored, preparer.reader.largest), EXTRACTORS[preparer.extractor])
         data = encoded = utf8(text)
     else:
         data = preparer.reader.text(row)
@@ -163,7 +170,7 @@ def _text_record(row: Row) -> Row:
     return row._replace(file=file, offset=offset, length=length)
 
 
-def _html(stored: Stored) -> bytes:
+def _html(stored: Stored, largest: int | None) -> bytes:
     """The HTML in a record, in UTF-8."""
     record = stored.record
     try:
@@ -171,7 +178,7 @@ def _html(stored: Stored) -> bytes:
     except ValueError:
         http = None
     try:
-        return html_in_utf8(stored.data, record, http)
+        return html_in_utf8(stored.data, record, http, largest)
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 

@@ -11,10 +11,12 @@ from typing import NamedTuple
 from crawl4llm.errors import CorruptRecord, MissingRecord
 from crawl4llm.exporting.rows import SPOOL, Row
 from crawl4llm.exporting.sources import SourceFile
+from crawl4llm.open_files import keep_open
 from simulate.gz import gunzip
 from simulate.pread import PreadFile
 from simulate.warc_container import UnreadableFile, open_records
 from simulate.warc_frames import RecordFile
+from simulate.warc_reader import HEADS
 from simulate.warc_records import Record, parse_record
 
 _MAX_OPEN = 256
@@ -43,12 +45,16 @@ _NOTHING = About(None, None)
 
 
 class Reader:
-    """Reads from source files; ``spool`` is the file of texts that were extracted."""
+    """Reads from source files; ``spool`` is the file of texts that were extracted.
 
-    def __init__(self, files: Sequence[SourceFile], spool: Path) -> None:
+    Of a record, no more than ``largest`` bytes and its heads are read; one that has more raises TooLarge.
+    """
+
+    def __init__(self, files: Sequence[SourceFile], spool: Path, largest: int | None = None) -> None:
         self._files = files
+        self.largest = largest
         # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
-        self._opened = lru_cache(maxsize=_MAX_OPEN)(partial(_open, files))
+        self._opened = lru_cache(maxsize=keep_open(_MAX_OPEN))(partial(_open, files))
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:
@@ -111,7 +117,7 @@ class Reader:
         if file.named and offset + length > file.size:
             raise CorruptRecord(f"{file.path}: record at {offset}: is cut short, or its entry in the index is damaged")
         try:
-            return self._opened(number).read(offset, length)
+            return self._opened(number).read(offset, length, None if self.largest is None else self.largest + HEADS)
         except FileNotFoundError:
             raise MissingRecord(f"{file.path}: is gone") from None
         except UnreadableFile as error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.archive.files import OPEN_SUFFIX
-from crawl4llm.errors import CorruptRecord, InputError, PageError
+from crawl4llm.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.exporting.formats import Document, open_file, open_shard
 from crawl4llm.exporting.reading import Reader, as_text
 from crawl4llm.exporting.rows import NUMBER, SPOOL_NAME, Row, Rows
@@ -79,6 +79,8 @@ class ShardJob:
     work: Path
     """The work folder."""
     files: tuple[SourceFile, ...]
+    largest: int | None
+    """Bytes that a text may have."""
 
     @property
     def size(self) -> int:
@@ -110,7 +112,7 @@ def write_shard(job: ShardJob) -> Written:
 
 
 def _write(job: ShardJob, path: Path) -> Written:
-    rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME)
+    rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME, job.largest)
     names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
     file = open_file(path, job.format)
     words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
@@ -121,8 +123,8 @@ def _write(job: ShardJob, path: Path) -> Written:
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
                 text, encoded = as_text(reader.text(row))
-            except PageError:
-                unfit[number] = CorruptRecord.reason
+            except PageError as error:
+                unfit[number] = TooLarge.reason if isinstance(error, TooLarge) else CorruptRecord.reason
                 continue
             if not text.strip():
                 unfit[number] = NO_TEXT

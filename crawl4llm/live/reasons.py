@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from typing import Final
 
 from scrapy.exceptions import IgnoreRequest
 
-from crawl4llm.errors import NoPage, PageError
+from crawl4llm.errors import MachineError, NoPage, PageError, TooLarge
 from crawl4llm.frontier import Outcome
+from crawl4llm.open_files import check_machine
 
-ROBOTS, TOO_LARGE, NOT_HTML, DAMAGED, BAD_URL = "robots", "too_large", "not_html", "damaged", "bad_url"
+ROBOTS, NOT_HTML, DAMAGED, BAD_URL = "robots", "not_html", "damaged", "bad_url"
+TOO_LARGE: Final = TooLarge.reason
 IGNORED: Final = "ignored"
 
 _DOWNLOAD_ERRORS: Final = {
@@ -57,6 +60,19 @@ def verdict(error: BaseException) -> tuple[Outcome, str] | None:
             return Outcome.FAILED, DAMAGED
         if reason := _DOWNLOAD_ERRORS.get(kind.__name__):
             return Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED, reason
+    return None
+
+
+def machine_error(error: BaseException) -> MachineError | None:
+    """Return the error of this machine that a failed connection stands for, such as too many open files."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(number := getattr(cause, "osError", None), int):  # Twisted's name
+            try:
+                check_machine(OSError(number, os.strerror(number)))
+            except MachineError as machine:
+                return machine
+        cause = cause.__cause__
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 import re
 import struct
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 
 _MAGIC, _VERSION = 793712314, 12
 _SUPERVISED, _LOSSES = 3, range(1, 5)
@@ -111,14 +113,14 @@ def inspect_model(path: Path) -> ModelFile:
     Raises InputError that names the file where it cannot be read, is no fastText model, or is cut short.
     """
     try:
-        with path.open("rb") as file:
-            digest = hashlib.sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
-            if file.tell() < 8:
+        with open_input(path) as file:
+            if os.fstat(file.fileno()).st_size < 8:
                 raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 labels, finite = _labels_and_finite(data, path)
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
     except OSError as error:
         raise InputError(f"SCORER_MODEL {path} cannot be read: {error.strerror}") from None
     except _CutShortError:
@@ -151,4 +153,6 @@ def _labels_and_finite(data: mmap.mmap, path: Path) -> tuple[tuple[str, ...], bo
         raise _CutShortError
     (output_quantised,) = reader.take("?")
     reader.skip_matrix(bool(quantised and output_quantised))
+    if reader.position != len(data):
+        raise InputError(f"SCORER_MODEL {path} is longer than it says; fetch or train it again")
     return labels, reader.finite

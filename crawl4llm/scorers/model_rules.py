@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm import __version__
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import read_json
 from crawl4llm.scorers.text_line import TEXT_RULE
 from crawl4llm.text import EXTRACTORS
 
@@ -59,7 +59,7 @@ def read_rules(model: Path) -> ModelRules | None:
     """
     path = rules_path(model)
     try:
-        rules = _parse(json.loads(path.read_text(encoding="utf-8")))
+        rules = _parse(read_json(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

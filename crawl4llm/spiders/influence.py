@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,11 +14,12 @@ from twisted.python.failure import Failure
 from crawl4llm.errors import InputError
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.reasons import verdict
+from crawl4llm.live.reasons import machine_error, verdict
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.rating import ERROR
 from crawl4llm.requests import lease_of, page_of
 from crawl4llm.run import Run
+from crawl4llm.scheduler import BAD_INPUT
 
 
 class InfluenceSpider(Spider):
@@ -56,11 +58,17 @@ class InfluenceSpider(Spider):
     def on_failure(self, failure: Failure) -> None:
         """FetchPages has no answer."""
         lease = lease_of(failure.request)  # type: ignore[attr-defined]  # Scrapy sets it
-        error = failure.value
-        assert error is not None
+        assert failure.value is not None
+        error = machine_error(failure.value) or failure.value
         if isinstance(error, Withdrawn):
             if hop := hop_of(failure.request):  # type: ignore[attr-defined]
                 self.crawl.broken_off(lease, hop)
+            return
+        if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
+            if self.crawl.failure is None:
+                self.crawl.failure = str(error)
+                assert self.crawler.engine is not None
+                self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
             return
         known = verdict(error)
         if known is None:

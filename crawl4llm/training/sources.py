@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 from crawl4llm.options import Options, cores, read_options
 from crawl4llm.seeds import read_seeds
 from crawl4llm.text import load_extractor
 from crawl4llm.training.page_texts import TextTaker, page_texts
 from crawl4llm.training.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from simulate.clueweb22_layout import KINDS
-from simulate.open import index_folder, open_corpus
+from simulate.open import index_folder, largest_page, open_corpus
 from simulate.warc_container import begins_like_archive
 from simulate.warc_files import list_files
 from simulate.warc_index_build import build_warc_index
@@ -92,7 +93,7 @@ class Sources:
         index = index_folder(path)
         try:
             found = build_warc_index(list_files(path), index, processes=cores())
-            corpus = WarcCorpus(path, index)
+            corpus = WarcCorpus(path, index, largest=largest_page(self._settings))
         except InputError as error:
             if _holds_texts(path):
                 raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
@@ -140,7 +141,7 @@ def _kind(path: Path) -> str:
         raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s CORPUS={path}")
     if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
         return _ARCHIVES
-    with path.open("rb"):  # says why it cannot be read
+    with open_input(path):  # says why it cannot be read
         pass
     if is_jsonl(path):
         return _JSONL

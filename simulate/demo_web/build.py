@@ -14,7 +14,7 @@ from crawl4llm.errors import InputError
 from simulate.demo_web.model import train_model
 from simulate.demo_web.planning import plan_web
 from simulate.demo_web.tree import Tree
-from simulate.orphans import end_with
+from simulate.orphans import end_with, sigint_blocked, terminate
 
 _tree: Tree
 """In a worker process only: what it writes files of."""
@@ -31,13 +31,17 @@ def build(corpus: Path, model: Path, *, pages: int, hosts: int, seed: int, jobs:
     context = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")  # a forked one has the plan
     pool = ProcessPoolExecutor(jobs, context, _start_worker, (os.getpid(), tree))
     try:
-        running: list[Future[int]] = [pool.submit(_train, model, seed)]
-        running += [pool.submit(_write_file, file_id) for file_id in tree.files]
+        with sigint_blocked():
+            running: list[Future[int]] = [pool.submit(_train, model, seed)]
+            running += [pool.submit(_write_file, file_id) for file_id in tree.files]
         with Progress[int](None, "building the demo web", pages, unit=" pages", bar=None if progress else False) as bar:
             for done in as_completed(running):
                 bar.update(done.result())
     except BrokenProcessPool:
         raise InputError("a process of the build was killed; if memory ran out, use fewer --jobs") from None
+    except KeyboardInterrupt:
+        terminate(pool)
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -55,4 +59,5 @@ def _start_worker(parent: int, tree: Tree) -> None:
     global _tree  # noqa: PLW0603 - the one way to hand a process pool's tasks what they work with
     _tree = tree
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends the pool
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with(parent)

@@ -1,0 +1,87 @@
+"""Ctrl-C and SIGTERM while a crawl starts: one line, status 130, and nothing half-done is taken for whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from crawl_helpers import PROJECT, Web, crawl_args, scrapy
+from warc_helpers import page, url_of, write
+
+FILES, PAGES = 16, 80
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of its own, with its own data dir, and a collection that takes a second to index."""
+    for number in range(FILES):
+        first = number * PAGES
+        pages = [page(n, [url_of(n + 1), url_of(n + 7), url_of(5 * n)]) for n in range(first, first + PAGES)]
+        write(tmp_path / f"web/{number:02d}.warc.gz", *pages)
+    (tmp_path / "project").mkdir()
+    shutil.copy(PROJECT / "scrapy.cfg", tmp_path / "project")
+    return tmp_path / "project"
+
+
+def arguments(web: Web, project: Path, name: str) -> list[str]:
+    settings = {"SIMULATION_TEXT": "extracted", "TEXT_EXTRACTOR": "resiliparse", "URL_POLICY": "breadth_first"}
+    own, job = web._replace(corpus=project.parent / "web"), project.parent / f"{name}.job"
+    return crawl_args(own, project.parent / name, **settings, CRAWL_MAX_PAGES=50, JOBDIR=job, SCORING_WORKERS=2)
+
+
+def interrupted(args: list[str], project: Path, number: int, when: Callable[[], bool], *, group: bool) -> str:
+    """Start a crawl, and send it, or its group, a signal when something has come to pass; what it then said."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *args, "--loglevel", "INFO"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert "Scrapy" in process.stderr.readline()
+    deadline = time.monotonic() + 60
+    while not when():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    children = psutil.Process(process.pid).children(recursive=True)
+    (os.killpg if group else os.kill)(process.pid, number)
+    sent = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors, errors
+    assert errors.count("crawl4llm: interrupted\n") == 1, errors
+    assert time.monotonic() - sent < 10
+    assert not psutil.wait_procs(children, timeout=10)[1]
+    return errors
+
+
+def test_at_any_moment_of_the_start(demo_web: Web, project: Path) -> None:
+    """While Scrapy sets up, while files are indexed, and while workers start; then the crawl goes its way."""
+    parts = project / ".scrapy"
+    args = arguments(demo_web, project, "run")
+
+    def indexed() -> int:
+        return len(list(parts.glob("corpora/*/parts/*[!p]")))
+
+    interrupted(args, project, signal.SIGINT, lambda: True, group=True)
+    interrupted(args, project, signal.SIGINT, lambda: indexed() >= 2, group=True)
+    assert 2 <= indexed() < FILES
+    assert not list(parts.glob("corpora/*/index.json"))
+    interrupted(args, project, signal.SIGTERM, (project.parent / "run/settings.json").exists, group=False)
+
+    for name in ("run", "undisturbed"):
+        done = scrapy(*arguments(demo_web, project, name), cwd=project)
+        assert done.returncode == 0, done.stderr
+    for log in ("crawl.jsonl", "failures.jsonl"):
+        assert (project.parent / "run" / log).read_bytes() == (project.parent / "undisturbed" / log).read_bytes()

@@ -1,0 +1,119 @@
+"""The limit on open files: caches keep within it, and running out is no page's failure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from addon_site import serve
+from clueweb22_helpers import key_of, link_record, member, text_record, write_file
+from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of
+from live_helpers import crawl_live, text_page
+from warc_helpers import page, url_of, write
+from worker_tasks import RATER, hoard
+
+from crawl4llm.errors import MachineError
+from crawl4llm.rating import rate_all
+from crawl4llm.workers import PageWorkers
+from simulate.pread import PreadFile
+
+READ_ALL = """
+import os, resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
+from simulate.clueweb22 import ClueWeb22Corpus
+from simulate.warcs import WarcCorpus
+folder = Path(sys.argv[1])
+corpora = ClueWeb22Corpus(folder / "tree"), WarcCorpus(folder / "warcs", folder / "index")
+pages = [corpus.page(key) for _ in range(2) for corpus in corpora for key in corpus.keys()]
+print(len(pages), len(os.listdir("/dev/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(100, 100), (100, 4096)])
+def test_caches_keep_within_the_limit(tmp_path: Path, soft: int, hard: int) -> None:
+    for number in range(100):
+        key = key_of(f"en0000-{number:02d}", 0)
+        write_file(tmp_path / "tree", "txt", f"en0000-{number:02d}", [member(text_record(key))])
+        write_file(tmp_path / "tree", "outlink", f"en0000-{number:02d}", [member(link_record(key, []))])
+        write(tmp_path / f"warcs/{number:02d}.warc", page(number))
+    command = [sys.executable, "-c", READ_ALL, str(tmp_path), str(soft), str(hard)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    pages, opened, limit = map(int, done.stdout.split())
+    assert (pages, limit) == (400, hard), done.stderr
+    assert opened < 60 if hard == 100 else opened > 500
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process may open no more files."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_running_out_is_no_page_of_a_corpus(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.warc", page(1))
+    with no_more_files(), pytest.raises(MachineError, match=r"a\.warc: Too many open files; raise the limit \(`ulimit"):
+        PreadFile(path)
+    with no_more_files(), pytest.raises(MachineError, match="Too many open files"):
+        rate_all(RATER, lambda _rater, _key: os.open(path, os.O_RDONLY), [url_of(1)])
+
+
+def test_running_out_where_workers_are_started() -> None:
+    workers = PageWorkers(RATER, 1, 30)
+    with no_more_files(), pytest.raises(MachineError, match="Too many open files"):
+        workers.start()
+
+
+def test_running_out_in_a_worker_ends_the_work() -> None:
+    with PageWorkers(RATER, 1, 30) as workers:
+        workers.start()
+        with pytest.raises(MachineError, match="Too many open files"):
+            asyncio.run(workers.run(hoard, ["a", "b"]))
+
+
+def test_a_crawl_that_runs_out_stops_and_goes_on_later(demo_web: Web, tmp_path: Path) -> None:
+    """At the third batch all files are taken that the process may have, and the corpus has to open its own again."""
+    settings = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 10, "CRAWL_SEEDS": 10, "URL_POLICY": "breadth_first"}
+    assert crawl(demo_web, tmp_path / "whole", **settings).returncode == 0
+    hoarding = {"EXTENSIONS": json.dumps({"hostile.Hoarding": 0})}
+    stopped = crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **settings, **hoarding)
+    assert stopped.returncode == 1
+    assert "Too many open files; raise the limit" in error_of(stopped)
+    assert len(crawl_log(tmp_path / "run")) < 60
+    assert not (tmp_path / "run/failures.jsonl").read_bytes()
+    resumed = crawl(demo_web, tmp_path / "run", JOBDIR=tmp_path / "job", **settings)
+    assert resumed.returncode == 0, resumed.stderr
+    for name in ("crawl.jsonl", "failures.jsonl"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_live_crawl_that_runs_out_fails_no_page(tmp_path: Path) -> None:
+    """Each request wants a connection of its own; from the third batch on there are no files for them."""
+    pages = {
+        f"/page-{n}": text_page(n, [f"/page-{2 * n + 1}", f"/page-{2 * n + 2}"])._replace(
+            headers={"Connection": "close"}
+        )
+        for n in range(60)
+    }
+    settings = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 4, "ROBOTSTXT_OBEY": 0, "JOBDIR": tmp_path / "job"}
+    hoarding = {"EXTENSIONS": json.dumps({"hostile.Hoarding": 0})}
+    with serve(pages) as site:
+        stopped = crawl_live([f"{site.url}/page-0"], tmp_path / "run", **settings, **hoarding)
+        assert "Too many open files; raise the limit" in error_of(stopped)
+        assert not (tmp_path / "run/failures.jsonl").read_bytes()
+        resumed = crawl_live([f"{site.url}/page-0"], tmp_path / "run", **settings)
+        assert resumed.returncode == 0, resumed.stderr
+    assert len({line["id"] for line in crawl_log(tmp_path / "run")}) == 60
