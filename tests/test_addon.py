@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -483,3 +484,34 @@ def test_a_model_that_gives_nan_ends_the_crawl(project: Project, tmp_path: Path)
     assert f"gives no score: Encountered NaN.; train it again (page {site.url}/)" in lines[0]
     assert "'finish_reason': 'bad_input'" in crawled.stderr
     assert len(site.paths()) == 1
+
+
+def test_ctrl_c_finishes_what_the_downloader_holds(project: Project, tmp_path: Path) -> None:
+    """As in any Scrapy project: requests of other spiders are not withdrawn, they would be lost."""
+    given = ["-s", f"OUTPUT_DIR={tmp_path / 'run'}", "-s", "DOWNLOAD_DELAY=1", "-s", "CONCURRENT_REQUESTS_PER_DOMAIN=4"]
+    with serve(tree()) as site:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "scrapy",
+                "crawl",
+                "links",
+                "-a",
+                f"site={site.url}",
+                "-o",
+                str(tmp_path / "items.jsonl"),
+                *given,
+            ],
+            cwd=project.root,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while len(site.paths()) < 2 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    assert {"/", "/bad", "/good"} <= set(site.paths())
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == len(site.paths())

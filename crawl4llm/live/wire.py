@@ -17,7 +17,7 @@ from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 from crawl4llm.capture import utc_date
-from crawl4llm.live.stopping import Withdrawn, abort_downloads, is_stopping
+from crawl4llm.live.stopping import Stopping, Withdrawn, abort_downloads, is_stopping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +56,10 @@ def take_exchange(request: Request) -> Exchange | None:
 
 
 class WireHandler(HTTP11DownloadHandler):
-    """Leaves with each request what :func:`take_exchange` gives; raises Withdrawn where a stopping crawl ends it."""
+    """Leaves with each request what :func:`take_exchange` gives.
+
+    Where there is the extension Stopping (the add-on does not have it), raises Withdrawn for what a stop ends.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -64,13 +67,14 @@ class WireHandler(HTTP11DownloadHandler):
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
+        self._withdraws = crawler.get_extension(Stopping) is not None
         self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
 
     async def download_request(self, request: Request) -> Response:
         """Send a request, unless the crawl is stopping; returns its response."""
-        if is_stopping(self._crawler):
+        if self._withdraws and is_stopping(self._crawler):
             raise Withdrawn("the crawl is stopping")
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
