@@ -7,7 +7,7 @@ and resumed to their end. After each stop ``scrapy frontier --verify`` must find
 state. At the end a crawl in batches must have written the bytes of one that was never stopped; one in continuous order,
 which runs until its frontier is empty, must have archived the same documents, none of them twice.
 
-Prints a line for each n, and ends with status 1 where anything was lost. The peer is the crawl that was not stopped.
+Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost. The peer is the crawl that was not stopped.
 """
 
 from __future__ import annotations
@@ -66,28 +66,43 @@ def start(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def finish(command: list[str]) -> float:
-    """Run a command to its end; returns the seconds it took. Raises RuntimeError where it fails."""
-    begun = time.monotonic()
+def finish(command: list[str]) -> None:
+    """Run a command to its end. Raises RuntimeError where it fails."""
     process = start(command)
     _, err = process.communicate(timeout=_LONGEST)
     if process.returncode or "Traceback" in err:
         raise RuntimeError(f"status {process.returncode}: {err[-2000:]}")
-    return time.monotonic() - begun
 
 
-def stop(command: list[str], seconds: float, signum: signal.Signals) -> bool:
-    """Stop a crawl politely after so many seconds; whether it was still running. Raises RuntimeError where it fails."""
+def stop(command: list[str], folder: Path, total: int, draw: random.Random) -> bool:
+    """Stop a crawl politely at a random moment; whether it was still running. Raises RuntimeError where it fails.
+
+    One in ten is stopped while it starts, the others anywhere in the first half of what is left to be crawled.
+    """
+    signum = draw.choice([signal.SIGINT, signal.SIGTERM])
+    begun = pages(folder)
+    wanted = begun + draw.uniform(0, 0.5) * (total - begun)
+    starting = draw.random() < 0.1
     process = start(command)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signum)
+    if starting:
+        time.sleep(draw.uniform(0.1, 1.5))
+    while not starting and pages(folder) < wanted and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(draw.uniform(0, 0.2))
+    process.send_signal(signum)
     _, err = process.communicate(timeout=_LONGEST)
     # Before Scrapy has loaded the command, and after the crawl has ended, Python itself answers a signal.
     if process.returncode not in {0, _INTERRUPTED, -signum} or "ERROR" in err:
         raise RuntimeError(f"status {process.returncode} after {signum.name}: {err[-2000:]}")
     return process.returncode == _INTERRUPTED
+
+
+def pages(folder: Path) -> int:
+    """Pages in the log of a crawl, which may not have begun."""
+    try:
+        return (folder / "run/crawl.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
 
 
 def verify(folder: Path) -> None:
@@ -113,13 +128,12 @@ def difference(whole: Path, stopped: Path, *, ordered: bool) -> str | None:
     return None if set(logs[0]) == set(logs[1]) else f"{len(set(logs[0]) ^ set(logs[1]))} other documents"
 
 
-def trial(case: Case, folder: Path, given: list[str], draw: random.Random, seconds: float, stops: int) -> int:
-    """Stop a crawl so many times, and let it end; returns how often it was running."""
+def trial(case: Case, folder: Path, given: list[str], draw: random.Random, total: int) -> int:
+    """Stop a crawl a few times, and let it end; returns how often it was running."""
     command = case.command(folder, given)
     running = 0
-    for _ in range(stops):
-        signum = draw.choice([signal.SIGINT, signal.SIGTERM])
-        running += stop(command, draw.uniform(0.1, seconds / stops + 0.5), signum)
+    for _ in range(draw.choice([1, 2, 4])):
+        running += stop(command, folder, total, draw)
         verify(folder)
     finish(command)
     verify(folder)
@@ -144,19 +158,19 @@ def main() -> int:
     ]
     draw = random.Random(args.seed)
     lost = 0
-    print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'while running':>13}  {'crawls':>6}  {'lost':>4}", flush=True)
+    print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'crawls':>6}  {'lost':>4}", flush=True)
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         for case in cases:
             whole = Path(scratch, f"whole-{case.batch_size}")
             whole.mkdir()
-            seconds = finish(case.command(whole, given))
-            stops = running = crawls = found = 0
+            finish(case.command(whole, given))
+            total = pages(whole)
+            stops = crawls = found = 0
             while stops < args.stops / len(cases):
                 folder = Path(scratch, f"stopped-{case.batch_size}-{crawls}")
                 folder.mkdir()
-                times = draw.choice([1, 2, 4])
                 try:
-                    running += trial(case, folder, given, draw, seconds, times)
+                    stops += trial(case, folder, given, draw, total)
                     problem = difference(whole / "run", folder / "run", ordered=case.batch_size > 0)
                 except RuntimeError as error:
                     problem = str(error)
@@ -164,9 +178,8 @@ def main() -> int:
                     found += 1
                     print(f"n = {case.batch_size}, crawl {crawls}: {problem}", file=sys.stderr, flush=True)
                 shutil.rmtree(folder)
-                stops, crawls = stops + times, crawls + 1
-            pages = sum(1 for _ in (whole / "run/crawl.jsonl").open())
-            print(f"{case.batch_size:>6}  {pages:>7,}  {stops:>5}  {running:>13}  {crawls:>6}  {found:>4}", flush=True)
+                crawls += 1
+            print(f"{case.batch_size:>6}  {total:>7,}  {stops:>5}  {crawls:>6}  {found:>4}", flush=True)
             lost += found
             shutil.rmtree(whole)
     return 1 if lost else 0
