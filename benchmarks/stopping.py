@@ -7,7 +7,8 @@ and resumed to their end. After each stop ``scrapy frontier --verify`` must find
 state. At the end a crawl in batches must have written the bytes of one that was never stopped; one in continuous order,
 which runs until its frontier is empty, must have archived the same documents, none of them twice.
 
-Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost. The peer is the crawl that was not stopped.
+Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost. The
+peer is the crawl that was not stopped.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def main() -> int:
                     stops += trial(case, folder, given, draw, total)
                     problem = difference(whole / "run", folder / "run", ordered=case.batch_size > 0)
                 except RuntimeError as error:
-                    problem = str(error)
+                    stops, problem = stops + 1, str(error)
                 if problem:
                     found += 1
                     print(f"n = {case.batch_size}, crawl {crawls}: {problem}", file=sys.stderr, flush=True)
