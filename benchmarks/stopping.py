@@ -7,8 +7,8 @@ and resumed to their end. After each stop ``scrapy frontier --verify`` must find
 state. At the end a crawl in batches must have written the bytes of one that was never stopped; one in continuous order,
 which runs until its frontier is empty, must have archived the same documents, none of them twice.
 
-Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost. The
-peer is the crawl that was not stopped.
+Prints a line for each n with the stops that came while the crawl ran, and ends with status 1 where anything was lost.
+The peer is the crawl that was not stopped.
 """
 
 from __future__ import annotations
