@@ -14,6 +14,7 @@ import os
 import resource
 import shutil
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,6 +32,8 @@ TABLES = ("state", "frontier", "leases", "current", "hosts", "visited")
 
 _CRC_BYTES = 4
 _LOCK_FILE_BYTES = 8192
+_BETWEEN_COMMIT_AND_TRUNCATE = 0.05
+"""Seconds; a crawl that runs lengthens its file just after a commit."""
 _NEXT_TO_NOTHING = 1 << 16
 _MAP_SIZE = 1 << (40 if sys.maxsize > 1 << 32 else 30)
 """Address space, not disk or memory; where less is allowed, the map is small and grows at commits."""
@@ -198,6 +201,8 @@ class Store:
 
     def check_size(self) -> None:
         """Raise StoreError where the file is shorter than its content: reading beyond its end would end the process."""
+        if self.path.stat().st_size < self.size:
+            time.sleep(_BETWEEN_COMMIT_AND_TRUNCATE)
         if self.path.stat().st_size < self.size:
             raise self.damaged(f"it holds {self.path.stat().st_size:,} bytes of {self.size:,}")
 
