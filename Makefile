@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test check bench clean
+.PHONY: crawl test lint check bench clean
 
 # The main job on the default corpus: a random crawl to compare with, then the crawl by influence.
 crawl: .venv/.crawl
@@ -13,10 +13,12 @@ crawl: .venv/.crawl
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
-check: .venv/.test
+lint: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+check: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow' -q
 
 bench: .venv/.test
