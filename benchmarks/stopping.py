@@ -151,11 +151,11 @@ def main() -> int:
     args = parser.parse_args()
     given = ["-s", f"CORPUS={args.corpus}", "-s", f"SCORER_MODEL={args.model}"]
     cases = [
-        Case(1, 2_000),
-        Case(100, args.pages // 2),
+        Case(1, 500, seeds=50),
+        Case(100, args.pages // 4),
         Case(1_000, args.pages),
         Case(5_000, args.pages),
-        Case(0, 1_000_000, seeds=200),
+        Case(0, 1_000_000, seeds=5),
     ]
     draw = random.Random(args.seed)
     lost = 0
