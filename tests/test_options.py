@@ -103,7 +103,7 @@ _NOT_POSITIVE = ["0", 0, "-1", *_NO_WHOLE_NUMBER]
 _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
 
 BAD: dict[str, list[object]] = {
-    "corpus": [["/corpus"]],
+    "corpus": [["/corpus"], "\ud800"],
     "clueweb22_link_id_position": _NEGATIVE,
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],

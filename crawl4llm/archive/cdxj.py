@@ -128,6 +128,8 @@ def _parse(line: str, path: Path, number: int) -> Entry:
             id=data["id"],
             language=data.get("language"),
         )
+        if not all(isinstance(text, str) for text in (entry.url, entry.mime, entry.digest, entry.id)):
+            raise ValueError("a value is no text")  # noqa: TRY301 - as what is no CDXJ does
     except KeyError as exc:
         raise InputError(f"{path} line {number}: no {exc} in this entry; is it the index of a crawl?") from exc
     except (AttributeError, RecursionError, TypeError, ValueError) as exc:
