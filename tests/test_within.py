@@ -218,6 +218,8 @@ def test_a_listing_may_lie_anywhere_and_is_removed_from_the_dataset_only(run: Pa
         done("purge", "two.example", run, "--listing", run / "warc/../../run/.." / listing.relative_to(run.parent))
     assert (run.parent / "purge.jsonl").exists()
     assert not (run / "purge-two.example.jsonl").exists()
+    (run / "purge-two.example.jsonl").symlink_to(mine / "victim")
+    assert "by a link" in refused("purge", "two.example", run)
 
 
 # -- archives that are read, and gone on with -------------------------------------------------------------------------
