@@ -270,11 +270,6 @@ def nest(path: Path) -> None:
     path.write_bytes((b"[" * path.stat().st_size)[:-1] + b"\n")
 
 
-def put_device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/null")
-
-
 def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     for place in range(len(content) // 2, len(content), 1999):
@@ -289,7 +284,6 @@ def flip(path: Path) -> None:
         (zero, "run/crawl.jsonl"),
         (lose, "run/failures.jsonl"),
         (nest, "run/crawl.jsonl"),
-        (put_device, "run/failures.jsonl"),
         (zero, "run/warc/index.cdxj"),
         (cut, "run/warc/index.cdxj"),
         (cut, "run/warc/crawl4llm-00000.warc.gz"),

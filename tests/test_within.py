@@ -31,7 +31,7 @@ from crawl4llm.errors import InputError
 from crawl4llm.evaluation.runs import read_runs
 from crawl4llm.explain import explain
 from crawl4llm.exporting.line_files import read_values
-from crawl4llm.frontier_actions.verify import _check_archive
+from crawl4llm.frontier_actions.verify import _check_archive, _check_lines
 from crawl4llm.output import read_json, write_text
 from crawl4llm.visited.bloom import FingerprintFilter
 from crawl4llm.visited.fingerprints import Mark, fingerprint
@@ -261,6 +261,8 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     for read in (cdxj.read, read_lines, partial(read_values, parse=list, fault=str)):
         with pytest.raises(InputError, match=r"index\.cdxj.* a device, not a regular file"):
             next(read(tmp_path / "index.cdxj"))
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        _check_lines(tmp_path, 0)
     os.mkfifo(tmp_path / "crawl.jsonl")
     with pytest.raises(ArchiveError, match=r"crawl\.jsonl"):
         AppendFile(tmp_path / "crawl.jsonl", at=0)
