@@ -7,15 +7,17 @@ Beside it ``failures.jsonl``, one line a document that was discovered and ended 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
 from crawl4llm.archive.appendfile import AppendFile, sync_path
 from crawl4llm.errors import InputError
 from crawl4llm.input_files import open_input, parse_json
+from crawl4llm.within import require_within
 
 NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
+_TOO_LARGE: Final = 1 << 63
 
 
 class CrawlLine(TypedDict):
@@ -95,18 +97,36 @@ def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a log; one that is still being written ends at its last whole line. Raises InputError."""
+    """Lines of a log; one that is still being written ends at its last whole line.
+
+    Raises InputError where the file or a line cannot be read, or the file is a link that leads out of its folder.
+    """
+    require_within(path.parent, path)
     read = 0
     try:
         with open_input(path) as file:
             for line in file:
                 if line.endswith(b"\n"):
-                    yield parse_json(line)
+                    parsed = parse_json(line)
+                    if not isinstance(parsed, dict):
+                        raise ValueError("it is no object")  # noqa: TRY301 - as what is not JSON does
+                    yield parsed
                     read += 1
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{path} is damaged: line {read + 1} is not JSON") from None
+        raise InputError(f"{path} is damaged: line {read + 1} is not a JSON object") from None
+
+
+def is_whole(line: Mapping[str, Any], kind: type) -> bool:
+    """Whether a line of a log has all that lines of its kind have, such as :class:`CrawlLine`, each of its type."""
+    return all(_fits(line.get(name), wanted) for name, wanted in get_type_hints(kind).items())
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    if type(value) is int:
+        return abs(value) < _TOO_LARGE and (isinstance(value, wanted) or isinstance(0.0, wanted))
+    return isinstance(value, wanted)
 
 
 class LogPosition(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from crawl4llm.output import SETTINGS
 from crawl4llm.past_runs import take_over
 from crawl4llm.rating import PageRater, Task, indegree, influence
 from crawl4llm.run import open_rater
+from crawl4llm.within import require_within
 from simulate.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     """
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
-    if run and facts.get("corpus") in {None, LiveWeb.name}:
+    if run and facts.get("corpus") in (None, LiveWeb.name):
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)
@@ -77,11 +78,13 @@ def _fate(
 ) -> Iterator[str]:
     """What became of the document in a run."""
     own, crawled, last = None, [], None
-    for last in crawl_log.read_log(run / crawl_log.NAME):
-        if last["id"] == key:
+    log = run / crawl_log.NAME
+    for last in crawl_log.read_log(log):
+        if last.get("id") == key:
             own = last
-        elif inlinks is None or last["id"] in inlinks:
+        elif inlinks is None or str(last.get("id")) in inlinks:
             crawled.append(last)
+    _require_whole(log, crawl_log.CrawlLine, own, last)
     yield f"run        {run}: policy {facts['policy']}, {last['order'] + 1 if last else 0:,} pages"
     if own is not None:
         iteration = "" if own["iteration"] is None else f", iteration {own['iteration']}"
@@ -92,7 +95,8 @@ def _fate(
     if failure := _failure(run, key):
         yield from _ended(failure)
         return
-    first = next((line for line in crawled if any(link.key == key for link in corpus.outlinks(line["id"]))), None)
+    first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
+    _require_whole(log, crawl_log.CrawlLine, first)
     if first is None or last is None:
         yield "not found  no crawled page links to it, and it was no seed that was crawled"
     elif first["iteration"] is not None and first["iteration"] == last["iteration"]:
@@ -100,14 +104,23 @@ def _fate(
         yield "           the links of those were not followed any more"
     else:
         yield f"queued     found at page {first['order']}, {first['id']} ({first['url']})"
-        score = _SCORES.get(facts["policy"])
+        score = _SCORES.get(str(facts["policy"]))
         waits = f"its score is {score(rater, key).score:.6f}; " if score else ""
         yield f"not taken  {waits}the last page that was crawled had priority {last['priority']:.6f}"
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
     """The line of a document that ended without a page in a run; None where there is none."""
-    return next((line for line in crawl_log.read_log(run / crawl_log.FAILURES) if line["id"] == key), None)
+    log = run / crawl_log.FAILURES
+    failure = next((line for line in crawl_log.read_log(log) if line.get("id") == key), None)
+    _require_whole(log, crawl_log.FailureLine, failure)
+    return failure
+
+
+def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> None:
+    for line in lines:
+        if line is not None and not crawl_log.is_whole(line, kind):
+            raise InputError(f"{log} is damaged: its line of {line.get('id')!r:.100} lacks a value or has an odd one")
 
 
 def _ended(failure: dict[str, Any]) -> Iterator[str]:
@@ -133,6 +146,7 @@ def _holds(corpus: Corpus, part: str) -> bool:
 
 
 def _settings_of(run: Path) -> dict[str, Any]:
+    require_within(run, run / SETTINGS)
     try:
         facts: Any = read_json(run / SETTINGS)
     except OSError as error:

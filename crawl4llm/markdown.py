@@ -17,6 +17,7 @@ def cell(text: object) -> str:
     A backslash before ASCII punctuation makes a character of it (CommonMark 0.31, 2.4); it also ends what GitHub would
     take for an address.
     """
-    line = " ".join(harmless(str(text)).split())
+    encodable = str(text).encode(errors="backslashreplace").decode()  # a name of a file may be no UTF-8
+    line = " ".join(harmless(encodable).split())
     line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _MARKS.sub(r"\\\g<0>", line) or "-"

@@ -22,6 +22,10 @@ def text(value: Any) -> str:
         raise ValueError("must be a string")  # noqa: TRY004 - the one kind of error that checks raise
     if not str(value).strip():
         raise ValueError("must not be empty")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:  # lone surrogates, which JSON can hold
+        raise ValueError("must be text") from None
     return str(value)
 
 
@@ -67,7 +71,7 @@ def seconds(value: Any) -> float:
     """A positive number of seconds."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = 0.0
     if not 0 < number < float("inf"):
         raise ValueError("must be a positive number of seconds")
@@ -80,7 +84,7 @@ def real_number(minimum: float, below: float = float("inf")) -> Check:
     def check(value: Any) -> float:
         try:
             checked = float(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             checked = float("nan")
         if not minimum <= checked < below:
             wanted = f"of at least {minimum:g}" if below == float("inf") else f"from {minimum:g} to below {below:g}"

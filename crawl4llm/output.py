@@ -13,7 +13,7 @@ from typing import Any
 from crawl4llm import crawl_log, input_files
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
-from crawl4llm.within import fresh
+from crawl4llm.within import fresh, require_within
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
@@ -88,9 +88,10 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a run; empty where there is none, or it is no run's."""
+    """A JSON file of a run; empty where there is none, it is no run's, or a link leads out of the run's folder."""
     try:
+        require_within(path.parent, path)
         content = input_files.read_json(path)
-    except (OSError, ValueError):
+    except (InputError, OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

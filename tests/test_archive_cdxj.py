@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_timestamps_are_cut_to_the_second() -> None:
             for name in ("../", "/", "a/../../", "\\u0000", "\\ud800")
         ),
         (LINE.replace("{", '{"x": ' + "[" * 100_000), "not a CDXJ entry"),
+        (re.sub('"url": "[^"]*"', '"url": 5', LINE), "not a CDXJ entry"),
         (LINE.replace('"id"', '"key"'), "no 'id'"),
     ],
 )

@@ -218,6 +218,7 @@ FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda run: drop_line(run / LOG, 5), r"c-00000.warc.gz: record at \d+: document doc-005 is not in crawl.jsonl"),
     (lambda run: swap(run / LOG, "doc-003", "doc-99"), r"crawl.jsonl: line 4: page doc-99 has no record with content"),
     (lambda run: swap(run / LOG, '"order": 4,', '"order": 2,'), r"crawl.jsonl: line 5: has the order 2 after 3"),
+    (lambda run: swap(run / LOG, '"order": 4,', '"order": "\\n\\ud800",'), r".*: has the order %0A%ED%A0%80 after 3"),
     (lambda run: os.truncate(run / LOG, 300), r"crawl.jsonl: line 2: is no whole entry"),
     (lambda run: swap(run / MD5S, "./c-00001", "./c-00002"), r"archive.md5: does not name c-00001.warc.gz"),
     (lambda run: swap(run / MD5S, "./c-00001", "./d-1"), r"archive.md5: line 2: names ./d-1.warc.gz, which is not"),

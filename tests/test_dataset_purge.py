@@ -361,7 +361,11 @@ def test_files_for_their_owner_alone_stay_so(run: Path, tmp_path: Path) -> None:
     for file in (run / "warc").glob("*.warc.gz"):
         file.chmod(0o600)
     done("purge", DOMAIN, run)
+    damaged = next((run / "warc").glob("c-0*.warc.gz"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    done("repair", run)
     done("finish", run, "--sample", 2, "--out", tmp_path / "copy")
-    files = [*(run / "warc").glob("*.warc.gz"), *(tmp_path / "copy").rglob("*.warc.gz")]
-    assert len(files) >= 2
+    done("finish", run, "--wacz", tmp_path / "x.wacz")
+    files = [*(run / "warc").glob("*.warc.gz*"), *(tmp_path / "copy").rglob("*.warc.gz"), tmp_path / "x.wacz"]
+    assert damaged.with_name(f"{damaged.name}.cut") in files
     assert [file.stat().st_mode & 0o077 for file in files] == [0] * len(files)

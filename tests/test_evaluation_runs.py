@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,10 @@ def test_the_run_of_an_addon_has_no_corpus(tmp_path: Path) -> None:
     (path / "settings.json").write_text('{"policy": "influence", "settings": {}}')
     with pytest.raises(InputError, match="names no corpus"):
         read_runs([path])
+    for damaged in ([], {"CRAWL_MAX_PAGES": "many"}):
+        (path / "settings.json").write_text(json.dumps(FACTS | {"settings": damaged}))
+        with pytest.raises(InputError, match="is damaged: its settings have no CRAWL_MAX_PAGES"):
+            read_runs([path])
 
 
 def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:

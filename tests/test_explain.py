@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,3 +96,8 @@ def test_bad_input(demo_web: Web, tmp_path: Path, run: Path) -> None:
         (tmp_path / "settings.json").write_text(content)
         message = error_of(scrapy("explain", "clueweb22-en0000-00-00007", "--run", str(tmp_path)))
         assert "settings.json is damaged" in message
+    shutil.copy(run / "settings.json", tmp_path)
+    line = crawl_log(run)[0]
+    for damaged in ([], {"id": line["id"]}, line | {"priority": "1"}, line | {"order": 10**400}):
+        (tmp_path / "crawl.jsonl").write_text(json.dumps(damaged) + "\n")
+        assert "crawl.jsonl is damaged: " in error_of(scrapy("explain", line["id"], "--run", str(tmp_path)))

@@ -11,11 +11,13 @@ from crawl_helpers import Web
 from dataset_helpers import done
 from export_helpers import Page, documents, files, manifest, pages, run_export, write_run
 
+from crawl4llm.dataset.purging_exports import purge_export
 from crawl4llm.errors import InputError
 from crawl4llm.exporting import export as export_module
 from crawl4llm.exporting import shards
 from crawl4llm.exporting.card import _size, card
 from crawl4llm.exporting.formats import FORMATS
+from crawl4llm.opt_out import Domain
 from crawl4llm.scorers.fasttext_scorer import FastTextScorer
 
 HOSTILE = 'no|<script>\n---\n- "x": [y]\\ `code` https://evil.example \x1b[2J'
@@ -100,7 +102,7 @@ def test_the_head_names_files_fields_and_languages(form: str, run: Path, tmp_pat
 
 
 def test_what_comes_from_data_is_only_text(run: Path, tmp_path: Path) -> None:
-    source = tmp_path / "a | <b>\n# c"
+    source = tmp_path / "a | <b>\n# c\udcff"
     source.symlink_to(run)
     run_export(tmp_path / "out", source)
     text = (tmp_path / "out/README.md").read_text()
@@ -110,7 +112,7 @@ def test_what_comes_from_data_is_only_text(run: Path, tmp_path: Path) -> None:
         "\N{REPLACEMENT CHARACTER}"
         r"\[2J | 1 |"
     )
-    assert r"/a \| \<b\> \# c | run |" in text
+    assert r"/a \| \<b\> \# c\\udcff | run |" in text
     assert len([line for line in text.splitlines() if line == "---"]) == 2
     assert manifest(tmp_path / "out")["shards"][0]["languages"] == {
         "": 20,
@@ -207,6 +209,14 @@ def test_an_export_of_an_older_version_gets_one(run: Path, tmp_path: Path) -> No
 def test_a_damaged_manifest(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^manifest\.json is damaged; remove the export and make it again$"):
         card({"shards": [{"name": 7}]}, Path("manifest.json"))
+
+
+@pytest.mark.parametrize("name", ["tokens", "purged"])
+def test_a_damaged_manifest_is_not_purged(name: str, run: Path, tmp_path: Path) -> None:
+    run_export(tmp_path / "out", run)
+    (tmp_path / "out/manifest.json").write_text(json.dumps(manifest(tmp_path / "out") | {name: 5}))
+    with pytest.raises(InputError, match=r"manifest\.json is damaged; remove the export"):
+        list(purge_export(tmp_path / "out", Domain("site.example.org")))
 
 
 def test_an_export_of_nothing(run: Path, tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from crawl4llm.exporting import preparing
 def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path) -> None:
     first = write_run(tmp_path / "first", pages(3))
     second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)])
-    (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
-    with pytest.raises(InputError, match="of different models and do not compare"):
-        run_export(tmp_path / "out", first, second, top=2)
+    for other in ("sha256:" + "b" * 64, ["sha256"]):
+        (second / "settings.json").write_text(json.dumps({"model_digest": other}))
+        with pytest.raises(InputError, match="of different models and do not compare"):
+            run_export(tmp_path / "out", first, second, top=2)
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,10 @@ def lose(path: Path) -> None:
     path.unlink()
 
 
+def nest(path: Path) -> None:
+    path.write_bytes((b"[" * path.stat().st_size)[:-1] + b"\n")
+
+
 def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     for place in range(len(content) // 2, len(content), 1999):
@@ -279,6 +283,7 @@ def flip(path: Path) -> None:
         (cut, "run/crawl.jsonl"),
         (zero, "run/crawl.jsonl"),
         (lose, "run/failures.jsonl"),
+        (nest, "run/crawl.jsonl"),
         (zero, "run/warc/index.cdxj"),
         (cut, "run/warc/index.cdxj"),
         (cut, "run/warc/crawl4llm-00000.warc.gz"),

@@ -103,20 +103,20 @@ _NOT_POSITIVE = ["0", 0, "-1", *_NO_WHOLE_NUMBER]
 _NEGATIVE = ["-1", -1, *_NO_WHOLE_NUMBER]
 
 BAD: dict[str, list[object]] = {
-    "corpus": [["/corpus"]],
+    "corpus": [["/corpus"], "\ud800"],
     "clueweb22_link_id_position": _NEGATIVE,
     "clueweb22_target_prefix": [],
     "simulation_text": ["", "html", "CORPUS", ["corpus"]],
     "simulation_date": ["", "yesterday", "2022-13-01", "01.08.2022", "2022-08-01T25:00:00Z", 5, *_EDGES],
     "text_extractor": ["", "readability", "Trafilatura", ["trafilatura"]],
-    "text_time_limit": ["", "0", 0, "-1", "nan", "inf", "-inf", "soon", [1], "1e999"],
+    "text_time_limit": ["", "0", 0, "-1", "nan", "inf", "-inf", "soon", [1], "1e999", 10**400],
     "scorer_model": [["model.bin"], {"model": 1}],
     "scorer_label": ["", " \t"],
     "scoring_workers": ["-2", 4 * cores() + 1, "1_000_000", *_NO_WHOLE_NUMBER],
     "url_policy": ["", "best", "Influence", "__init__", "scorer:", "scorer:words", "scorer"],
     "order": ["", "ascending", "DESC"],
     "hot_queue_topic": [5, ["cheese", 5], {"cheese": 1}, b"cheese"],
-    "pagerank_damping": ["", "1", 1, "-0.1", "nan", "inf", "most", [0.5]],
+    "pagerank_damping": ["", "1", 1, "-0.1", "nan", "inf", "most", [0.5], 10**400],
     "pagerank_interval": _NOT_POSITIVE,
     "harmonic_ranks": [["ranks"]],
     "ensemble_weights": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.job.check import ID, check_store
+from crawl4llm.job.commits import read_state
 from crawl4llm.job.store import Store, StoreError
 
 CRAWL = "a crawl"
@@ -53,6 +55,14 @@ def test_another_process_reads_the_last_commit(tmp_path: Path) -> None:
 def test_a_whole_store_is_sound(tmp_path: Path) -> None:
     filled(tmp_path / "store.mdb")
     check_store(tmp_path / "store.mdb", CRAWL, thorough=True)
+
+
+@pytest.mark.parametrize("state", [b"[]", b"{", b'{"log": [1]}', b'{"log": ["1", 2]}', b"[" * 10**5])
+def test_an_odd_state_is_damage(state: bytes, tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store.mdb")) as store:
+        store.put("state", b"crawl", state)
+        with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl"):
+            read_state(store)
 
 
 def test_the_store_of_another_crawl_is_refused(tmp_path: Path) -> None:

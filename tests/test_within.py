@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,22 @@ from clueweb22_helpers import write_tree
 from dataset_helpers import done, problems, refused, tree, write_finished
 from export_helpers import pages, run_export
 from export_helpers import write_run as write_crawl
+from scrapy.settings import Settings
 from warc_helpers import page as warc_page
 from warc_helpers import write
 
-from crawl4llm.archive import ArchiveError, ArchivePosition, ArchiveWriter
+from crawl4llm.archive import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.archive.appendfile import AppendFile
 from crawl4llm.archive.reader import read_record
 from crawl4llm.archive.series import SeriesPosition
+from crawl4llm.crawl_log import read_log
+from crawl4llm.dataset.lines import read_lines
 from crawl4llm.errors import InputError
-from crawl4llm.frontier_actions.verify import _check_archive
-from crawl4llm.output import write_text
+from crawl4llm.evaluation.runs import read_runs
+from crawl4llm.explain import explain
+from crawl4llm.exporting.line_files import read_values
+from crawl4llm.frontier_actions.verify import _check_archive, _check_lines
+from crawl4llm.output import read_json, write_text
 from crawl4llm.visited.bloom import FingerprintFilter
 from crawl4llm.visited.fingerprints import Mark, fingerprint
 from crawl4llm.within import is_within, require_all_within, within
@@ -128,6 +135,12 @@ def test_a_journal_is_obeyed_only_within_its_dataset(run: Path, mine: Path, jour
     assert tree(run) == before
 
 
+def test_a_name_that_is_no_utf_8_is_named(run: Path) -> None:
+    shutil.copy(run / "warc/c-00000.warc.gz", run / "warc/x\udcff.warc.gz")
+    for action in (("check",), *ACTIONS):
+        assert "no UTF-8" in refused(*action, run)
+
+
 def put_link(path: Path, to: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
@@ -166,7 +179,7 @@ def test_a_fifo_in_a_dataset_is_named(run: Path, name: str) -> None:
     os.mkfifo(run / name)
     for action in (("check",), ("purge", "two.example")):
         said = refused(*action, run)
-        assert f"{run / name} is no file" in said or "was interrupted" in said
+        assert f"{run / name} is no file" in said or "it is a FIFO" in said or "was interrupted" in said
 
 
 def test_no_list_leads_out_of_a_dataset(run: Path, mine: Path) -> None:
@@ -205,6 +218,8 @@ def test_a_listing_may_lie_anywhere_and_is_removed_from_the_dataset_only(run: Pa
         done("purge", "two.example", run, "--listing", run / "warc/../../run/.." / listing.relative_to(run.parent))
     assert (run.parent / "purge.jsonl").exists()
     assert not (run / "purge-two.example.jsonl").exists()
+    (run / "purge-two.example.jsonl").symlink_to(mine / "victim")
+    assert "by a link" in refused("purge", "two.example", run)
 
 
 # -- archives that are read, and gone on with -------------------------------------------------------------------------
@@ -222,6 +237,35 @@ def test_an_index_leads_to_its_own_files(tmp_path: Path, mine: Path) -> None:
         _check_archive(warc, "index.cdxj", SeriesPosition(0, 0, (warc / "index.cdxj").stat().st_size), 2)
     with pytest.raises(InputError, match="leads out of"):
         read_record(warc, replace(entry, filename="../../mine/victim"))
+
+
+def test_no_link_leads_out_of_a_run_that_is_read(tmp_path: Path, mine: Path) -> None:
+    run = tmp_path / "received"
+    run.mkdir()
+    for name in ("settings.json", "crawl.jsonl"):
+        (run / name).symlink_to(mine / "victim")
+    settings = Settings({"SCORING_WORKERS": 0})
+    for read in (
+        lambda: read_log(run / "crawl.jsonl"),
+        lambda: explain(settings, "key", str(run)),
+        lambda: iter(read_runs([run])),
+    ):
+        with pytest.raises(InputError, match=r"leads out of .* by a link"):
+            next(read())
+    assert read_json(run / "settings.json") == {}
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    """A device, in place of the FIFO at which a reader would wait."""
+    (tmp_path / "index.cdxj").symlink_to("/dev/null")
+    for read in (cdxj.read, read_lines, partial(read_values, parse=list, fault=str)):
+        with pytest.raises(InputError, match=r"index\.cdxj.* a device, not a regular file"):
+            next(read(tmp_path / "index.cdxj"))
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        _check_lines(tmp_path, 0)
+    os.mkfifo(tmp_path / "crawl.jsonl")
+    with pytest.raises(ArchiveError, match=r"crawl\.jsonl"):
+        AppendFile(tmp_path / "crawl.jsonl", at=0)
 
 
 def test_a_crawl_goes_on_in_its_own_files(tmp_path: Path, mine: Path) -> None:
@@ -270,6 +314,15 @@ def test_a_manifest_names_files_of_its_export(
     with pytest.raises(InputError, match=said.partition(" names")[0]):
         run_export(exported, tmp_path / "crawl", format="jsonl")
     assert tree(exported) == before
+
+
+def test_a_fifo_in_an_export_is_named(finished: Path, exported: Path) -> None:
+    (exported / "documents/00000.jsonl").unlink()
+    os.mkfifo(exported / "documents/00000.jsonl")
+    with os.fdopen(os.open(exported / "documents/00000.jsonl", os.O_RDWR), "wb") as writer:
+        writer.write(b"no document\n")  # what a reader would not wait for
+        writer.flush()
+        assert "it is a FIFO" in refused("purge", "nobody.example", finished, "--export", exported)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -112,7 +113,7 @@ class AppendFile:
 def sync_path(path: Path) -> None:
     """Wait until a file, or the names in a directory, are on the disk."""
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             os.fsync(fd)
         finally:
@@ -151,7 +152,8 @@ def _create(path: Path, mode: int) -> int:
 def _reopen(path: Path, at: int) -> int:
     """Open a file that holds at least ``at`` bytes."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | (0 if at else os.O_CREAT), 0o666)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK  # no waiting for who reads a FIFO
+        fd = os.open(path, flags | (0 if at else os.O_CREAT), 0o666)
     except FileNotFoundError as exc:
         if not at:
             raise ArchiveError.of("create", path, exc) from exc
@@ -162,11 +164,14 @@ def _reopen(path: Path, at: int) -> int:
                 f"{path} is a link, and what it leads to may not be of this crawl; put it there"
             ) from exc
         raise ArchiveError.of("open", path, exc) from exc
-    size = os.fstat(fd).st_size
-    if size < at:
-        os.close(fd)
-        raise lost(path, f"holds {size:,} bytes", f"{at:,}")
-    return fd
+    status = os.fstat(fd)
+    is_file = stat.S_ISREG(status.st_mode)
+    if is_file and status.st_size >= at:
+        return fd
+    os.close(fd)
+    if not is_file:
+        raise ArchiveError(f"{path} is no file; restore it from a backup or begin a new crawl")
+    raise lost(path, f"holds {status.st_size:,} bytes", f"{at:,}")
 
 
 def lost(path: Path, found: str, committed: str) -> ArchiveError:

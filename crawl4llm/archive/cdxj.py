@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 from crawl4llm.within import is_within
 
 INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
@@ -96,7 +97,7 @@ def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iter
     """
     position = 0
     try:
-        with path.open("rb") as lines:
+        with open_input(path) as lines:
             for number, line in enumerate(lines, 1):
                 if end is not None and position >= end:
                     break
@@ -127,6 +128,8 @@ def _parse(line: str, path: Path, number: int) -> Entry:
             id=data["id"],
             language=data.get("language"),
         )
+        if not all(isinstance(text, str) for text in (entry.url, entry.mime, entry.digest, entry.id)):
+            raise ValueError("a value is no text")  # noqa: TRY301 - as what is no CDXJ does
     except KeyError as exc:
         raise InputError(f"{path} line {number}: no {exc} in this entry; is it the index of a crawl?") from exc
     except (AttributeError, RecursionError, TypeError, ValueError) as exc:

@@ -15,6 +15,7 @@ from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.archive.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.archive.serialise import digest
 from crawl4llm.errors import CorruptRecord, MissingRecord
+from crawl4llm.input_files import open_regular
 from crawl4llm.within import require_within
 from simulate.warc_payload import html_in_utf8
 from simulate.warc_records import HttpHead, Record, field_name, parse_heads
@@ -96,9 +97,9 @@ def _read(directory: Path, path: Path, offset: int, length: int) -> bytes:
 
 def _pread(path: Path, length: int, offset: int) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd, size = open_regular(path)
         try:
-            return os.pread(fd, max(0, min(length, os.fstat(fd).st_size - offset)), offset)
+            return os.pread(fd, max(0, min(length, size - offset)), offset)
         finally:
             os.close(fd)
     except FileNotFoundError:

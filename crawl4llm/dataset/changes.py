@@ -18,6 +18,7 @@ from types import TracebackType
 
 from crawl4llm.archive.appendfile import sync_path
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import read_json
 from crawl4llm.output import write_text
 from crawl4llm.within import fresh, within
 
@@ -51,9 +52,12 @@ class Changes:
                 path.unlink(missing_ok=True)
         self._entered.close()
 
-    def stage(self, path: Path) -> Path:
-        """Where to write what ``path`` is to hold."""
+    def stage(self, path: Path, like: Path | None = None) -> Path:
+        """Where to write what ``path`` is to hold: for no other eyes than ``like``, that is ``path`` itself, is for."""
         self._new[path] = new = _beside(path)
+        with writing(path), suppress(FileNotFoundError):
+            mode = (like or path).stat().st_mode & 0o077 | 0o600
+            os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         return new
 
     def staged(self, path: Path) -> Path | None:
@@ -120,15 +124,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
     folder, from anywhere. Raises FileNotFoundError.
     """
     folder = path.parent
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no file; take it away")
     try:
-        journal = json.loads(path.read_text(encoding="utf-8"))
+        journal = read_json(path)
         pairs = [(within(folder, new, path), within(folder, name, path)) for new, name in journal["new"]]
         gone = [within(folder, name, path) for name in journal["gone"]]
     except FileNotFoundError:
         raise
-    except (OSError, RecursionError, LookupError, TypeError, ValueError) as error:
+    except (OSError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error!r:.100}); remove it, then check the dataset") from None
     if any(new != _beside(target) for new, target in pairs):
         raise InputError(f"{path} is not of a purge or repair; remove it, then check the dataset")

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from crawl4llm.archive.headervalues import one_line
 from crawl4llm.bars import Lines
 from crawl4llm.errors import InputError
 
@@ -144,7 +145,7 @@ class Facts:
 
     def problem(self, file: str, offset: int | None, what: str) -> None:
         """Note what is wrong."""
-        self.add("problems", [(file, offset, what)])
+        self.add("problems", [(file, offset, one_line(what))])
 
     def execute(self, statement: str, *values: object) -> None:
         """Change tables."""

@@ -58,6 +58,8 @@ class Dataset:
                 continue
             if not path.is_file():
                 raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
+            if not _is_text(match[1]):
+                raise InputError(f"{path} has a name that is no UTF-8, which no index can hold; rename it")
             if match[1] in found:
                 raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
             require_within(self.base, path)
@@ -99,6 +101,15 @@ class Dataset:
                 raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
 
 
+def _is_text(name: str) -> bool:
+    """Whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def natural_order(name: str) -> list[tuple[int, str]]:
     """A key to sort names by in which 10 comes after 9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
@@ -107,7 +118,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 def _is_written(path: Path) -> bool:
     """Whether a process holds the file as :class:`~crawl4llm.archive.appendfile.AppendFile` does."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     except OSError as error:

@@ -14,6 +14,7 @@ from crawl4llm.archive.cdxj import place_of, timestamp
 from crawl4llm.archive.headervalues import one_line
 from crawl4llm.archive.urlkey import urlkey
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 
 _SORTED_AT_ONCE: Final = 1 << 26
 """Bytes of lines that are sorted in memory."""
@@ -65,7 +66,7 @@ class IndexLine(NamedTuple):
 def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, with their ends; none where there is no file. Raises InputError."""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             yield from file
     except FileNotFoundError:
         return

@@ -24,6 +24,7 @@ from crawl4llm.dataset.selecting import load_lines, new_kept
 from crawl4llm.dataset.survey import surveyed
 from crawl4llm.errors import InputError
 from crawl4llm.opt_out import Domain
+from crawl4llm.within import require_within
 
 _CONTENT = f"({', '.join(map(repr, CONTENT))})"
 
@@ -41,7 +42,9 @@ def purge(
     ``listing`` is what ``scrapy frontier --purge`` wrote; the run's own is taken where it is there. Raises InputError,
     and nothing has changed, where a file is damaged, as nobody can tell what the damaged part holds.
     """
-    listing = listing or dataset.base / f"purge-{domain.name}.jsonl"
+    if listing is None:
+        listing = dataset.base / f"purge-{domain.name}.jsonl"
+        require_within(dataset.base, listing)
     with ExitStack() as opened:
         changes = opened.enter_context(Changes(dataset.base))
         facts = opened.enter_context(surveyed(dataset, processes, label="reading"))

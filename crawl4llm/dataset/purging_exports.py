@@ -15,12 +15,13 @@ from typing import Any
 from crawl4llm.bars import Progress
 from crawl4llm.dataset.changes import Changes, writing
 from crawl4llm.errors import InputError
-from crawl4llm.exporting.card import CARD, card
+from crawl4llm.exporting.card import CARD, card, damaged
 from crawl4llm.exporting.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.exporting.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.exporting.json_lines import load
 from crawl4llm.exporting.shards import Languages
 from crawl4llm.exporting.words import WordCount
+from crawl4llm.input_files import open_input
 from crawl4llm.opt_out import Domain
 from crawl4llm.output import read_json
 from crawl4llm.within import require_all_within
@@ -68,11 +69,14 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         return sum(shard[name] for shard in manifest["shards"])
 
     manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
-    manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
-    manifest["purged"] = [
-        *manifest.get("purged", []),
-        {"date": date, "domain": domain.name, "documents": gone},
-    ]
+    try:
+        manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
+        manifest["purged"] = [
+            *manifest.get("purged", []),
+            {"date": date, "domain": domain.name, "documents": gone},
+        ]
+    except TypeError:
+        raise damaged(folder / MANIFEST) from None
     text = card(manifest, folder / MANIFEST)
     with writing(folder / CARD):
         changes.stage(folder / CARD).write_text(text, encoding="utf-8")
@@ -122,13 +126,13 @@ def _documents(path: Path) -> Iterator[Document]:
 
 def _lines(path: Path) -> Iterator[bytes]:
     if path.suffix == ".gz":
-        with gzip.open(path) as lines:
+        with open_input(path) as file, gzip.open(file) as lines:
             yield from lines
     elif path.suffix == ".zst":
-        with zstd.open(path) as frames, io.BufferedReader(frames) as buffered:
+        with open_input(path) as file, zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
             yield from buffered
     else:
-        with path.open("rb") as plain:
+        with open_input(path) as plain:
             yield from plain
 
 
@@ -137,6 +141,6 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         from pyarrow import parquet
     except ImportError:
         raise InputError(f"{path}: reading it needs pyarrow; pip install 'crawl4llm[export]'") from None
-    with parquet.ParquetFile(path) as file:
+    with open_input(path) as opened, parquet.ParquetFile(opened) as file:
         for batch in file.iter_batches():
             yield from batch.to_pylist()

@@ -136,7 +136,7 @@ def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard
         return said
     aside = _free_name(path)
     reader = WarcReader(path)
-    with writing(aside), changes.stage(aside).open("wb") as out:
+    with writing(aside), changes.stage(aside, like=path).open("wb") as out:
         for offset, length, _ in stretches:
             for at in range(offset, offset + length, _COPIED):
                 out.write(reader.raw(at, min(_COPIED, offset + length - at)))

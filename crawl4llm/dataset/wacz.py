@@ -53,6 +53,7 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
         for file in Progress(files, "Packing", unit=" files"):
+            new.chmod(new.stat().st_mode & file.stat().st_mode)  # with credentials, they are for their owner alone
             with file.open("rb") as source:
                 package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
         _write_index(dataset, folder)

@@ -19,6 +19,7 @@ from crawl4llm.input_files import input_lines, read_json
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.output import SEEDS, SETTINGS, STATS
 from crawl4llm.urls import host_of
+from crawl4llm.within import require_within
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
@@ -84,6 +85,7 @@ def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[st
 
 
 def _facts(path: Path) -> dict[str, Any]:
+    require_within(path, path / SETTINGS, path / STATS, path / SEEDS)
     try:
         facts = read_json(path / SETTINGS)
     except OSError as error:
@@ -94,6 +96,8 @@ def _facts(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: {SETTINGS} is damaged") from None
     if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
         raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
+    if not isinstance(facts["settings"], dict) or type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
+        raise InputError(f"{path}: {SETTINGS} is damaged: its settings have no CRAWL_MAX_PAGES")
     if facts.get("corpus") == LiveWeb.name:
         raise InputError(
             f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"

@@ -19,6 +19,7 @@ from crawl4llm.exporting.json_lines import load_all
 from crawl4llm.exporting.line_files import read_values
 from crawl4llm.exporting.rows import Row
 from crawl4llm.exporting.sources import SourceFile, run_settings, source_file
+from crawl4llm.input_files import open_input
 from crawl4llm.rating import NO_TEXT
 from crawl4llm.within import require_within
 from simulate.warc_container import UnreadableFile, scan
@@ -286,7 +287,7 @@ def _is_page(record: Record) -> bool:
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             while data := file.read(_CHUNK):
                 digest.update(data)
     except OSError as error:

@@ -58,7 +58,12 @@ def card(manifest: Mapping[str, Any], path: Path) -> str:
     try:
         return "\n".join(_lines(manifest))
     except (AttributeError, LookupError, TypeError, ValueError):
-        raise InputError(f"{path} is damaged; remove the export and make it again") from None
+        raise damaged(path) from None
+
+
+def damaged(manifest: Path) -> InputError:
+    """Return the one-line error for a manifest that is no export's."""
+    return InputError(f"{manifest} is damaged; remove the export and make it again")
 
 
 def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:

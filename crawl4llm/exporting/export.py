@@ -218,7 +218,9 @@ class _Export:
     def _check_one_model(self, scorer: Scorer | None) -> None:
         """Raise InputError where scores come from several models: they do not compare."""
         models = {
-            source.facts["model_digest"]: source.given for source in self._sources if source.facts.get("model_digest")
+            str(source.facts["model_digest"]): source.given
+            for source in self._sources
+            if source.facts.get("model_digest")
         }
         if scorer is not None:
             models[f"sha256:{scorer.digest}"] = "SCORER_MODEL"

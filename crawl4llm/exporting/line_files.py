@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawl4llm.errors import InputError
+from crawl4llm.input_files import open_input
 
 _LINES_AT_ONCE = 256
 
@@ -23,7 +24,7 @@ def read_values(
     raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
     """
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             number = 1
             while lines := list(islice(file, _LINES_AT_ONCE)):
                 if not lines[-1].endswith(b"\n"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from crawl4llm.archive.writer import INDEX_NAME
 from crawl4llm.errors import InputError
 from crawl4llm.exporting.card import OPT_OUT_FIELDS
 from crawl4llm.exporting.rows import Row
+from crawl4llm.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.output import SETTINGS, WARC, read_json
 from simulate.warc_container import UnreadableFile, scan
 from simulate.warc_frames import Frame
@@ -91,12 +91,12 @@ def open_source(given: str, processes: int) -> Source:
 def _is_ours(index: Path) -> bool:
     """Whether a file is an index as our archives have them: its lines name documents."""
     try:
-        with index.open("rb") as lines:
-            line = lines.readline()
+        with open_input(index) as lines:
+            line = lines.readline(LONGEST_LINE)
     except OSError:
         return False
     try:
-        return not line or "id" in json.loads(line.split(b" ", 2)[2])
+        return not line or "id" in parse_json(line.split(b" ", 2)[2])
     except (LookupError, TypeError, ValueError):
         return False
 

@@ -62,7 +62,7 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
     size = 0
     for path in crawl.path.iterdir():
         with suppress(FileNotFoundError):  # a crawl that is running renames files
-            size += path.stat().st_size
+            size += path.lstat().st_size
     try:
         output = crawl.output(settings)
     except InputError as error:

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crawl4llm.archive.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.crawl_log import FAILURES, NAME
 from crawl4llm.errors import InputError
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import stored_frontier
@@ -15,10 +17,11 @@ from crawl4llm.job.commits import State, read_state
 from crawl4llm.job.jobdir import JobDir
 from crawl4llm.job.store import Store
 from crawl4llm.live.web import LiveWeb
-from crawl4llm.output import SETTINGS, read_json
+from crawl4llm.output import SETTINGS, WARC, read_json
 from crawl4llm.past_runs import take_over
 from crawl4llm.tally import balance
 from crawl4llm.visited.durable import DurableVisited
+from crawl4llm.within import require_within
 from simulate.open import StoredCorpus, open_corpus
 
 if TYPE_CHECKING:
@@ -94,13 +97,18 @@ class StoredCrawl:
             )
 
     def output(self, settings: BaseSettings) -> Path:
-        """Its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError."""
+        """Its output directory, or the place that OUTPUT_DIR says it was moved to.
+
+        Raises InputError, also where a file in it is a link that leads out of it.
+        """
         output = Path(settings.get("OUTPUT_DIR") or self.job["output"])
         if read_json(output / SETTINGS).get("crawl_id") != self.job["crawl_id"]:
             raise InputError(
                 f"{output} does not hold the crawl of JOBDIR {self.path}; if you moved it, give its new place: "
                 "-s OUTPUT_DIR=PATH"
             )
+        warc = output / WARC
+        require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
         return output
 
     def require_begun(self) -> None:

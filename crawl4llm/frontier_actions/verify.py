@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from crawl4llm.archive.files import OPEN_SUFFIX
 from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.errors import InputError
 from crawl4llm.frontier_actions.stored_crawl import StoredCrawl
+from crawl4llm.input_files import open_input, parse_json
 from crawl4llm.output import WARC
 from crawl4llm.within import within
 
@@ -54,21 +54,25 @@ def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
     """Check the first ``size`` bytes of a log: so many lines, each of them JSON."""
     _check_size(path, size)
     found = read = 0
-    with path.open("rb") as file, tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None) as bar:
-        while read < size:
-            line = file.readline(min(size - read, _LONGEST_LINE))
-            found += 1
-            read += len(line)
-            if not _is_whole(line):
-                raise _damaged(f"{path} line {found:,}")
-            bar.update(len(line))
+    bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None)
+    try:
+        with open_input(path) as file, bar:
+            while read < size:
+                line = file.readline(min(size - read, _LONGEST_LINE))
+                found += 1
+                read += len(line)
+                if not _is_whole(line):
+                    raise _damaged(f"{path} line {found:,}")
+                bar.update(len(line))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if lines not in {None, found}:
         raise _damaged(f"{path}, which holds {found:,} pages of {lines:,},")
 
 
 def _is_whole(line: bytes) -> bool:
     try:
-        json.loads(line)
+        parse_json(line)
     except ValueError:
         return False
     return line.endswith(b"\n")

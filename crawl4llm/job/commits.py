@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm.archive import Archive, ArchivePosition
 from crawl4llm.archive.series import SeriesPosition
 from crawl4llm.crawl_log import CrawlLog, LogPosition
 from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.input_files import parse_json
 from crawl4llm.job.store import Store
 from crawl4llm.options import Options
 from crawl4llm.visited.durable import DurableVisited
@@ -37,15 +39,18 @@ class State(NamedTuple):
 def read_state(store: Store) -> State:
     """The state at the last commit. Raises StoreError."""
     stored, seeds, purged = (store.get("state", name) for name in (_CRAWL, _SEEDS, _PURGED))
-    state: dict[str, Any] = json.loads(stored) if stored else {}
-    return State(
-        state.get("crawl"),
-        store.get("state", _POLICY) or b"",
-        LogPosition(*state.get("log", (0, 0))),
-        ArchivePosition(*state.get("archive", (0, 0, 0)), *state.get("texts", ())),
-        json.loads(seeds) if seeds else [],
-        json.loads(purged) if purged else [],
-    )
+    try:
+        state: dict[str, Any] = parse_json(stored) if stored else {}
+        return State(
+            state.get("crawl"),
+            store.get("state", _POLICY) or b"",
+            LogPosition(*map(index, state.get("log", (0, 0)))),
+            ArchivePosition(*map(index, (*state.get("archive", (0, 0, 0)), *state.get("texts", ())))),
+            parse_json(seeds) if seeds else [],
+            parse_json(purged) if purged else [],
+        )
+    except (AttributeError, TypeError, ValueError):
+        raise store.damaged("its state is not that of a crawl") from None
 
 
 def add_seeds(store: Store, keys: list[str]) -> None:

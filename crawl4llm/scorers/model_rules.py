@@ -97,6 +97,7 @@ def follow_rules(options: Options, given: Container[str] = ()) -> Options:
 def _parse(content: dict[str, Any]) -> ModelRules:
     kind, digest = content["model_digest"].split(":")
     rules = ModelRules(content["label"], content["extractor"], digest, content["text_rule"])
-    if content["format"] != _FORMAT or kind != "sha256" or not (isinstance(rules.label, str) and rules.label):
+    is_text = isinstance(rules.label, str) and isinstance(rules.extractor, str | None)
+    if content["format"] != _FORMAT or kind != "sha256" or not (is_text and rules.label):
         raise ValueError("not the rules of a model")
     return rules
