@@ -372,7 +372,7 @@ def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
     Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
     only: in a settings file it may be a variable.
     """
-    names = [setting_name(option) for option in fields(Options)]
+    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
     forms: dict[str, list[str]] = {
         name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
     }

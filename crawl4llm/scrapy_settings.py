@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,6 +68,7 @@ TABLE: Final = (
     Holds("DUPEFILTER_CLASS DUPEFILTER_DEBUG REQUEST_FINGERPRINTER_CLASS", NO, NO, YES, "the visited set does it"),
     Holds("SCHEDULER", REFUSED, REFUSED, YES, "the scheduler gives the order of pages"),
     Holds("SCHEDULER_PRIORITY_QUEUE SCHEDULER_MEMORY_QUEUE SCHEDULER_DISK_QUEUE SCHEDULER_DEBUG", NO, NO, NO),
+    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all of it needs asyncio, as by default"),
     Holds("JOBDIR", YES, YES, REFUSED, "[pause and resume](pause-and-resume.md)"),
 )
 """What Scrapy documents of requests, downloads and depth."""
@@ -75,7 +77,10 @@ _REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDE
 """Settings whose defaults are whole numbers, and that take others."""
 _AT_LEAST: Final = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
 """With less the crawl would wait for ever; other numbers are 0 or more, but for adjustments of a priority."""
-_PROFILE: Final = {"crawl4llm.scheduler.InfluenceScheduler", False, "0", "False", "false"}
+_PROFILE: Final = {
+    *("crawl4llm.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
+    *(False, "0", "False", "false"),
+}
 """Values with which no setting is refused."""
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
@@ -88,6 +93,8 @@ def check_values(settings: BaseSettings) -> None:
         try:
             if name == "LOG_LEVEL":
                 value = value if isinstance(value, int) else one_of(*_LOG_LEVELS)(value)
+            elif name == "LOG_ENCODING":
+                codecs.lookup(value)
             elif name == "LOG_FORMAT":
                 logging.Formatter(value)
             elif check := _check_of(name, default):
@@ -96,7 +103,7 @@ def check_values(settings: BaseSettings) -> None:
                 _check_module(value)
             elif isinstance(default, list) and default and isinstance(default[0], int):
                 [int(one) for one in settings.getlist(name)]
-        except (ImportError, TypeError, ValueError) as error:
+        except (ImportError, LookupError, TypeError, ValueError) as error:
             words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
             raise InputError(f"{name} = {value!r} {words}") from None
     _check_log_file(settings.get("LOG_FILE"))

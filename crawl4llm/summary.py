@@ -89,7 +89,7 @@ def mostly_failed(crawl: Crawl, output: Path) -> str | None:
     figures = crawl.statistics()
     failed = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith("failed/")}
     faults = {reason: failed[reason] for reason in _TO_CHECK if reason in failed}
-    asked = int(figures["pages/fetched"] or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
+    asked = int(figures.get("pages/fetched") or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
     live = read_json(output / SETTINGS).get("corpus") == LiveWeb.name
     if asked < _FEWEST_ASKED or 2 * sum(faults.values()) <= asked or (live and crawl.crawled):
         return None

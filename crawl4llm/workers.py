@@ -173,8 +173,8 @@ def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout:
     """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
     try:
         future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
-    except OSError as error:
-        check_machine(error)
+    except (OSError, BrokenProcessPool) as error:
+        check_machine(error.__cause__ or error)
         raise
     return future
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.errors import InputError
+from crawl4llm.open_files import check_machine
 from crawl4llm.options import cores
 from crawl4llm.whole_folder import whole_folder
 from simulate.demo_web.build import build
@@ -118,4 +119,5 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        check_machine(error)
         raise InputError(f"{error.filename or path}: the demo web cannot be written ({error.strerror})") from error

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawl4llm.errors import InputError
+from crawl4llm.open_files import check_machine
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        check_machine(error)
         raise InputError(f"{error.filename or path}: the index cannot be written ({error.strerror})") from error
 
 

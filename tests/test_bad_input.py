@@ -25,6 +25,7 @@ def own_web(demo_web: Web, tmp_path: Path) -> Web:
     ("settings", "words"),
     [
         ({"CORPUS": "/no/such/tree"}, ["CORPUS", "/no/such/tree"]),
+        ({"CORPUS": "x" * 300}, ["CORPUS x", "File name too long"]),
         ({"SCORER_MODEL": "/no/such/model.bin"}, ["SCORER_MODEL", "/no/such/model.bin", "No such file"]),
         ({"SCORER_LABEL": "__label__good"}, ["SCORER_LABEL", "__label__good", "__label__hq, __label__cc"]),
         ({"CRAWL_MAX_PAGES": 0}, ["CRAWL_MAX_PAGES", "positive integer"]),

@@ -193,6 +193,7 @@ def test_ranks_are_written_and_crawled_by(demo_web: Web, tmp_path: Path) -> None
         (None, "say where to write: scrapy corpus ranks --out FILE"),
         ("missing/ranks.tsv", "is no folder"),
         ("folder", "cannot be written: Is a directory"),
+        ("/", "cannot be written: Is a directory"),
         ("fifo", "it is a device or a FIFO; name a file"),
         ("x" * 252, "cannot be written: File name too long"),
         ("x" * 300, "cannot be written: File name too long"),

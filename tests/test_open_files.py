@@ -77,6 +77,29 @@ def test_running_out_where_workers_are_started() -> None:
         workers.start()
 
 
+BUILD = """
+import resource, sys
+from pathlib import Path
+from crawl4llm.errors import InputError
+from crawl4llm.workers import PageWorkers
+from simulate.demo import build_demo
+for start in (lambda: build_demo(Path(sys.argv[1]), pages=300, hosts=12, jobs=9), PageWorkers(None, 9, 30).start):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+    try:
+        start()
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_running_out_amid_the_start_of_processes(tmp_path: Path) -> None:
+    """Those that were started are ended, and not waited for."""
+    command = [sys.executable, "-c", BUILD, str(tmp_path / "demo")]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout.count("Too many open files; raise the limit") == 2, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_running_out_in_a_worker_ends_the_work() -> None:
     with PageWorkers(RATER, 1, 30) as workers:
         workers.start()

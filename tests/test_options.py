@@ -229,7 +229,7 @@ def test_a_slip_of_the_pen_is_noticed() -> None:
             "crawl-max-pages": ["CRAWL_MAX_PAGES"],
         },
         **{"crawl_max_pages": ["CRAWL_MAX_PAGES"], "MAX_PAGES": ["CRAWL_MAX_PAGES"], "max_page": ["CRAWL_MAX_PAGES"]},
-        **{"jobdir": ["JOBDIR"], "MAX_URLS_PER_HOST": ["FRONTIER_MAX_URLS_PER_HOST"]},
+        **{"jobdir": ["JOBDIR"], "JOB_DIR": ["JOBDIR"], "MAX_URLS_PER_HOST": ["FRONTIER_MAX_URLS_PER_HOST"]},
     }
     one_word = {"TEXT": ["SIMULATION_TEXT", "WARC_TEXT"], "policy": ["URL_POLICY"]}
     right = ["CRAWL_MAX_PAGES", "CONCURRENT_REQUESTS", "LOG_LEVEL", "DOWNLOAD_DELAY", "JOBDIR", "THEIR_OWN", "IMAGES_X"]

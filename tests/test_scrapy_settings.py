@@ -156,7 +156,8 @@ def test_what_is_refused(live: bool) -> None:
         settings.set(name, "1", priority="cmdline")
         with pytest.raises(InputError, match=rf"^{name} = '1' does not go here: .*; leave it out$"):
             check_mode(settings, live=live)
-    assert names(**kind) == ["METAREFRESH_ENABLED", "HTTPCACHE_ENABLED", "SCHEDULER"] if live else ["SCHEDULER"]
+    always = ["SCHEDULER", "TWISTED_REACTOR"]
+    assert names(**kind) == (["METAREFRESH_ENABLED", "HTTPCACHE_ENABLED", *always] if live else always)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,7 @@ def test_what_is_refused(live: bool) -> None:
         ("LOG_LEVEL", "FOO", "is not known; known are: CRITICAL, ERROR, WARNING, INFO, DEBUG"),
         ("LOG_FORMAT", "%(x", "Invalid format"),
         ("LOG_FILE", "/no/such/folder/log", "cannot be written: No such file"),
+        ("LOG_ENCODING", "nope", "unknown encoding"),
         ("STATS_CLASS", "no.such.Stats", "cannot be loaded"),
         ("STATS_CLASS", "stats", "cannot be loaded (there is no such module)"),
     ],
@@ -197,6 +199,15 @@ def test_values_of_the_profiles(profile: str) -> None:
     settings.setdict({"RETRY_HTTP_CODES": "500, 503", "RETRY_PRIORITY_ADJUST": "-2", "HTTPCACHE_ENABLED": "0"})
     check_values(settings)
     check_mode(settings, live=profile == "live")
+
+
+@pytest.mark.parametrize("name", ["STATS_CLASS", "DOWNLOADER"])
+def test_what_scrapy_cannot_load(demo_web: Web, tmp_path: Path, name: str) -> None:
+    """Scrapy's log says what failed; the crawl ends as others do that could not start."""
+    result = crawl(demo_web, tmp_path / "run", **{name: "scrapy.statscollectors.Nope"})
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "crawl4llm: error: no page was crawled (start_failed)"
+    assert result.stdout.startswith("Crawled 0 of ")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
@@ -130,7 +130,7 @@ class Command(ScrapyCrawl):
         print(harmless(summary(run.crawl, reason, run.output)))
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
-            run.write_stats(dict(crawler.stats.get_stats()) if crawler.stats else {})
+            run.write_stats(self._stats(crawler))
 
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
@@ -156,7 +156,14 @@ class Command(ScrapyCrawl):
         finally:
             run.close()
         unfinished = "start_failed" if self.crawler_process.bootstrap_failed else "shutdown"
-        return str(crawler.stats.get_value("finish_reason", unfinished)) if crawler.stats else unfinished
+        return str(self._stats(crawler).get("finish_reason", unfinished))
+
+    @staticmethod
+    def _stats(crawler: Crawler) -> dict[str, Any]:
+        """Scrapy's stats; none where Scrapy failed before it made them."""
+        with suppress(RuntimeError):
+            return dict(crawler.stats.get_stats()) if crawler.stats else {}
+        return {}
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""

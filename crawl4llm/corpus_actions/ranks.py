@@ -70,7 +70,7 @@ def _write(path: Path, text: str) -> None:
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
     """A temporary file beside the one that is to be written, which does not outlive a failure."""
-    temporary = path.with_name(path.name + ".open")
+    temporary = path.parent / f"{path.name}.open"
     try:
         yield temporary
     except OSError as error:

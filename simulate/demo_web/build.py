@@ -39,7 +39,7 @@ def build(corpus: Path, model: Path, *, pages: int, hosts: int, seed: int, jobs:
                 bar.update(done.result())
     except BrokenProcessPool:
         raise InputError("a process of the build was killed; if memory ran out, use fewer --jobs") from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OSError):  # by OSError some processes were perhaps not started, and wait for ever
         terminate(pool)
         raise
     finally:
