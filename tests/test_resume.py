@@ -127,7 +127,7 @@ def test_stopped_politely_at_random_moments(
         wait_for(lambda at=pages: (output / "crawl.jsonl").stat().st_size > at + 1000, output / "crawl.jsonl")
         time.sleep(draw.uniform(0, 0.08))
         process.send_signal(draw.choice([signal.SIGINT, signal.SIGTERM]))
-        if number == 1:
+        if number < stops - 1:
             time.sleep(0.02)
             process.kill()
         out, err = process.communicate(timeout=60)
