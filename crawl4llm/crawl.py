@@ -286,6 +286,10 @@ class Crawl:
 
     # -- pause and resume -----------------------------------------------------------------------------------------
 
+    def committed(self) -> None:
+        """Called after each commit: answers that were taken before it are not needed any more. Raises InputError."""
+        self._outstanding.committed()
+
     def save(self) -> dict[str, Any]:
         """Its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
         return {

@@ -12,7 +12,7 @@ from crawl4llm.frontier import Lease, Outcome
 from simulate.corpus import PageRecord
 
 _BYTES_IN_MEMORY = 64 << 20
-"""Of pages that wait for others, where there is a spool; what comes then goes there at once."""
+"""Of pages that wait for others, where there is a spool; what comes then goes there at once. Nor are more taken."""
 
 
 @dataclass(slots=True)
@@ -27,8 +27,10 @@ class Answer:
     """Why there is no page."""
     outcome: Outcome | None = None
     """How it ends without a page; None too where it is tried again."""
+    size: int = 0
+    """Bytes of the page's content, counted where there is a spool."""
     spooled: bool = False
-    """Whether the spool has all but the lease."""
+    """Whether the spool has all but the lease and the size."""
 
 
 class Hop(NamedTuple):
@@ -63,6 +65,10 @@ class Spool(Protocol):
         """Wait until all that was put is on the disk."""
         ...
 
+    def empty(self) -> None:
+        """Forget all that was put. Raises InputError."""
+        ...
+
 
 class Outstanding:
     """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
@@ -72,7 +78,7 @@ class Outstanding:
         self._in_flight = 0
         self._spool = spool
         self._bytes = 0
-        """Of pages in memory, counted where there is a spool."""
+        """Of pages in memory."""
         self._hops: dict[int, Hop] = {}
 
     def __len__(self) -> int:
@@ -107,19 +113,19 @@ class Outstanding:
     def hold(self, answer: Answer) -> None:
         """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
         if self._spool is not None and answer.page is not None:
-            size = _size(answer.page)
-            if self._bytes + size > _BYTES_IN_MEMORY:
+            answer.size = _size(answer.page)
+            if self._bytes + answer.size > _BYTES_IN_MEMORY:
                 self._spool.put(answer)
             else:
-                self._bytes += size
+                self._bytes += answer.size
 
     def redirected(self, lease: Lease, hop: Hop) -> None:
         """Note how far redirects have led from a document whose fetch has been broken off."""
         self._hops[lease.token] = hop
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Where to go on with a document, if an earlier process has noted that; it is told once."""
-        return self._hops.pop(lease.token, None)
+        """Where to go on with a document, if an earlier process has noted that."""
+        return self._hops.get(lease.token)
 
     def keep(self) -> None:
         """Write all answers and hops to the spool, if there is one, for another process. Raises InputError."""
@@ -140,11 +146,16 @@ class Outstanding:
                 answer.heard = answer.spooled = True
                 self._in_flight -= 1
 
+    def committed(self) -> None:
+        """Empty the spool, if there is one, once a commit waits for nothing in it. Raises InputError."""
+        if self._spool is not None and not self._hops and not any(answer.spooled for answer in self._answers.values()):
+            self._spool.empty()
+
     def withdraw(self, lease: Lease) -> bool:
         """Wait no more for a lease; whether it had no answer."""
         if self.answer(lease) is None:
             return False
-        del self._answers[lease.token]
+        self._forget(lease)
         return True
 
     def unanswered(self) -> list[Lease]:
@@ -156,16 +167,29 @@ class Outstanding:
         return all(answer.heard for answer in islice(self._answers.values(), n))
 
     def take(self, most: int | None) -> list[Answer]:
-        """The answers up to the first that is missing, ``most`` at most. Raises InputError where one cannot be read."""
-        taken = list(islice(takewhile(lambda answer: answer.heard, self._answers.values()), most))
+        """The answers up to the first that is missing, ``most`` at most, and no more than fit in memory.
+
+        Raises InputError where one cannot be read.
+        """
+        taken: list[Answer] = []
+        room = _BYTES_IN_MEMORY
+        for answer in islice(takewhile(lambda answer: answer.heard, self._answers.values()), most):
+            room -= answer.size
+            if room < 0 and taken:
+                break
+            taken.append(answer)
         for answer in taken:
-            if self._spool is not None:
-                if answer.spooled:
-                    self._spool.restore(answer)
-                elif answer.page is not None:
-                    self._bytes -= _size(answer.page)
-            del self._answers[answer.lease.token]
+            if answer.spooled:
+                assert self._spool is not None
+                self._spool.restore(answer)
+            else:
+                self._bytes -= answer.size
+            self._forget(answer.lease)
         return taken
+
+    def _forget(self, lease: Lease) -> None:
+        del self._answers[lease.token]
+        self._hops.pop(lease.token, None)
 
 
 def _size(page: PageRecord) -> int:

@@ -36,6 +36,8 @@ EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
 # FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "crawl4llm.live.robots.Robots": 100,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.redirecting.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,

@@ -82,6 +82,8 @@ def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
     assert [answer.page for answer in taken] == [None, *pages, None, None]
     assert [answer.reason for answer in taken] == ["dns", None, None, "http_404", "error"]
     assert [answer.outcome for answer in taken] == [Outcome.FAILED, None, None, Outcome.FAILED, None]
+    assert (tmp_path / "spool").stat().st_size, "killed now, the crawl goes on from the last commit, and asks for none"
+    waiting.committed()
     spool.close()
     assert not (tmp_path / "spool").stat().st_size
 
@@ -96,11 +98,17 @@ def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
         answered(waiting, lease, page(lease, b"%05d" % lease.token * 1000))
     kept = [answer for answer in waiting._answers.values() if answer.page is not None]
     assert len(kept) == 20
-    for start in range(0, 100, 30):
-        taken = waiting.take(30)
-        assert [answer.page.html for answer in taken if answer.page] == [
-            b"%05d" % lease.token * 1000 for lease in given[start : start + 30]
-        ]
+    waiting.keep()
+    spool.close()
+
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = Outstanding(spool)
+    waiting.add(given)
+    waiting.recall()
+    taken = [waiting.take(30) for _ in range(6)]
+    assert [len(some) for some in taken] == [20] * 5 + [0]
+    htmls = [answer.page.html for some in taken for answer in some if answer.page]
+    assert htmls == [b"%05d" % lease.token * 1000 for lease in given]
     assert waiting._bytes == 0
     spool.close()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import serve
 from crawl_helpers import crawl_log, scrapy, stats
-from live_helpers import DEAD, LATIN, RAW_BODY, Crawled, crawl_live, crawled_once, small_web
+from live_helpers import DEAD, LATIN, RAW_BODY, Crawled, crawl_live, crawled_once, small_web, text_page
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 from warcio.recordloader import ArcWarcRecord
@@ -164,6 +164,16 @@ def test_bodies_are_archived_as_they_were_sent(crawled: Crawled) -> None:
     assert {path: body == web[path].body for path, body in bodies.items()} == dict.fromkeys(bodies, True)  # type: ignore[union-attr]
     assert {"/page-1", "/page-2", "/dir", "/moved-0", "/moved-1", "/target"} <= bodies.keys()
     assert "/same-b" not in bodies, "an identical page is a revisit"
+
+
+def test_robots_txt_holds_for_those_that_wait_for_it_together(tmp_path: Path) -> None:
+    """Scrapy's own middleware lets all but the first two pass."""
+    web = {path: text_page(0, []) for path in ("/page", *(f"/private/{number}" for number in range(6)))}
+    with serve({**web, "/robots.txt": small_web()["/robots.txt"]}) as site:
+        result = crawl_live([f"{site.url}{path}" for path in web], tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    assert site.paths() == ["/page"]
+    assert stats(tmp_path / "run")["dropped/robots"] == 6
 
 
 # -- order without batches, and resumption ----------------------------------------------------------------------------

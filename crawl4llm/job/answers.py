@@ -45,7 +45,7 @@ class _Record(NamedTuple):
 class AnswerSpool:
     """Implements :class:`crawl4llm.outstanding.Spool` in one file, which its owner alone may read.
 
-    The file is emptied when no answer in it is waited for any more.
+    What was taken stays in the file until a commit says so: after ``kill -9`` it is waited for again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,6 +67,7 @@ class AnswerSpool:
             "status": answer.status,
             "reason": answer.reason,
             "outcome": answer.outcome and answer.outcome.value,
+            "size": answer.size,
             "page": answer.page and _page_as_json(answer.page, bodies),
         }
         self._places[answer.lease.token] = self._append(answer.lease, told, bodies)
@@ -90,8 +91,6 @@ class AnswerSpool:
             answer.page = record.told["page"] and _page(record.told["page"], _Pieces(record.bodies))
         except (KeyError, TypeError, ValueError):
             raise self._damaged() from None
-        if not self._places:
-            self._file.cut(0)
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
         """See :meth:`crawl4llm.outstanding.Spool.recall`. What is damaged, or of other leases, is forgotten."""
@@ -107,6 +106,7 @@ class AnswerSpool:
                     hops[record.token] = Hop(record.told["hop"], captures)
                 else:
                     self._places[record.token] = place
+                    answer.size = record.told["size"]
             end = record.end
         self._file.cut(end if self._places or hops else 0)
         return [waiting[token] for token in self._places], hops
@@ -114,6 +114,11 @@ class AnswerSpool:
     def sync(self) -> None:
         """See :meth:`crawl4llm.outstanding.Spool.sync`."""
         self._file.sync()
+
+    def empty(self) -> None:
+        """See :meth:`crawl4llm.outstanding.Spool.empty`."""
+        if self._file.size:
+            self._file.cut(0)
 
     def close(self) -> None:
         """Close the file. Raises ArchiveError."""

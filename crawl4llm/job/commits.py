@@ -135,4 +135,5 @@ class JobCommits:
         self._store.put("state", _POLICY, crawl.policy.save())
         self._store.delete("state", _SEEDS)
         self._store.commit()
+        crawl.committed()
         self._pages, self._time = crawl.crawled, time.monotonic()

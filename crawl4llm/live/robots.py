@@ -1,0 +1,33 @@
+"""Scrapy's robots.txt rules, obeyed by all requests that wait for the same file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.utils.httpobj import urlparse_cached
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.robotstxt import RobotParser
+
+
+class Robots(RobotsTxtMiddleware):
+    """Lets a host's first request wait for robots.txt, and the others for the first.
+
+    Scrapy (2.13 to 2.19) lets all wait for one Deferred. asyncio's view of that hands its result to the first who
+    waits, and None to the rest, which are then fetched whatever robots.txt says.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By host and port, as Scrapy keeps the rules."""
+
+    async def robot_parser(self, request: Request) -> RobotParser | None:
+        """The rules for a request; None where the host has none."""
+        async with self._turns[urlparse_cached(request).netloc]:
+            return await super().robot_parser(request)
