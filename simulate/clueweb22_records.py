@@ -12,12 +12,14 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from crawl4llm.input_files import parse_json
+from simulate.clueweb22_layout import split_id
 from simulate.corpus import Link
 
 FULL_ID_POSITION = 5
 """Where the id stands in a link as published."""
 
 _ID_FIELD = "ClueWeb22-ID"
+_OUTLINKS = "outlinks"
 _NOT_BOILERPLATE = ("", "0")
 _FRACTION = re.compile(r"\.[0-9]+")
 _new_tuple = tuple.__new__
@@ -74,6 +76,9 @@ def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRe
         read = reader(links)
     except (LookupError, TypeError, ValueError) as error:
         raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
+    first = next((link.key for link in read if link.key is not None), None)
+    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
+        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
     return LinkRecord(_string(record, "url"), _string(record, "language"), read)
 
 

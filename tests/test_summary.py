@@ -159,7 +159,7 @@ def test_a_live_crawl_is_judged_only_where_it_archived_nothing(tmp_path: Path) -
 
 def test_a_wrong_setting_by_which_nearly_all_documents_are_damaged(demo_web: Web, tmp_path: Path) -> None:
     """By a policy that looks ahead: the seeds have a score, and cannot be fetched."""
-    given = {"CLUEWEB22_LINK_ID_POSITION": 9, "JOBDIR": tmp_path / "job", "URL_POLICY": "influence"}
+    given = {"CLUEWEB22_LINK_ID_POSITION": 0, "JOBDIR": tmp_path / "job", "URL_POLICY": "influence"}
     result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, CRAWL_SEEDS=40, **given)
     told = error_of(result)
     assert "for corrupt_record (clueweb22-" in told
