@@ -18,7 +18,6 @@ from crawl4llm.terminal import (
     complain,
     end_when_interrupted,
     guard_log,
-    harmless,
     print_lines,
     raise_when_interrupted,
     say_interrupted,
@@ -88,7 +87,7 @@ class Command(ScrapyCrawl):
             else:
                 self._run(crawler, seeds)
         except NothingToDo as error:
-            print(harmless(str(error)))
+            print_lines([str(error)])
         except InputError as error:
             complain(error)
             self.exitcode = 1
@@ -122,12 +121,17 @@ class Command(ScrapyCrawl):
             run.close()
             if not (run.output / STATS).exists():  # killed just before it was written
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
-            print(f"This crawl is finished; its JOBDIR {crawler.settings['JOBDIR']} can take a greater CRAWL_MAX_PAGES")
-            print(harmless(summary(run.crawl, finished, run.output)))
+            jobdir = crawler.settings["JOBDIR"]
+            print_lines(
+                [
+                    f"This crawl is finished; its JOBDIR {jobdir} can take a greater CRAWL_MAX_PAGES",
+                    summary(run.crawl, finished, run.output),
+                ]
+            )
             self._judge(run, finished)
             return
         reason = self._crawl(crawler, run)
-        print(harmless(summary(run.crawl, reason, run.output)))
+        print_lines([summary(run.crawl, reason, run.output)])
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
             run.write_stats(self._stats(crawler))
