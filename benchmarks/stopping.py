@@ -1,6 +1,6 @@
 """Polite stops at random moments: what a crawl with JOBDIR loses by them, which must be nothing.
 
-    python -m benchmarks.stopping [--stops 200] [--pages 10000] [--seed 0] [--corpus PATH --model PATH]
+    python -m benchmarks.stopping [--stops 200] [-n N] [--pages 10000] [--seed 0] [--corpus PATH --model PATH]
 
 Crawls with n = 1, 100, 1,000, 5,000 and n = 0 get SIGINT or SIGTERM at random moments, and are resumed, stopped again
 and resumed to their end. After each stop ``scrapy frontier --verify`` must find every visited document in exactly one
@@ -144,7 +144,8 @@ def trial(case: Case, folder: Path, given: list[str], draw: random.Random, total
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stops", type=int, default=200)
-    parser.add_argument("--pages", type=int, default=10_000, help="of the crawls with n = 1,000 and 5,000")
+    parser.add_argument("--pages", type=int, default=10_000, help="of the crawl with n = 5,000; others have fewer")
+    parser.add_argument("-n", type=int, action="append", help="only this n; may be repeated")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--corpus", type=Path, default=SHARED / "clueweb22-real")
     parser.add_argument("--model", type=Path, default=SHARED / "scorers/prose.bin")
@@ -153,7 +154,7 @@ def main() -> int:
     cases = [
         Case(1, 500, seeds=50),
         Case(100, args.pages // 4),
-        Case(1_000, args.pages),
+        Case(1_000, args.pages // 2),
         Case(5_000, args.pages),
         Case(0, 1_000_000, seeds=5),
     ]
@@ -161,7 +162,7 @@ def main() -> int:
     lost = 0
     print(f"{'n':>6}  {'pages':>7}  {'stops':>5}  {'crawls':>6}  {'lost':>4}", flush=True)
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
-        for case in cases:
+        for case in cases if args.n is None else [case for case in cases if case.batch_size in args.n]:
             whole = Path(scratch, f"whole-{case.batch_size}")
             whole.mkdir()
             finish(case.command(whole, given))
