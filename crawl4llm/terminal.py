@@ -12,11 +12,14 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 from crawl4llm.errors import InputError, PageError
+
+_signalled = threading.Event()
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ended, as shells have it."""
@@ -84,7 +87,14 @@ def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
             signal.signal(number, handler)
 
 
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt where a signal has come: Python drops what a handler raises while it forks a process."""
+    if _signalled.is_set():
+        raise KeyboardInterrupt
+
+
 def _raise(_number: int, _frame: FrameType | None) -> None:
+    _signalled.set()
     end_when_interrupted()
     raise KeyboardInterrupt
 

@@ -19,6 +19,7 @@ from crawl4llm.terminal import (
     end_when_interrupted,
     guard_log,
     print_lines,
+    raise_if_interrupted,
     raise_when_interrupted,
     say_interrupted,
 )
@@ -155,6 +156,7 @@ class Command(ScrapyCrawl):
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         try:
+            raise_if_interrupted()
             self.crawler_process.crawl(crawler, run=run)
             self.crawler_process.start()
         finally:
