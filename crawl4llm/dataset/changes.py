@@ -56,8 +56,8 @@ class Changes:
         """Where to write what ``path`` is to hold: for no other eyes than ``like``, that is ``path`` itself, is for."""
         self._new[path] = new = _beside(path)
         with writing(path), suppress(FileNotFoundError):
-            mode = (like or path).stat().st_mode & 0o077 | 0o600
-            os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+            os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            shutil.copymode(like or path, new)
         return new
 
     def staged(self, path: Path) -> Path | None:
@@ -76,9 +76,7 @@ class Changes:
         """Put everything in place. Raises InputError, and nothing has changed, where it cannot be written."""
         if not self._new and not self._gone:
             return
-        for path, new in self._new.items():
-            with suppress(FileNotFoundError):  # it is the first of its name
-                shutil.copymode(path, new)
+        for new in self._new.values():
             sync_path(new)
         for folder in {new.parent for new in self._new.values()}:
             sync_path(folder)

@@ -10,7 +10,6 @@ one after another. It counts only for the lease that it was written for: the sam
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,12 +49,7 @@ class AnswerSpool:
 
     def __init__(self, path: Path) -> None:
         """Open the file, or make it. Raises ArchiveError."""
-        try:
-            os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
-            size = path.stat().st_size
-        except OSError as error:
-            raise ArchiveError.of("open", path, error) from None
-        self._file = AppendFile(path, size)
+        self._file = AppendFile(path, path.stat().st_size if path.exists() else None, private=True)
         self._places: dict[int, int] = {}
         """Where the answers begin that are waited for, by token."""
 

@@ -46,7 +46,7 @@ class Stopping:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stopping:
-        """SHUTDOWN_GRACE is one of :class:`crawl4llm.options.Options`."""
+        """Build it with the checked SHUTDOWN_GRACE."""
         return cls(crawler, read_options(crawler.settings).shutdown_grace)
 
     def _opened(self) -> None:

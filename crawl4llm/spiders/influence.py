@@ -57,11 +57,12 @@ class InfluenceSpider(Spider):
 
     def on_failure(self, failure: Failure) -> None:
         """FetchPages has no answer."""
-        lease = lease_of(failure.request)  # type: ignore[attr-defined]  # Scrapy sets it
+        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
+        lease = lease_of(request)
         assert failure.value is not None
         error = machine_error(failure.value) or failure.value
         if isinstance(error, Withdrawn):
-            if hop := hop_of(failure.request):  # type: ignore[attr-defined]
+            if hop := hop_of(request):
                 self.crawl.broken_off(lease, hop)
             return
         if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
