@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +90,9 @@ class Preparer:
         unscored: bool,
         largest: int | None,
     ) -> None:
-        self._given = work, files, extractor, scorer, signatures, unscored, largest
+        self._again = partial(
+            Preparer, work, files, extractor, scorer, signatures=signatures, unscored=unscored, largest=largest
+        )
         self.rows = RowFile(work / LISTED_ROWS)
         self.reader = Reader(files, Path(), largest)
         self.extractor = extractor
@@ -97,20 +100,8 @@ class Preparer:
         self.signatures = signatures
         self.unscored = unscored
 
-    def __reduce__(self) -> tuple[Callable[..., Preparer], tuple[object, ...]]:
-        return _preparer, self._given
-
-
-def _preparer(
-    work: Path,
-    files: Sequence[SourceFile],
-    extractor: str,
-    scorer: Scorer | None,
-    signatures: bool,
-    unscored: bool,
-    largest: int | None,
-) -> Preparer:
-    return Preparer(work, files, extractor, scorer, signatures=signatures, unscored=unscored, largest=largest)
+    def __reduce__(self) -> tuple[Callable[[], Preparer], tuple[()]]:
+        return self._again, ()
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
