@@ -169,7 +169,12 @@ def test_inlinks_are_no_part_of_a_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", gzip.compress(b"abc", mtime=0), gzip.compress(b"ab", mtime=0) + gzip.compress(b"", mtime=0) + gzip.compress(b"c", mtime=0)]
+    "data",
+    [
+        b"",
+        gzip.compress(b"abc", mtime=0),
+        gzip.compress(b"ab", mtime=0) + gzip.compress(b"", mtime=0) + gzip.compress(b"c", mtime=0),
+    ],
 )
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 4])
 def test_gunzip_stops_one_byte_behind_the_limit(data: bytes, most: int) -> None:
