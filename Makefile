@@ -17,6 +17,7 @@ lint: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 check: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow' -q
@@ -25,7 +26,7 @@ bench: .venv/.test
 	$(BIN)/python -m benchmarks.simulation $(ARGS)
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .scrapy
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
