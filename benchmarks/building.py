@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from simulate.build import build_tree
-from simulate.build_pages import TextOptions
-from simulate.build_pool import BuildOptions
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.warc_index_build import IndexOptions
-from simulate.warcs import WarcCorpus
+from simulate.build.build import build_tree
+from simulate.build.pages import TextOptions
+from simulate.build.pool import BuildOptions
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.warcs.corpus import WarcCorpus
+from simulate.warcs.index_build import IndexOptions
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SOURCE, REFERENCE = SHARED / "corpora/real-web", SHARED / "clueweb22-real"

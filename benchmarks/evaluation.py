@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import fasttext
 
-from crawl4llm.evaluation.survey import Survey
 from crawl4llm.options import Options, cores
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate.survey import Survey
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CORPUS, MODEL = SHARED / "clueweb22-real", SHARED / "scorers/prose.bin"

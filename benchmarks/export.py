@@ -32,10 +32,10 @@ from uuid import UUID
 import fastwarc.warc
 import warcio.archiveiterator
 
-from crawl4llm.exporting.formats import COMPRESSORS
-from crawl4llm.exporting.hashed_file import Compressor
-from crawl4llm.exporting.wanted import Wanted
-from simulate.corpus import PageRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.tools.export.formats import COMPRESSORS
+from crawl4llm.tools.export.hashed_file import Compressor
+from crawl4llm.tools.export.wanted import Wanted
 
 PROJECT = Path(__file__).resolve().parents[1]
 _CHUNK = 1 << 20
@@ -94,7 +94,7 @@ def export(run: Path, out: Path, name: str, processes: int) -> Cost:
     """What ``scrapy export RUN --keep-duplicates`` costs: it writes the same texts as the loop."""
     from scrapy.settings import Settings  # here, not in each process that the export starts
 
-    from crawl4llm.exporting.export import export as run_export
+    from crawl4llm.tools.export.export import export as run_export
 
     wanted = Wanted(format=name, keep_duplicates=True)
     settings = Settings({"SCORING_WORKERS": processes if processes > 1 else 0, "PROGRESS_BAR": "off"})
@@ -125,7 +125,7 @@ def crawl(run: Path) -> None:
 
 def enlarge(run: Path, large: Path, pages: int) -> None:
     """Write a run of so many pages that has the texts of another one."""
-    from crawl4llm.archive import ArchiveFormat, ArchiveInfo, ArchiveWriter
+    from crawl4llm.warc import ArchiveFormat, ArchiveInfo, ArchiveWriter
 
     texts = []
     for path in sorted((run / "warc").glob("*-text-*.warc.*")):

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import lmdb
 
+from crawl4llm.crawl.job.store_check import ID, check_store
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.records import decode, encode
-from crawl4llm.job.check import ID, check_store
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.visited.durable import DurableVisited
 from crawl4llm.options import Options
-from crawl4llm.visited.durable import DurableVisited
 
 OURS, WITH_VISITED, SCRAPY = "durable", "with visited set", "Scrapy"
 LEVELS = 10_000

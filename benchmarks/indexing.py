@@ -19,9 +19,9 @@ from pathlib import Path
 
 from fastwarc.warc import ArchiveIterator
 
-from simulate.warc_files import list_files
-from simulate.warc_index_build import DEFAULTS, IndexOptions, build_warc_index
-from simulate.warcs import WarcCorpus
+from simulate.warcs.corpus import WarcCorpus
+from simulate.warcs.files import list_files
+from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "corpora" / "real-web"
 LOOK_UPS = 2000

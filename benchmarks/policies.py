@@ -27,20 +27,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
-from crawl4llm.archive import NullArchive
-from crawl4llm.commits import NoCommits
-from crawl4llm.crawl import Crawl
-from crawl4llm.crawl_log import CrawlLog
+from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.visited import MemoryVisited
 from crawl4llm.options import Options, cores
-from crawl4llm.ordering import make_policy
-from crawl4llm.page_ratings import rate_by_key
 from crawl4llm.policies import known_policies, load_policy
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers import load_scorers
-from crawl4llm.visited import MemoryVisited
-from crawl4llm.workers import PageWorkers
-from simulate.harmonic import page_ranks
+from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scoring import load_scorers
+from crawl4llm.scoring.page_ratings import rate_by_key
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.warc import NullArchive
+from simulate.build.harmonic import page_ranks
 from simulate.open import demo_web
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from crawl4llm.errors import MissingRecord
+from crawl4llm.base.errors import MissingRecord
+from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.base.urls import host_of
 from crawl4llm.options import Options
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from crawl4llm.urls import host_of
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.corpus import Corpus, Link, PageRecord
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 LABEL = "__label__hq"
 ORACLE_SHARE = 10

@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from crawl4llm.archive import cdxj
-from crawl4llm.archive.reader import read_record, read_stored
-from simulate.warc_payload import html_of
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.payload import html_of
+from crawl4llm.warc.reader import read_record, read_stored
 
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = "replaywebpage@2"

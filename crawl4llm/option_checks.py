@@ -8,12 +8,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 from crawl4llm.policies import SCORER_PREFIX, known_policies
-from crawl4llm.scorers import SCORERS, parse_weights
+from crawl4llm.scoring import SCORERS, parse_weights
 
 Check = Callable[[Any], Any]
 
 _LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.archive.names)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.names)."""
 
 
 def text(value: Any) -> str:
@@ -103,7 +103,7 @@ def terms(value: Any) -> tuple[str, ...]:
 
 
 def scorer_weights(value: Any) -> str:
-    """Scorers and their weights; see :func:`crawl4llm.scorers.parse_weights`. May be empty."""
+    """Scorers and their weights; see :func:`crawl4llm.scoring.parse_weights`. May be empty."""
     if value != "":
         parse_weights(str(value))
     return str(value)
@@ -153,7 +153,7 @@ def policy_name(value: Any) -> str:
 
 
 def scorer_name(value: Any) -> str:
-    """A scorer of crawl4llm.scorers, or the dotted path of a scorer class."""
+    """A scorer of crawl4llm.scoring, or the dotted path of a scorer class."""
     return str(value) if is_dotted(value) else str(one_of(*SCORERS)(value))
 
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
-from crawl4llm.errors import InputError
-from crawl4llm.live_logging import LOGGERS
-from crawl4llm.normalisers import NORMALISERS
+from crawl4llm.base.errors import InputError
+from crawl4llm.engine.live_logging import LOGGERS
 from crawl4llm.option_checks import (
     Check,
     date_time,
@@ -36,8 +35,9 @@ from crawl4llm.option_checks import (
     weighs_dotted,
     whole,
 )
-from crawl4llm.scorers.model_rules import follow_rules
-from crawl4llm.text import EXTRACTORS
+from crawl4llm.scoring.model_rules import follow_rules
+from crawl4llm.scoring.normalisers import NORMALISERS
+from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

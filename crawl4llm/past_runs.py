@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.options import Options, setting_name
-from crawl4llm.output import SETTINGS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ _REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDE
 _AT_LEAST: Final = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
 """With less the crawl would wait for ever; other numbers are 0 or more, but for adjustments of a priority."""
 _PROFILE: Final = {
-    *("crawl4llm.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
+    *("crawl4llm.engine.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
     *(False, "0", "False", "false"),
 }
 """Values with which no setting is refused."""

@@ -5,7 +5,7 @@ SPIDER_MODULES = ["crawl4llm.spiders"]
 COMMANDS_MODULE = "crawl4llm.commands"
 
 # The frontier replaces Scrapy's queues and its duplicate filter.
-SCHEDULER = "crawl4llm.scheduler.InfluenceScheduler"
+SCHEDULER = "crawl4llm.engine.scheduler.InfluenceScheduler"
 
 # Algorithm 1 (Craw4LLM): n pages an iteration, N in all.
 CRAWL_BATCH_SIZE = 100
@@ -13,8 +13,8 @@ CRAWL_MAX_PAGES = 4000
 
 # SpiderState would unpickle a file of JOBDIR, and so run what somebody put there.
 EXTENSIONS = {
-    "crawl4llm.progress.Progress": 0,
-    "crawl4llm.live_logging.extension.LiveLogging": 0,
+    "crawl4llm.engine.progress.Progress": 0,
+    "crawl4llm.engine.live_logging.extension.LiveLogging": 0,
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
 

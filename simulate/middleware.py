@@ -6,9 +6,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response, TextResponse
 
-from crawl4llm.errors import MissingRecord
-from crawl4llm.requests import attach_page, is_leased, lease_of
-from simulate.corpus import Corpus, PageRecord
+from crawl4llm.base.errors import MissingRecord
+from crawl4llm.base.pages import Corpus, PageRecord
+from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
 
 
 class SimulationMiddleware:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.clueweb22_layout import KINDS
-from simulate.corpus import Corpus
-from simulate.demo import DemoPaths, ensure_demo
-from simulate.url_index_build import build_url_index
-from simulate.warc_files import list_files
-from simulate.warc_index_build import IndexOptions, build_warc_index
-from simulate.warcs import WarcCorpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.layout import KINDS
+from simulate.clueweb22.url_index_build import build_url_index
+from simulate.demo.demo import DemoPaths, ensure_demo
+from simulate.warcs.corpus import WarcCorpus
+from simulate.warcs.files import list_files
+from simulate.warcs.index_build import IndexOptions, build_warc_index
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

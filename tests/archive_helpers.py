@@ -17,10 +17,10 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from crawl4llm.archive import ArchiveInfo, ArchiveWriter
-from crawl4llm.archive.cdxj import Entry, read
-from crawl4llm.capture import Capture
-from simulate.corpus import PageRecord
+from crawl4llm.base.capture import Capture
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import ArchiveInfo, ArchiveWriter
+from crawl4llm.warc.cdxj import Entry, read
 
 INFO = ArchiveInfo(
     crawl_id=UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8"),

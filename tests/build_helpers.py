@@ -15,12 +15,12 @@ from typing import Any
 
 from warc_helpers import page, redirect, response, url_of, warcinfo, write
 
-from simulate.build import BuildSummary, build_tree
-from simulate.build_pages import TextOptions
-from simulate.build_pool import BuildOptions
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.corpus import Corpus, PageRecord
-from simulate.warcs import WarcCorpus
+from crawl4llm.base.pages import Corpus, PageRecord
+from simulate.build.build import BuildSummary, build_tree
+from simulate.build.pages import TextOptions
+from simulate.build.pool import BuildOptions
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.warcs.corpus import WarcCorpus
 
 OPTIONS = BuildOptions(TextOptions("trafilatura", always_extract=False), "2022-08-01T00:00:00Z", time_limit=30.0)
 SUFFIXES = {"html": (".warc.gz", ".warc.offset")}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from simulate.clueweb22 import ClueWeb22Corpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 SUFFIX = {"txt": (".json.gz", ".offset"), "html": (".warc.gz", ".warc.offset")}
 

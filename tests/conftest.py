@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def demo_web(tmp_path_factory: pytest.TempPathFactory) -> Web:
     """A demo web of 1,500 pages, and its model; the processes of a parallel run share one, which no test may change."""
-    from simulate.demo import ensure_demo
+    from simulate.demo.demo import ensure_demo
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

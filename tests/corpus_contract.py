@@ -1,4 +1,4 @@
-"""The contract of :class:`simulate.corpus.Corpus` as tests, to be run against every implementation.
+"""The contract of :class:`crawl4llm.base.pages.Corpus` as tests, to be run against every implementation.
 
 A test class inherits from CorpusContract, sets the keys and provides the fixture ``corpus``: small, with all parts, and
 with its URL index built.
@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.errors import InputError, MissingRecord
-from simulate.corpus import Corpus, PageRecord
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.pages import Corpus, PageRecord
 
 LOOK_UPS = ("page", "text", "html", "outlinks", "inlinks")
 

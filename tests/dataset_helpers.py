@@ -13,10 +13,10 @@ from archive_helpers import INFO
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-from crawl4llm.archive import ArchiveFormat, ArchiveWriter
-from crawl4llm.capture import Capture
-from crawl4llm.crawl_log import CrawlLine, CrawlLog
-from simulate.corpus import PageRecord
+from crawl4llm.base.capture import Capture
+from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 HOSTS = ("one.example", "www.two.example", "two.example", "three.example")
 PAGES = 40

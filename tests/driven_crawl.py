@@ -15,23 +15,23 @@ from typing import Any
 from archive_helpers import INFO
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm import crawl
-from crawl4llm.archive import Archive, ArchiveFormat, ArchiveWriter, NullArchive
-from crawl4llm.commits import NoCommits
-from crawl4llm.crawl import Crawl
-from crawl4llm.crawl_log import CrawlLog
-from crawl4llm.errors import PageError
+from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.base.errors import PageError
+from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
+from crawl4llm.crawl import algorithm as crawl
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.commits import NoCommits
+from crawl4llm.crawl.job.job import Job
 from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.job.job import Job
+from crawl4llm.frontier.visited import MemoryVisited
 from crawl4llm.options import Options
-from crawl4llm.ordering import make_policy
-from crawl4llm.output import SETTINGS, WARC, write_json
-from crawl4llm.page_ratings import rate_by_key
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
-from crawl4llm.rating import PageRater
-from crawl4llm.visited import MemoryVisited
-from crawl4llm.workers import PageWorkers
+from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scoring.page_ratings import rate_by_key
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveWriter, NullArchive
 
 Graph = Mapping[str, Sequence[str | None]]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.evaluation.figures import Report, Table
 from crawl4llm.options import Options
+from crawl4llm.tools.evaluate.figures import Report, Table
 
 FACTS: Mapping[str, Any] = {
     "corpus_digest": "c" * 64,

@@ -14,10 +14,10 @@ from archive_helpers import INFO
 from evaluation_helpers import line
 from scrapy.settings import Settings
 
-from crawl4llm.archive import ArchiveFormat, ArchiveWriter
-from crawl4llm.exporting.export import export
-from crawl4llm.exporting.wanted import Wanted
-from simulate.corpus import PageRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.tools.export.export import export
+from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 if sys.version_info >= (3, 14):
     from compression import zstd

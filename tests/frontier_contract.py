@@ -18,8 +18,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from crawl4llm.base.urls import host_of
 from crawl4llm.frontier import FRONTIER_FULL, HOST_FULL, NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
-from crawl4llm.urls import host_of
 
 KEYS_IN_ORDER = sorted(
     [

@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from crawl4llm.errors import CorruptRecord, InputError, MissingRecord
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord
+from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.options import Options
-from simulate.corpus import Link, PageRecord
 
 URL = "http://graph.example/"
 """A document's URL is this and its key."""

@@ -12,14 +12,14 @@ from typing import Any
 from driven_crawl import Driven
 from graph_corpus import GraphCorpus, NumberScorer
 
+from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.frontier import Entry
 from crawl4llm.options import Options
-from crawl4llm.ordering import make_policy
 from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, known_policies, load_policy
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers import load_scorers
-from crawl4llm.workers import PageWorkers
-from simulate.corpus import Link, PageRecord
+from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scoring import load_scorers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers
 
 HOSTS = ("news.site.example", "blog.site.example", "ann.github.io", "bob.github.io", "10.0.0.1")
 SEEDS = ("news.site.example/0", "bob.github.io/3")

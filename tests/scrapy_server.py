@@ -28,13 +28,18 @@ PROJECT = Path(__file__).resolve().parents[1]
 MODULES = (
     *("fasttext", "lmdb", "trafilatura", "pebble", "tldextract", "itemadapter", "twisted.internet.asyncioreactor"),
     *("scrapy.cmdline", "scrapy.core.engine", "scrapy.core.scraper", "scrapy.extensions.corestats"),
-    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "crawl4llm.summary"),
-    *("crawl4llm.run", "crawl4llm.spiders.influence", "crawl4llm.dry_run", "crawl4llm.live_logging.extension"),
-    *("crawl4llm.evaluation.evaluate", "simulate.middleware", "simulate.demo_web.build"),
+    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "crawl4llm.engine.summary"),
+    *(
+        "crawl4llm.engine.run",
+        "crawl4llm.spiders.influence",
+        "crawl4llm.engine.dry_run",
+        "crawl4llm.engine.live_logging.extension",
+    ),
+    *("crawl4llm.tools.evaluate.evaluate", "simulate.middleware", "simulate.demo.build"),
 )
 PACKAGES = (
     *("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies"),
-    *("crawl4llm.corpus_actions", "crawl4llm.frontier_actions"),
+    *("crawl4llm.tools.corpus", "crawl4llm.tools.frontier"),
 )
 """What takes most of the time of most commands to import; of packages, all their modules."""
 REACTOR = "twisted.internet.reactor"

@@ -24,17 +24,17 @@ from model_helpers import patched
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.addon import Addon
-from crawl4llm.addon_run import OPTIONS, _read_options
-from crawl4llm.html_rating import HtmlPage, HtmlWorkers
-from crawl4llm.link_scoring import LinkScoring
+from crawl4llm.addon.addon import Addon
+from crawl4llm.addon.link_scoring import LinkScoring
+from crawl4llm.addon.page_recording import PageRecording
+from crawl4llm.addon.run import OPTIONS, _read_options
+from crawl4llm.base.stats import is_documented
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.live.wire import WireHandler
-from crawl4llm.page_recording import PageRecording
 from crawl4llm.policies import Rating
-from crawl4llm.rating import PageRater
-from crawl4llm.stats import is_documented
-from crawl4llm.text import EXTRACTORS
+from crawl4llm.scoring.html_rating import HtmlPage, HtmlWorkers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.text import EXTRACTORS
 
 ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
 

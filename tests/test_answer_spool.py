@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from crawl4llm import outstanding
-from crawl4llm.archive.appendfile import ArchiveError
-from crawl4llm.capture import Capture
+from crawl4llm.base.append_file import ArchiveError
+from crawl4llm.base.capture import Capture
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.crawl import reorder_buffer as outstanding
+from crawl4llm.crawl.job.answers import AnswerSpool
+from crawl4llm.crawl.reorder_buffer import Answer, Hop, Outstanding
 from crawl4llm.frontier import Entry, Lease, Outcome
-from crawl4llm.job.answers import AnswerSpool
-from crawl4llm.outstanding import Answer, Hop, Outstanding
-from simulate.corpus import Link, PageRecord
 
 CAPTURE = Capture(
     url="http://example.org/a",

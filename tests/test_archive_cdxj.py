@@ -11,9 +11,9 @@ from archive_helpers import INFO, index, page, write_archive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl4llm.archive.cdxj import Entry, read, timestamp, urlkey
-from crawl4llm.archive.headervalues import safe_uri
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.warc.cdxj import Entry, read, timestamp, urlkey
+from crawl4llm.warc.header_values import safe_uri
 
 ENTRY = Entry(
     url="https://www.example.org/A?b=%C3%A9",

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from archive_helpers import INFO, fastwarc_records, index, warc_files, warcio_check
 
-from crawl4llm.archive import ArchiveError, ArchiveWriter
-from crawl4llm.archive.reader import read_record
-from simulate.corpus import PageRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import ArchiveError, ArchiveWriter
+from crawl4llm.warc.reader import read_record
 
 ROOT = Path(__file__).resolve().parents[1]
 

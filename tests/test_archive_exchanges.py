@@ -21,11 +21,11 @@ from archive_helpers import (
     warcio_check,
 )
 
-from crawl4llm.archive import ArchiveFormat, ArchiveWriter, cdxj
-from crawl4llm.archive.http_messages import MAX_HEAD
-from crawl4llm.archive.reader import read_record, read_stored
-from crawl4llm.archive.serialise import digest
-from simulate.corpus import PageRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import ArchiveFormat, ArchiveWriter, cdxj
+from crawl4llm.warc.http_messages import MAX_HEAD
+from crawl4llm.warc.reader import read_record, read_stored
+from crawl4llm.warc.serialise import digest
 
 ZIPPED = gzip.compress(b"<p>zipped", mtime=0)
 

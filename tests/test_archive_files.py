@@ -15,13 +15,13 @@ import pytest
 from archive_helpers import INFO, as_warcio_writes, capture, captured, fastwarc_records, index, page, warc_files
 from power_cut_helpers import die, files_under
 
-from crawl4llm.archive import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj, names
-from crawl4llm.archive.names import FileNames, host_name
-from crawl4llm.archive.reader import read_record
-from crawl4llm.archiving import open_archive
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.crawl.archiving import open_archive
 from crawl4llm.options import Options
-from simulate.corpus import PageRecord
-from simulate.warc_container import open_records
+from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj, names
+from crawl4llm.warc.container import open_records
+from crawl4llm.warc.names import FileNames, host_name
+from crawl4llm.warc.reader import read_record
 
 if sys.version_info >= (3, 14):
     from compression import zstd

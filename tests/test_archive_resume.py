@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, die, files_under, put_files
 
-from crawl4llm.archive import ArchiveError, ArchivePosition, ArchiveWriter
-from simulate.corpus import PageRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter
 
 BEGINNING = ArchivePosition(0, 0, 0)
 LIMIT = 5000

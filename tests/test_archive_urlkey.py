@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.archive.urlkey import urlkey
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.warc.urlkey import urlkey
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 CLUEWEB22 = Path(__file__).resolve().parents[2] / "shared" / "clueweb22-real"
 ID = "0123456789abcdef0123456789ABCDEF"

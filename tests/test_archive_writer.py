@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.archive import Archive, ArchiveError, ArchivePosition, ArchiveWriter, NullArchive
-from crawl4llm.archive.compress import NAME
-from crawl4llm.archive.reader import read_record
-from crawl4llm.errors import CorruptRecord, MissingRecord
-from simulate.corpus import PageRecord
+from crawl4llm.base.compression import NAME
+from crawl4llm.base.errors import CorruptRecord, MissingRecord
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.warc import Archive, ArchiveError, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.warc.reader import read_record
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -241,8 +241,8 @@ if sys.argv[2] == "zlib":
     sys.modules["isal"] = None
 from pathlib import Path
 from archive_helpers import page, write_archive
-from crawl4llm.archive.compress import NAME
-from simulate.corpus import PageRecord
+from crawl4llm.base.compression import NAME
+from crawl4llm.base.pages import PageRecord
 pages = [*map(page, range(6)), PageRecord("text", "http://example.org/text", text="text"), PageRecord("nothing", "")]
 write_archive(Path(sys.argv[1]), pages, 6000)
 print(NAME)

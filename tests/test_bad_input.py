@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
-from simulate.clueweb22 import ClueWeb22Corpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 PAGES = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 20, "WARC_ENABLED": 0}
 

@@ -11,14 +11,14 @@ from dataset_helpers import archive, write_finished
 from graph_corpus import GraphCorpus, NumberScorer
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
-from crawl4llm import bars
-from crawl4llm.bars import Lines, Progress
-from crawl4llm.dataset import facts
-from crawl4llm.evaluation import passes
-from crawl4llm.evaluation.survey import Survey
+from crawl4llm.base import bars
+from crawl4llm.base.bars import Lines, Progress
 from crawl4llm.options import Options
-from crawl4llm.rating import PageRater
-from simulate.harmonic import page_ranks
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.archive import facts
+from crawl4llm.tools.evaluate import passes
+from crawl4llm.tools.evaluate.survey import Survey
+from simulate.build.harmonic import page_ranks
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 

@@ -26,13 +26,13 @@ from clueweb22_helpers import (
 )
 from corpus_contract import CorpusContract, digest, in_forked_processes
 
-from crawl4llm.errors import InputError, MissingRecord
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.clueweb22_layout import DocId, data_path, offset_path, split_id
-from simulate.corpus import Link
-from simulate.gz import gunzip
-from simulate.record_files import RecordFiles
-from simulate.url_index_build import build_url_index
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.gz import gunzip
+from crawl4llm.base.pages import Link
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.layout import DocId, data_path, offset_path, split_id
+from simulate.clueweb22.record_files import RecordFiles
+from simulate.clueweb22.url_index_build import build_url_index
 
 FILE = "en0000-00"
 KEY = key_of(FILE, 0)
@@ -383,5 +383,5 @@ def test_forked_readers_of_the_real_web_agree(tmp_path: Path) -> None:
 
 def test_results_do_not_depend_on_isal(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest(ClueWeb22Corpus(tree))
-    monkeypatch.setattr("simulate.gz._inflate", zlib)
+    monkeypatch.setattr("crawl4llm.base.gz._inflate", zlib)
     assert digest(ClueWeb22Corpus(tree)) == before

@@ -22,9 +22,9 @@ from clueweb22_helpers import (
     write_tree,
 )
 
-from crawl4llm.errors import CorruptRecord, InputError
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.gz import gunzip
+from crawl4llm.base.errors import CorruptRecord, InputError
+from crawl4llm.base.gz import gunzip
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 FILE = "en0000-00"
 KEY = key_of(FILE, 0)
@@ -125,7 +125,7 @@ def test_gunzip(
     isal: bool,
 ) -> None:
     if not isal:
-        monkeypatch.setattr("simulate.gz._inflate", zlib)
+        monkeypatch.setattr("crawl4llm.base.gz._inflate", zlib)
     if isinstance(content, bytes):
         assert gunzip(data) == content
     else:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.clueweb22_layout import DocId
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.layout import DocId
 
 SAMPLE = Path(__file__).resolve().parents[2] / "shared" / "clueweb22-sample"
 ROWS: list[dict[str, str]] = []

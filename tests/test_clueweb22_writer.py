@@ -17,9 +17,10 @@ from fastwarc.warc import ArchiveIterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulate import clueweb22_writer
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.clueweb22_writer import (
+from crawl4llm.base.pages import Link
+from simulate.clueweb22 import writer as clueweb22_writer
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.writer import (
     DocumentHead,
     LinkEnd,
     assign_ids,
@@ -31,7 +32,6 @@ from simulate.clueweb22_writer import (
     write_data_file,
     write_root_files,
 )
-from simulate.corpus import Link
 
 KEYS = ["clueweb22-en0000-00-00000", "clueweb22-en0000-00-00001", "clueweb22-de0000-00-00000"]
 URLS = ["https://one.example/a,b?c=1&d=ü", "https://one.example/", "http://zwei.example/straße"]

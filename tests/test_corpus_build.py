@@ -35,11 +35,11 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 from warc_helpers import DATE, html_of, url_of, write
 
-from crawl4llm.errors import InputError, MissingRecord
-from crawl4llm.text import EXTRACTORS, extract_text
-from simulate import build_pool
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.warcs import WarcCorpus
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate.build import pool as build_pool
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.warcs.corpus import WarcCorpus
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 SENTENCE = "A sentence that is long enough to be taken for what somebody came here to read, at the least."

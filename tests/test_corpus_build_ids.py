@@ -12,10 +12,10 @@ from clueweb22_helpers import key_of
 from fastwarc.warc import ArchiveIterator
 from warc_helpers import url_of
 
-from crawl4llm.errors import InputError
-from simulate.build_manifest import next_id
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.clueweb22_layout import DocId
+from crawl4llm.base.errors import InputError
+from simulate.build.manifest import next_id
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.layout import DocId
 
 KEYS = [key_of("en0000-00", record) for record in range(6)]
 

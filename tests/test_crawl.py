@@ -15,12 +15,12 @@ from archive_helpers import INFO, index
 from driven_crawl import Driven, NotingPolicy, pages_at_once, scored
 from graph_corpus import URL, GraphCorpus
 
-from crawl4llm.archive import ArchiveWriter
-from crawl4llm.archive.reader import read_record
-from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.stats import is_documented
+from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.policies import Candidate, Rating
-from crawl4llm.stats import is_documented
+from crawl4llm.warc import ArchiveWriter
+from crawl4llm.warc.reader import read_record
 
 NewCrawl = Callable[..., Driven]
 

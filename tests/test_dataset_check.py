@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
-from crawl4llm.archive.compress import compress
-from crawl4llm.dataset import checking, survey
-from crawl4llm.dataset.facts import TEXT, Facts, Row
-from crawl4llm.dataset.reading import WarcReader
-from crawl4llm.dataset.survey import FileJob
+from crawl4llm.base.compression import compress
+from crawl4llm.tools.archive import checking, survey
+from crawl4llm.tools.archive.facts import TEXT, Facts, Row
+from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.survey import FileJob
 
 INDEX, LOG = "warc/index.cdxj", "crawl.jsonl"
 MD5S, COUNTS = "warc/archive.md5", "warc/archive_counts.txt"

@@ -22,14 +22,14 @@ import pytest
 from archive_helpers import INFO, fastwarc_records, warcio_check
 from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
 
-from crawl4llm.archive import ArchiveWriter
-from crawl4llm.archive.appendfile import AppendFile
-from crawl4llm.archive.cdxj import read
-from crawl4llm.archive.reader import read_record
-from crawl4llm.dataset import lines
-from crawl4llm.dataset.changes import exclusive
-from crawl4llm.dataset.lines import sort_lines
-from simulate.corpus import PageRecord
+from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.tools.archive import lines
+from crawl4llm.tools.archive.changes import exclusive
+from crawl4llm.tools.archive.lines import sort_lines
+from crawl4llm.warc import ArchiveWriter
+from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.reader import read_record
 
 
 @pytest.fixture(scope="module")

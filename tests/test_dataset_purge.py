@@ -33,12 +33,12 @@ from dataset_helpers import (
 )
 from terminal_helpers import at_terminal
 
-from crawl4llm.archive.cdxj import read
-from crawl4llm.archive.reader import read_record
-from crawl4llm.dataset.folder import Dataset
-from crawl4llm.dataset.purging import purge
-from crawl4llm.exporting.formats import FORMATS, Document, open_file, open_shard
-from crawl4llm.opt_out import Domain, domain_to_purge
+from crawl4llm.base.opt_out import Domain, domain_to_purge
+from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.purging import purge
+from crawl4llm.tools.export.formats import FORMATS, Document, open_file, open_shard
+from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.reader import read_record
 
 if sys.version_info >= (3, 14):
     from compression import zstd

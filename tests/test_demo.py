@@ -11,13 +11,13 @@ import pytest
 from demo_helpers import gain
 from lxml import html as lxml_html
 
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from crawl4llm.text import EXTRACTORS, extract_text
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.corpus import PageRecord
-from simulate.demo import DemoPaths, Traits, build_demo, describe
-from simulate.demo_web.figures import share_between, spearman, tail_exponent
-from simulate.demo_web.traits import Graph, read_graph, traits_of
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.demo.demo import DemoPaths, Traits, build_demo, describe
+from simulate.demo.figures import share_between, spearman, tail_exponent
+from simulate.demo.traits import Graph, read_graph, traits_of
 
 PAGES, HOSTS = 3000, 100
 

@@ -13,16 +13,15 @@ import pytest
 from crawl_helpers import scrapy
 from demo_helpers import digests, start_python
 
-from crawl4llm.errors import InputError
-from crawl4llm.scorers.fasttext_file import inspect_model
-from simulate.demo import DemoPaths, build_demo, demo_paths, ensure_demo
-from simulate.demo_web.planning import plan_web
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.fasttext_file import inspect_model
+from simulate.demo.demo import DemoPaths, build_demo, demo_paths, ensure_demo
+from simulate.demo.planning import plan_web
 
 SMALL = {"pages": 300, "hosts": 12, "progress": False}
-ENSURE = (
-    "import sys, pathlib, simulate.demo as d;print(d.ensure_demo(pathlib.Path(sys.argv[1]), pages=300, hosts=12).model)"
-)
-BUILD = "import sys, pathlib, simulate.demo as d; d.build_demo(pathlib.Path(sys.argv[1]), pages=3000, hosts=40, jobs=2)"
+_START = "import sys, pathlib; from simulate.demo.demo import *; folder = pathlib.Path(sys.argv[1]);"
+ENSURE = f"{_START} print(ensure_demo(folder, pages=300, hosts=12).model)"
+BUILD = f"{_START} build_demo(folder, pages=3000, hosts=40, jobs=2)"
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +34,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_equal_bytes_whatever_the_processes_and_the_hash_seed(built: Path, tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, simulate.demo as d;"
-        "d.build_demo(pathlib.Path(sys.argv[1]), pages=300, hosts=12, seed=3, jobs=2)"
+        "import sys, pathlib as l, simulate.demo.demo as d;"
+        "d.build_demo(l.Path(sys.argv[1]), pages=300, hosts=12, seed=3, jobs=2)"
     )
     process = start_python(code, tmp_path / "web", PYTHONHASHSEED="123")
     assert process.communicate(timeout=100)[1] == ""

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT
 
+from crawl4llm.commands.reference import pages
 from crawl4llm.options import Options
-from crawl4llm.reference import pages
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_reference_page_is_true(page: Path) -> None:
-    assert page.read_text() == pages()[page], "run: python -m crawl4llm.reference"
+    assert page.read_text() == pages()[page], "run: python -m crawl4llm.commands.reference"
 
 
 def test_profiles_set_what_exists() -> None:

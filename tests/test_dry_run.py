@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from crawl_helpers import Web, crawl, error_of
 
-from crawl4llm.dry_run import memory_of_stores
+from crawl4llm.engine.dry_run import memory_of_stores
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.visited.bloom import bytes_within
+from crawl4llm.frontier.visited.durable import DurableVisited
 from crawl4llm.options import Options
-from crawl4llm.visited.bloom import bytes_within
-from crawl4llm.visited.durable import DurableVisited
 
 
 @pytest.mark.parametrize(("policy", "jobdir"), [("influence", False), ("indegree", True)])

@@ -16,13 +16,13 @@ from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, 
 from evaluation_helpers import rows, table
 from scrapy.settings import Settings
 
-from crawl4llm.errors import InputError
-from crawl4llm.evaluation.evaluate import Wanted
-from crawl4llm.evaluation.evaluate import evaluate as evaluate_runs
-from crawl4llm.evaluation.figures import Figure, Report
-from crawl4llm.rating import PageRater, influence
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.rating import PageRater, influence
+from crawl4llm.tools.evaluate.evaluate import Wanted
+from crawl4llm.tools.evaluate.evaluate import evaluate as evaluate_runs
+from crawl4llm.tools.evaluate.figures import Figure, Report
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 PAGES = 300
 

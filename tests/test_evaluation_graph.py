@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.evaluation.graph import LinkGraph
+from crawl4llm.tools.evaluate.graph import LinkGraph
 
 
 def graph(size: int, *links: tuple[int, int]) -> LinkGraph:
@@ -80,5 +80,5 @@ def test_a_document_is_not_its_own_second_neighbour() -> None:
 
 def test_second_neighbours_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = SMALL.mean_of_second_neighbours(np.arange(6.0), np.arange(6))
-    monkeypatch.setattr("crawl4llm.evaluation.graph._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("crawl4llm.tools.evaluate.graph._ROWS_AT_ONCE", 2)
     assert np.array_equal(SMALL.mean_of_second_neighbours(np.arange(6.0), np.arange(6)), whole, equal_nan=True)

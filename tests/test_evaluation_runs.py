@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from evaluation_helpers import FACTS, line, write_run
 
-from crawl4llm.errors import InputError
-from crawl4llm.evaluation.buffer import Change, read_changes
-from crawl4llm.evaluation.runs import read_runs
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.evaluate.buffer import Change, read_changes
+from crawl4llm.tools.evaluate.runs import read_runs
 
 
 def test_what_is_read(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from crawl_helpers import Web
 from demo_helpers import start_python
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm.evaluation import passes
-from crawl4llm.evaluation.documents import Documents
-from crawl4llm.evaluation.page_tasks import count_tokens
-from crawl4llm.evaluation.survey import Survey
 from crawl4llm.options import Options
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate import passes
+from crawl4llm.tools.evaluate.documents import Documents
+from crawl4llm.tools.evaluate.page_tasks import count_tokens
+from crawl4llm.tools.evaluate.survey import Survey
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 IN_PROCESS = Options(scoring_workers=0, progress_bar="off")
 TEXTS = {"a": "0.5 words of a", "b": "0.25", "c": "", "d": "0.75 fish and more fish", "e": "0.125"}
@@ -162,12 +162,12 @@ def test_tokens_are_what_fasttext_takes_for_words(text: str, tokens: int) -> Non
 _SCORE = """
 import sys
 from pathlib import Path
-from crawl4llm.evaluation import passes
-from crawl4llm.evaluation.survey import Survey
+from crawl4llm.tools.evaluate import passes
+from crawl4llm.tools.evaluate.survey import Survey
 from crawl4llm.options import Options
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 passes.BLOCK = 50
 corpus, model, cache = sys.argv[1:]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
 
-from simulate.clueweb22 import ClueWeb22Corpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ from crawl_helpers import Web
 from dataset_helpers import done
 from export_helpers import Page, documents, files, manifest, pages, run_export, write_run
 
-from crawl4llm.dataset.purging_exports import purge_export
-from crawl4llm.errors import InputError
-from crawl4llm.exporting import export as export_module
-from crawl4llm.exporting import shards
-from crawl4llm.exporting.card import _size, card
-from crawl4llm.exporting.formats import FORMATS
-from crawl4llm.opt_out import Domain
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.opt_out import Domain
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.tools.archive.purging_exports import purge_export
+from crawl4llm.tools.export import export as export_module
+from crawl4llm.tools.export import shards
+from crawl4llm.tools.export.card import _size, card
+from crawl4llm.tools.export.formats import FORMATS
 
 HOSTILE = 'no|<script>\n---\n- "x": [y]\\ `code` https://evil.example \x1b[2J'
 """What an archive may call a language."""

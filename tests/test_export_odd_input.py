@@ -11,8 +11,8 @@ from crawl_helpers import error_of, scrapy
 from export_helpers import Page, documents, manifest, pages, run_export, write_run
 from warc_helpers import page, record, url_of, write
 
-from crawl4llm.errors import InputError
-from crawl4llm.exporting import preparing
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.export import preparing
 
 
 def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path) -> None:

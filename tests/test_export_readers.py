@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from export_helpers import documents, files, pages, run_export, write_run
 
-from crawl4llm.exporting.formats import FORMATS
+from crawl4llm.tools.export.formats import FORMATS
 
 from export_helpers import zstd  # isort: skip
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import fasttext
 import pytest
 
-from crawl4llm.errors import InputError
-from crawl4llm.scorers.fasttext_file import inspect_model
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 HQ = "__label__hq"
 WORDS = {

@@ -14,7 +14,7 @@ from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, O
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
 
 Make = Callable[[Store, Caps], DurableFrontier]
 

@@ -25,16 +25,16 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 from terminal_helpers import at_terminal
 
-from crawl4llm.archive import cdxj
-from crawl4llm.archive.appendfile import AppendFile
-from crawl4llm.archive.reader import read_record
+from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.urls import host_of
+from crawl4llm.crawl.job.job_commits import read_state
+from crawl4llm.crawl.job.jobdir import JobDir
 from crawl4llm.frontier import Entry, Lease, durable
 from crawl4llm.frontier.indexed import stored_frontier
-from crawl4llm.job.commits import read_state
-from crawl4llm.job.jobdir import JobDir
-from crawl4llm.job.store import Store, StoreError
-from crawl4llm.urls import host_of
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.frontier.store import Store, StoreError
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.reader import read_record
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 SETTINGS = {"CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 20, "WARC_MAX_BYTES": 100_000}
 PAGES, LEASED = 150, 3

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from policy_helpers import new_policy, rate
 from scrapy.settings import Settings
 
-from crawl4llm.corpus_actions import ranks
-from crawl4llm.errors import InputError
-from crawl4llm.harmonic_ranks import HarmonicRanks
+from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
-from simulate.harmonic import harmonic_centrality, page_ranks
+from crawl4llm.policies._harmonic_ranks import HarmonicRanks
+from crawl4llm.tools.corpus import ranks
+from simulate.build.harmonic import harmonic_centrality, page_ranks
 
 HOSTS = """\
 #harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.input_files import input_lines, open_regular, read_input, read_json
+from crawl4llm.base.input_files import input_lines, open_regular, read_input, read_json
 
 READERS: list[Callable[[Path], Any]] = [
     open_regular,

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from crawl_helpers import PROJECT, Web, crawl_args, crawl_log
 
-from crawl4llm.archive import cdxj
-from crawl4llm.archive.reader import read_record
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.reader import read_record
 
 ENDLESS = {"CRAWL_MAX_PAGES": 100_000, "CRAWL_BATCH_SIZE": 10, "SIMULATION_TEXT": "extracted", "SCORING_WORKERS": 2}
 

@@ -16,15 +16,15 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 from crawl_helpers import PROJECT
 
-from crawl4llm.errors import InputError, NothingToDo
+from crawl4llm.base.errors import InputError, NothingToDo
+from crawl4llm.base.run_folder import read_json
+from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.job.store_check import check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.job.check import check_store
-from crawl4llm.job.job import Job
-from crawl4llm.job.jobdir import JobDir
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
 from crawl4llm.options import Options
-from crawl4llm.output import read_json
 
 CRAWL = str(uuid5(NAMESPACE_URL, "a crawl"))
 IDENTITY = {"corpus_digest": "sha256:1", "policy_settings": {}}
@@ -287,7 +287,7 @@ limited = pytest.mark.skipif(sys.platform != "linux", reason="only Linux heeds a
 GROWING = """
 import resource, sys
 from pathlib import Path
-from crawl4llm.job.store import Store, StoreError
+from crawl4llm.frontier.store import Store, StoreError
 
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), resource.RLIM_INFINITY))
 store = Store(Path(sys.argv[1]))
@@ -347,7 +347,7 @@ def test_a_reader_follows_a_map_that_grows_while_it_opens(tmp_path: Path, monkey
                 one.stdin.write("\n")
                 assert one.stdout.readline() == "1\n"
 
-        monkeypatch.setattr("crawl4llm.job.store._MAP_SIZE", 1 << 62)  # more than any process may have
+        monkeypatch.setattr("crawl4llm.frontier.store._MAP_SIZE", 1 << 62)  # more than any process may have
         monkeypatch.setattr(Store, "check_size", check_size)
         with closing(Store(path, readonly=True)) as late:
             assert late.count("frontier") == 12

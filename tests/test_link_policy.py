@@ -10,14 +10,14 @@ from policy_helpers import Told, page
 
 pytest.importorskip("vowpalwabbit", reason="needs the extra link")
 
-from crawl4llm.errors import InputError
-from crawl4llm.learning import learner
-from crawl4llm.learning.features import anchor_features, places_of, url_features
-from crawl4llm.learning.learner import Learner
-from crawl4llm.learning.means import RunningMeans
-from crawl4llm.learning.ranks import RecentRanks
-from crawl4llm.learning.waiting import Waiting, worst_of
+from crawl4llm.base.errors import InputError
 from crawl4llm.policies import link
+from crawl4llm.policies._learning import learner
+from crawl4llm.policies._learning.features import anchor_features, places_of, url_features
+from crawl4llm.policies._learning.learner import Learner
+from crawl4llm.policies._learning.means import RunningMeans
+from crawl4llm.policies._learning.ranks import RecentRanks
+from crawl4llm.policies._learning.waiting import Waiting, worst_of
 
 # -- features ---------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from crawl4llm.links import BaseUrl, HtmlLink, html_links, refresh_target
+from crawl4llm.base.html_links import BaseUrl, HtmlLink, html_links, refresh_target
 
 PAGE = "https://site.example/folder/page.html?query#fragment"
 

@@ -18,12 +18,12 @@ from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 from warcio.recordloader import ArcWarcRecord
 
-from crawl4llm.archive import cdxj
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.stats import is_documented
+from crawl4llm.engine.run import Run
 from crawl4llm.live.web import MIDDLEWARE, LiveWeb
-from crawl4llm.run import Run
-from crawl4llm.stats import is_documented
-from crawl4llm.text import EXTRACTORS
+from crawl4llm.scoring.text import EXTRACTORS
+from crawl4llm.warc import cdxj
 
 LIVE = {"DOWNLOADER_MIDDLEWARES": {MIDDLEWARE: 25}, "SCORER": "length", "URL_POLICY": "parent_first"}
 

@@ -15,7 +15,7 @@ from addon_site import Answer, Site, serve
 from crawl_helpers import crawl_log, scrapy
 from live_helpers import crawl_live, moved, start_live, text_page
 
-from crawl4llm.archive import cdxj
+from crawl4llm.warc import cdxj
 
 SLOW = 30.0
 """Seconds; longer than any test waits."""

@@ -12,12 +12,12 @@ import pytest
 from scrapy.settings import Settings
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import read_options
-from crawl4llm.scorers import load_scorer
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from crawl4llm.scorers.model_rules import rules_path
-from crawl4llm.training.recipe import NEGATIVE, POSITIVE
+from crawl4llm.scoring import load_scorer
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.model_rules import rules_path
+from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE
 
 
 @pytest.fixture(scope="module")

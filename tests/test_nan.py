@@ -19,15 +19,15 @@ from model_helpers import patched
 from policy_helpers import new_policy
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
-from crawl4llm.errors import InputError
-from crawl4llm.evaluation.survey import Survey
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate
-from crawl4llm.rating import PageRater
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from crawl4llm.training import fit as fitting
-from crawl4llm.training.examples import Example
-from crawl4llm.training.train import _test
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.trainscorer import fit as fitting
+from crawl4llm.tools.trainscorer.examples import Example
+from crawl4llm.tools.trainscorer.train import _test
 
 LABEL = "__label__hq"
 NAN_WEIGHTS = r"^SCORER_MODEL .*nan\.bin is damaged: it has weights that are NaN; fetch or train it again$"

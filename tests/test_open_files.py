@@ -20,17 +20,17 @@ from live_helpers import crawl_live, text_page
 from warc_helpers import page, url_of, write
 from worker_tasks import RATER, hoard
 
-from crawl4llm.errors import MachineError
-from crawl4llm.rating import rate_all
-from crawl4llm.workers import PageWorkers
-from simulate.pread import PreadFile
+from crawl4llm.base.errors import MachineError
+from crawl4llm.base.pread import PreadFile
+from crawl4llm.scoring.rating import rate_all
+from crawl4llm.scoring.workers import PageWorkers
 
 READ_ALL = """
 import os, resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.warcs import WarcCorpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.warcs.corpus import WarcCorpus
 folder = Path(sys.argv[1])
 corpora = ClueWeb22Corpus(folder / "tree"), WarcCorpus(folder / "warcs", folder / "index")
 pages = [corpus.page(key) for _ in range(2) for corpus in corpora for key in corpus.keys()]
@@ -80,9 +80,9 @@ def test_running_out_where_workers_are_started() -> None:
 BUILD = """
 import resource, sys
 from pathlib import Path
-from crawl4llm.errors import InputError
-from crawl4llm.workers import PageWorkers
-from simulate.demo import build_demo
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.workers import PageWorkers
+from simulate.demo.demo import build_demo
 for start in (lambda: build_demo(Path(sys.argv[1]), pages=300, hosts=12, jobs=9), PageWorkers(None, 9, 30).start):
     resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
     try:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings, default_settings
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options, cores, misspelt, read_options, setting_name
 from crawl4llm.policies import known_policies
-from crawl4llm.text import EXTRACTORS
+from crawl4llm.scoring.text import EXTRACTORS
 
 OPTIONS = {option.name: option for option in fields(Options)}
 

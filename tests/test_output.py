@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.crawl_log import CrawlLine, CrawlLog
-from crawl4llm.errors import InputError
-from crawl4llm.output import claim_output_dir, write_json
+from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import claim_output_dir, write_json
 
 
 @pytest.fixture(autouse=True)

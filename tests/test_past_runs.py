@@ -15,23 +15,23 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 from scrapy.settings import Settings
 
-from crawl4llm.errors import InputError
-from crawl4llm.evaluation.evaluate import Wanted as Evaluated
-from crawl4llm.evaluation.evaluate import evaluate
-from crawl4llm.explain import explain
-from crawl4llm.exporting.export import export
-from crawl4llm.exporting.oracle import oracle_threshold
-from crawl4llm.exporting.wanted import Wanted
-from crawl4llm.frontier_actions import inject
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options, read_options, setting_name
 from crawl4llm.past_runs import take_over
 from crawl4llm.policies import load_policy
-from crawl4llm.scorers import load_scorer, load_scorers
+from crawl4llm.scoring import load_scorer, load_scorers
+from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated
+from crawl4llm.tools.evaluate.evaluate import evaluate
+from crawl4llm.tools.explain import explain
+from crawl4llm.tools.export.export import export
+from crawl4llm.tools.export.oracle import oracle_threshold
+from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.tools.frontier import inject
 
 MODULE = "received_code"
 DOTTED = [f"{MODULE}.Scorer", f"scorer:{MODULE}.Scorer", f"{MODULE}.Scorer:1", f"fasttext:0.5, {MODULE}.Scorer:1.5"]
 CODE = """
-from crawl4llm.scorers.length import LengthScorer as Scorer
+from crawl4llm.scoring.length import LengthScorer as Scorer
 open({path!r}, "w").close()
 """
 

@@ -18,12 +18,13 @@ from driven_crawl import Driven, pages_at_once
 from graph_corpus import URL, GraphCorpus, NumberScorer
 from policy_helpers import SEEDS, VARIANTS, new_crawl, new_policy, random_web, variants, write_ranks
 
-from crawl4llm import policies, rating
-from crawl4llm.errors import InputError
+from crawl4llm import policies
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link
 from crawl4llm.frontier import Entry
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Policy, Rating, known_policies, load_policy
-from crawl4llm.rating import PageRater
-from simulate.corpus import Link
+from crawl4llm.scoring import rating
+from crawl4llm.scoring.rating import PageRater
 
 LINKS: dict[str, list[str | None]] = {
     "a": ["b", "c", "gone"],

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from policy_helpers import Told, page
 
-from crawl4llm.domains import domain_of, domain_of_url
+from crawl4llm.base.domains import domain_of, domain_of_url
+from crawl4llm.base.urls import host_of
+from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies.pagerank import Policy as PageRank
-from crawl4llm.seen_graph import SeenGraph
-from crawl4llm.urls import host_of
 
 # -- breadth_first, backlink ------------------------------------------------------------------------------------------
 

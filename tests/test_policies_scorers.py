@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_helpers import new_crawl, new_policy
 
-from crawl4llm.errors import InputError
-from crawl4llm.normalisers import NORMALISERS
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, Rating
-from crawl4llm.scorers import parse_weights
+from crawl4llm.scoring import parse_weights
+from crawl4llm.scoring.normalisers import NORMALISERS
 
 TEXTS = {"a": "0.25 words", "b": "0.75", "c": "0.5 some more words", "empty": " \n"}
 GRAPH = GraphCorpus({key: [] for key in (*TEXTS, "damaged")}, TEXTS, corrupt=["damaged"])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, stats
 
-from crawl4llm.domains import domain_of
-from crawl4llm.urls import host_of
+from crawl4llm.base.domains import domain_of
+from crawl4llm.base.urls import host_of
 
 
 def run(web: Web, output: Path, **settings: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:

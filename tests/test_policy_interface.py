@@ -13,10 +13,10 @@ from driven_crawl import Driven, pages_at_once, scored
 from graph_corpus import URL, GraphCorpus
 from policy_helpers import Web
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link
 from crawl4llm.frontier import Entry
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from simulate.corpus import Link
 
 NewCrawl = Callable[..., Driven]
 

@@ -12,8 +12,8 @@ import pytest
 from driven_crawl import Graph, JobCrawl, scored
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, files_under, put_files
 
-from crawl4llm.job import store
-from crawl4llm.job.store import Store
+from crawl4llm.frontier import store
+from crawl4llm.frontier.store import Store
 
 OPTIONS: dict[str, Any] = {
     "crawl_max_pages": 24,

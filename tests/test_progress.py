@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, scrapy, stats
 
-from crawl4llm.stats import is_documented
+from crawl4llm.base.stats import is_documented
 
 
 def on_a_terminal(args: list[str]) -> tuple[int, str]:

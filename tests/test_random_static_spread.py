@@ -13,7 +13,7 @@ from driven_crawl import Driven
 from graph_corpus import GraphCorpus
 from scipy.stats import mannwhitneyu
 
-from simulate.clueweb22 import ClueWeb22Corpus
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 AT = np.array([1100, 2200, 4400, 6500])
 LEAST_ORACLE_SCORE = 0.9741

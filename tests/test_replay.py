@@ -17,7 +17,7 @@ import pytest
 from live_helpers import LATIN, Crawled, crawled_once
 from selectolax.lexbor import LexborHTMLParser
 
-from simulate.warcs import WarcCorpus
+from simulate.warcs.corpus import WarcCorpus
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,11 @@ pytest.importorskip("jinja2", reason="needs the extra evaluation")
 
 from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 
-from crawl4llm.errors import InputError
-from crawl4llm.evaluation.figures import Figure, Report, Series, Table
-from crawl4llm.evaluation.report import write_report
-from crawl4llm.evaluation.report.comparison import compare
-from crawl4llm.evaluation.report.page import series_table, shown
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.report import write_report
+from crawl4llm.tools.evaluate.report.comparison import compare
+from crawl4llm.tools.evaluate.report.page import series_table, shown
 
 READABLE_NAME = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
 
@@ -99,7 +99,7 @@ def test_same_bytes_each_time(written: Path) -> None:
     """Another process, another order of hashing, the same report."""
     code = (
         "import sys, hashlib; from pathlib import Path; from report_helpers import REPORT;"
-        "from crawl4llm.evaluation.report import write_report;"
+        "from crawl4llm.tools.evaluate.report import write_report;"
         "print([hashlib.sha256(path.read_bytes()).hexdigest() for path in write_report(REPORT, Path(sys.argv[1]))])"
     )
     paths = write_report(REPORT, written)

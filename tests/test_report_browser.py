@@ -18,7 +18,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from crawl4llm.evaluation.report import colours, write_report
+from crawl4llm.tools.evaluate.report import colours, write_report
 
 
 @pytest.fixture(scope="module")

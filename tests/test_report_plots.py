@@ -17,10 +17,10 @@ pytest.importorskip("matplotlib", reason="needs the extra evaluation")
 
 from report_helpers import FIGURES, LONG
 
-from crawl4llm.evaluation.figures import Figure, Series
-from crawl4llm.evaluation.report import colours
-from crawl4llm.evaluation.report.plot import draw, stand_alone, tick_label
-from crawl4llm.evaluation.report.thinning import cloud_points, line_points
+from crawl4llm.tools.evaluate.figures import Figure, Series
+from crawl4llm.tools.evaluate.report import colours
+from crawl4llm.tools.evaluate.report.plot import draw, stand_alone, tick_label
+from crawl4llm.tools.evaluate.report.thinning import cloud_points, line_points
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,9 +12,9 @@ from addon_site import Answer, serve
 from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import SCORER, Crawled, crawl_live, crawled_once, moved, text_page
 
-from crawl4llm.errors import InputError, MissingRecord, NoHtml, NoPage
-from crawl4llm.text import EXTRACTORS, extract_text
-from simulate.warcs import WarcCorpus
+from crawl4llm.base.errors import InputError, MissingRecord, NoHtml, NoPage
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate.warcs.corpus import WarcCorpus
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from crawl_helpers import Web, crawl, crawl_log
 from fastwarc.warc import ArchiveIterator
 
-from crawl4llm.archive import cdxj
-from crawl4llm.archive.reader import read_record
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.reader import read_record
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 
 @pytest.fixture(scope="module", params=["html", "text"])

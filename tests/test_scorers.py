@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from crawl_helpers import Web
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
-from crawl4llm.scorers import SCORERS, Scorer, load_scorer
+from crawl4llm.scoring import SCORERS, Scorer, load_scorer
 
 TEXTS = ["", " \n ", "one", "Ünïcode \U0001f600 \ud800", "a page\nof several lines", "word " * 5000]
 
@@ -55,7 +55,7 @@ def test_by_dotted_path(options: Options) -> None:
     assert by_path.digest == named.digest
 
 
-@pytest.mark.parametrize("path", ["no.such.Scorer", "crawl4llm.scorers.length.NoSuch", "os.path", ".", "math.pi"])
+@pytest.mark.parametrize("path", ["no.such.Scorer", "crawl4llm.scoring.length.NoSuch", "os.path", ".", "math.pi"])
 def test_what_is_no_scorer_is_refused(path: str) -> None:
     with pytest.raises(InputError, match=r"^SCORER = .* cannot be loaded .*; known are: fasttext, length$"):
         load_scorer(Options(scorer=path))

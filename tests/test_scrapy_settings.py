@@ -16,7 +16,7 @@ from live_helpers import crawl_live, small_web
 from scrapy import version_info
 from scrapy.settings import Settings, default_settings
 
-from crawl4llm.errors import InputError
+from crawl4llm.base.errors import InputError
 from crawl4llm.scrapy_settings import NO, REFUSED, TABLE, check_mode, check_values
 
 ODD: Mapping[str, Any] = {

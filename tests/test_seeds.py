@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from graph_corpus import URL, GraphCorpus
 
-from crawl4llm.errors import InputError
-from crawl4llm.seeds import Seeds, read_seeds, sample_seeds
+from crawl4llm.base.errors import InputError
+from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 
 CORPUS = GraphCorpus({"a": [], "b": ["c"], "c": [], "d": []})
 Write = Callable[..., Path]

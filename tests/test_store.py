@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from crawl4llm.crawl.job.job_commits import read_state
+from crawl4llm.crawl.job.store_check import ID, check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.job.check import ID, check_store
-from crawl4llm.job.commits import read_state
-from crawl4llm.job.store import Store, StoreError
+from crawl4llm.frontier.store import Store, StoreError
 
 CRAWL = "a crawl"
 

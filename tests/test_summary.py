@@ -13,8 +13,8 @@ import pytest
 from crawl_helpers import Web, crawl, error_of
 from driven_crawl import Driven, scored
 
-from crawl4llm.crawl import FRONTIER_EMPTY
-from crawl4llm.summary import mostly_failed, summary
+from crawl4llm.crawl.algorithm import FRONTIER_EMPTY
+from crawl4llm.engine.summary import mostly_failed, summary
 
 WEB = scored(
     {"1": ["5", "3", "8"], "2": ["5", "6"], "3": [], "5": ["9", "7"], "6": ["4"], "7": [], "8": [], "9": [], "4": []}

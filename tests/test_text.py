@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawl4llm.text import EXTRACTORS, extract_text, load_extractor
+from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
 
 PARAGRAPHS = [
     "The reader of a page came for its text, and an extractor is to hand over that text and little else.",

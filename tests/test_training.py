@@ -16,12 +16,12 @@ import pytest
 from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 from warc_helpers import http, page, record, response, url_of, write
 
-from crawl4llm.errors import InputError
-from crawl4llm.scorers.fasttext_scorer import FastTextScorer
-from crawl4llm.training.examples import Example, Examples, training_line
-from crawl4llm.training.measures import measure
-from crawl4llm.training.recipe import NEGATIVE, POSITIVE, Recipe
-from crawl4llm.training.text_files import jsonl_texts, parquet_texts
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
+from crawl4llm.tools.trainscorer.measures import measure
+from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe
+from crawl4llm.tools.trainscorer.text_files import jsonl_texts, parquet_texts
 
 if sys.version_info >= (3, 14):
     from compression import zstd

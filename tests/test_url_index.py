@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from clueweb22_helpers import key_of, member, paths, text_record, url_of, write_file, write_tree
 
-from crawl4llm.errors import InputError
-from simulate import url_index_build
-from simulate.clueweb22 import ClueWeb22Corpus
-from simulate.index_folder import locked
-from simulate.url_index import filed_form
-from simulate.url_index_build import build_url_index
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.index_folder import locked
+from simulate.clueweb22 import url_index_build
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.url_index import filed_form
+from simulate.clueweb22.url_index_build import build_url_index
 
 TESTS = Path(__file__).resolve().parent
 
@@ -267,7 +267,7 @@ def start_slow_build(tmp_path: Path) -> subprocess.Popen[bytes]:
     script = f"""
 from pathlib import Path
 from clueweb22_helpers import SlowCorpus
-from simulate.url_index_build import build_url_index
+from simulate.clueweb22.url_index_build import build_url_index
 if __name__ == "__main__":
     build_url_index(SlowCorpus({str(tmp_path / "tree")!r}), Path({str(tmp_path / "index")!r}), jobs=2)
 """

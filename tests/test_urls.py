@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawl4llm.urls import lookup_form, normalise_url
+from crawl4llm.base.urls import lookup_form, normalise_url
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visited_helpers import ROOMY, TIGHT, Reopened, small_parts
 
-from crawl4llm.visited import MemoryVisited, VisitedSet
+from crawl4llm.frontier.visited import MemoryVisited, VisitedSet
 
 KINDS: dict[str, Callable[[], VisitedSet]] = {
     "memory": MemoryVisited,

@@ -9,8 +9,8 @@ import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 from warc_helpers import html_of, http, page, redirect, response, url_of, write
 
-from crawl4llm.urls import normalise_url
-from simulate.clueweb22 import ClueWeb22Corpus
+from crawl4llm.base.urls import normalise_url
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ from warc_helpers import (
     write,
 )
 
-from crawl4llm.errors import InputError
-from simulate import warc_files
+from crawl4llm.base.errors import InputError
 from simulate.open import open_corpus
-from simulate.warc_files import list_files
+from simulate.warcs import files as warc_files
+from simulate.warcs.files import list_files
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -33,12 +33,12 @@ from warc_helpers import (
     write,
 )
 
-from crawl4llm.errors import CorruptRecord, InputError, MissingRecord
-from simulate import warc_payload
-from simulate.corpus import Corpus, Link, PageRecord
-from simulate.warc_index_build import DEFAULTS, IndexOptions
-from simulate.warc_records import Fields
-from simulate.warcs import WarcCorpus
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord
+from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.warc import payload as warc_payload
+from crawl4llm.warc.records import Fields
+from simulate.warcs.corpus import WarcCorpus
+from simulate.warcs.index_build import DEFAULTS, IndexOptions
 
 
 def wet(number: int, text: str) -> bytes:

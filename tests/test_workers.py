@@ -17,8 +17,8 @@ import pytest
 import worker_tasks
 from worker_tasks import GOOD, RATER
 
-from crawl4llm.rating import PageRater, Rating, Task
-from crawl4llm.workers import PageWorkers
+from crawl4llm.scoring.rating import PageRater, Rating, Task
+from crawl4llm.scoring.workers import PageWorkers
 
 TESTS = Path(__file__).resolve().parent
 PATIENCE = 20.0
@@ -264,7 +264,7 @@ def test_ctrl_c_in_the_terminal_does_not_end_workers(new_workers: NewWorkers) ->
 
 CRAWLER = """
 import asyncio, sys, psutil, worker_tasks
-from crawl4llm.workers import PageWorkers
+from crawl4llm.scoring.workers import PageWorkers
 
 workers = PageWorkers(worker_tasks.RATER, 2, 3600.0)
 workers.start()

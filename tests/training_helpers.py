@@ -10,8 +10,8 @@ from pathlib import Path
 
 from scrapy.settings import Settings
 
-from crawl4llm.training.recipe import Recipe
-from crawl4llm.training.train import Wanted, train
+from crawl4llm.tools.trainscorer.recipe import Recipe
+from crawl4llm.tools.trainscorer.train import Wanted, train
 
 GOOD = "therefore essay argument because chapter theorem lesson evidence".split()
 OTHER = "cart login menu buy click cookie checkout sale".split()

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from simulate.warc_files import list_files
-from simulate.warc_index import WarcIndex
-from simulate.warc_index_build import DEFAULTS, IndexOptions, IndexSummary, build_warc_index
+from simulate.warcs.files import list_files
+from simulate.warcs.index import WarcIndex
+from simulate.warcs.index_build import DEFAULTS, IndexOptions, IndexSummary, build_warc_index
 
 if sys.version_info >= (3, 14):
     from compression import zstd

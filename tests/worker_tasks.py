@@ -13,8 +13,8 @@ from pathlib import Path
 
 from graph_corpus import GraphCorpus, NumberScorer
 
-from crawl4llm.rating import PageRater, Rating
-from simulate.pread import PreadFile
+from crawl4llm.base.pread import PreadFile
+from crawl4llm.scoring.rating import PageRater, Rating
 
 GOOD = [f"page{number}" for number in range(40)]
 RATER = PageRater(GraphCorpus({key: [] for key in GOOD}, dict.fromkeys(GOOD, "0.5")), NumberScorer(), extractor=None)

@@ -7,7 +7,7 @@ import sys
 
 from scrapy.utils.conf import get_config
 
-from crawl4llm.terminal import complain
+from crawl4llm.base.terminal import complain
 
 
 def _refuse_unknown_project() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from crawl4llm import archive_actions
-from crawl4llm.action_command import ActionCommand
+from crawl4llm.tools._action import ActionCommand
+from crawl4llm.tools.archive import actions as archive_actions
 
 
 class Command(ActionCommand):
-    """One action each of :mod:`crawl4llm.archive_actions`."""
+    """One action each of :mod:`crawl4llm.tools.archive.actions`."""
 
     name = "archive"
     package = archive_actions.__name__

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from crawl4llm import corpus_actions
-from crawl4llm.action_command import ActionCommand
+from crawl4llm.tools import corpus as corpus_actions
+from crawl4llm.tools._action import ActionCommand
 
 
 class Command(ActionCommand):
-    """One action each of :mod:`crawl4llm.corpus_actions`."""
+    """One action each of :mod:`crawl4llm.tools.corpus`."""
 
     name = "corpus"
     package = corpus_actions.__name__

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 
-from crawl4llm.terminal import (
+from crawl4llm.base.terminal import (
     INTERRUPTED,
     complain,
     end_when_interrupted,
@@ -27,7 +27,7 @@ from crawl4llm.terminal import (
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.run import Run
+    from crawl4llm.engine.run import Run
 
 
 class Command(ScrapyCrawl):
@@ -48,7 +48,7 @@ class Command(ScrapyCrawl):
         if args != ["influence"]:
             return
 
-        from crawl4llm.errors import InputError
+        from crawl4llm.base.errors import InputError
         from crawl4llm.scrapy_settings import check_values
 
         assert self.settings is not None
@@ -69,7 +69,7 @@ class Command(ScrapyCrawl):
                 super().run(args, opts)
             return
 
-        from crawl4llm.errors import InputError, NothingToDo
+        from crawl4llm.base.errors import InputError, NothingToDo
         from crawl4llm.live.web import is_live
         from crawl4llm.options import read_options
         from crawl4llm.scrapy_settings import check_mode
@@ -99,7 +99,7 @@ class Command(ScrapyCrawl):
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
         """The seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
-        from crawl4llm.errors import InputError
+        from crawl4llm.base.errors import InputError
 
         for name in spider_args:
             if name != "seeds":
@@ -111,11 +111,11 @@ class Command(ScrapyCrawl):
 
     def _run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl, write ``stats.json``, print the summary."""
-        from crawl4llm.errors import InputError
-        from crawl4llm.output import STATS
-        from crawl4llm.run import Run
-        from crawl4llm.stats import PREFIX
-        from crawl4llm.summary import summary
+        from crawl4llm.base.errors import InputError
+        from crawl4llm.base.run_folder import STATS
+        from crawl4llm.base.stats import PREFIX
+        from crawl4llm.engine.run import Run
+        from crawl4llm.engine.summary import summary
 
         run = Run(crawler.settings, seeds)
         if finished := run.finished:
@@ -139,7 +139,7 @@ class Command(ScrapyCrawl):
 
     def _dry_run(self, crawler: Crawler, seeds: str | None) -> None:
         """Crawl a little, print what the whole would take."""
-        from crawl4llm.dry_run import DryRun
+        from crawl4llm.engine.dry_run import DryRun
 
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             dry = DryRun(crawler.settings, seeds, Path(folder))
@@ -173,8 +173,8 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl import FRONTIER_EMPTY, MAX_PAGES
-        from crawl4llm.summary import mostly_failed
+        from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
+        from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
             complain(run.crawl.failure)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.arguments import positive_integer
+from crawl4llm.base.arguments import positive_integer
 
 
 class Command(ScrapyCommand):
-    """Writes the report of :mod:`crawl4llm.evaluation.evaluate`."""
+    """Writes the report of :mod:`crawl4llm.tools.evaluate.evaluate`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
@@ -54,17 +54,17 @@ class Command(ScrapyCommand):
         if opts.scorers and len(list(filter(None, scorers))) != 2:
             raise UsageError("--scorers takes two scorers, as in --scorers fasttext,length", print_help=False)
 
-        from crawl4llm.terminal import print_lines
+        from crawl4llm.base.terminal import print_lines
 
         self.exitcode = print_lines(self._lines(args, opts, scorers))
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
-        from crawl4llm.evaluation.report import check_installed, write_report
-        from crawl4llm.whole_folder import check_free
+        from crawl4llm.base.whole_folder import check_free
+        from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()
         check_free(Path(opts.out))
-        from crawl4llm.evaluation.evaluate import Wanted, evaluate
+        from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
 
         assert self.settings is not None
         wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers)

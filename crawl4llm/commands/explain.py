@@ -10,7 +10,7 @@ from scrapy.exceptions import UsageError
 
 
 class Command(ScrapyCommand):
-    """Prints what :mod:`crawl4llm.explain` finds."""
+    """Prints what :mod:`crawl4llm.tools.explain` finds."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -30,8 +30,8 @@ class Command(ScrapyCommand):
         if len(args) != 1:
             raise UsageError("usage: scrapy explain ID-or-URL [--run DIR]", print_help=False)
 
-        from crawl4llm.explain import explain
-        from crawl4llm.terminal import print_lines
+        from crawl4llm.base.terminal import print_lines
+        from crawl4llm.tools.explain import explain
 
         assert self.settings is not None
         self.exitcode = print_lines(explain(self.settings, args[0], opts.run))

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.arguments import positive_integer
+from crawl4llm.base.arguments import positive_integer
 
 
 class Command(ScrapyCommand):
-    """Hands over to :mod:`crawl4llm.exporting.export`."""
+    """Hands over to :mod:`crawl4llm.tools.export.export`."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
@@ -34,8 +34,8 @@ class Command(ScrapyCommand):
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        from crawl4llm.exporting.formats import FORMATS
-        from crawl4llm.exporting.wanted import CRAWL, INFLUENCE
+        from crawl4llm.tools.export.formats import FORMATS
+        from crawl4llm.tools.export.wanted import CRAWL, INFLUENCE
 
         super().add_options(parser)
         group = parser.add_argument_group("what is written")
@@ -80,13 +80,13 @@ class Command(ScrapyCommand):
         if not args or not opts.out:
             raise UsageError(f"usage: scrapy export {self.syntax()}", print_help=False)
 
-        from crawl4llm.terminal import print_lines
+        from crawl4llm.base.terminal import print_lines
 
         self.exitcode = print_lines(self._lines(args, opts))
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        from crawl4llm.exporting.export import export
-        from crawl4llm.exporting.wanted import Wanted
+        from crawl4llm.tools.export.export import export
+        from crawl4llm.tools.export.wanted import Wanted
 
         assert self.settings is not None
         wanted = Wanted(

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.frontier_actions import ACTIONS, SHOW, load_action
-from crawl4llm.terminal import complain, print_lines
+from crawl4llm.base.terminal import complain, print_lines
+from crawl4llm.tools.frontier import ACTIONS, SHOW, load_action
 
 
 class Command(ScrapyCommand):
-    """Hands over to one of :mod:`crawl4llm.frontier_actions` and prints the lines it yields."""
+    """Hands over to one of :mod:`crawl4llm.tools.frontier` and prints the lines it yields."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.arguments import positive_integer
-from crawl4llm.training.recipe import Recipe
+from crawl4llm.base.arguments import positive_integer
+from crawl4llm.tools.trainscorer.recipe import Recipe
 
 _LARGEST = 2**31 - 1
 """What fastText's numbers can be."""
 
 
 class Command(ScrapyCommand):
-    """Trains what :mod:`crawl4llm.training.train` makes."""
+    """Trains what :mod:`crawl4llm.tools.trainscorer.train` makes."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
@@ -69,8 +69,8 @@ class Command(ScrapyCommand):
         if not (opts.positive and opts.negative and opts.out):
             raise UsageError(f"usage: scrapy trainscorer {self.syntax()}", print_help=False)
 
-        from crawl4llm.terminal import print_lines
-        from crawl4llm.training.train import Wanted, train
+        from crawl4llm.base.terminal import print_lines
+        from crawl4llm.tools.trainscorer.train import Wanted, train
 
         assert self.settings is not None
         recipe = Recipe(

@@ -11,7 +11,7 @@ from typing import Any
 from crawl4llm.frontier import FRONTIER_FULL, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
 from crawl4llm.frontier.records import decode, encode, pack, unpack
 from crawl4llm.frontier.runs import Record, SortedRuns
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
 
 STATE, LEASES = b"frontier", "leases"
 _MOST_FRESH = 65_536

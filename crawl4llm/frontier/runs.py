@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import Any
 
 from crawl4llm.frontier.records import pack, unpack
-from crawl4llm.job.store import Store
+from crawl4llm.frontier.store import Store
 
 TABLE = "frontier"
 _KEY = struct.Struct(">QQ")

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from crawl4llm.errors import NoPage
-from crawl4llm.links import html_links
+from crawl4llm.base.errors import NoPage
+from crawl4llm.base.html_links import html_links
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.reasons import BAD_URL, DAMAGED, NOT_HTML
-from crawl4llm.requests import attach_page, is_leased, lease_of
-from crawl4llm.urls import normalise_url
-from simulate.corpus import Link, PageRecord
-from simulate.warc_payload import html_of, is_html
-from simulate.warc_records import CONTENT_TYPE, Fields
+from crawl4llm.warc.payload import html_of, is_html
+from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawl4llm.capture import Capture
-    from crawl4llm.crawl import Crawl
+    from crawl4llm.base.capture import Capture
+    from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Lease
 
 _HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)

@@ -7,12 +7,12 @@ from typing import NoReturn
 
 from scrapy.settings import BaseSettings
 
-from crawl4llm.errors import InputError, MissingRecord
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
-from crawl4llm.urls import host_of, normalise_url
-from simulate.corpus import Link, PageRecord
-from simulate.warc_failures import LIVE
+from simulate.warcs.failures import LIVE
 
 MIDDLEWARE = "crawl4llm.live.fetching.Fetching"
 """The downloader middleware that makes a crawl live; settings/live.py has it."""

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from crawl4llm.errors import InputError
-from crawl4llm.rating import Rating as Rating  # a policy's answer for one candidate
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.rating import Rating as Rating  # a policy's answer for one candidate
 
 if TYPE_CHECKING:
+    from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
     from crawl4llm.options import Options
-    from crawl4llm.rating import PageRater
-    from crawl4llm.workers import PageWorkers
-    from simulate.corpus import Link
+    from crawl4llm.scoring.rating import PageRater
+    from crawl4llm.scoring.workers import PageWorkers
 
 
 class Candidate(NamedTuple):
@@ -161,13 +161,13 @@ _PARTS = (
 
 def known_policies() -> list[str]:
     """Names of the policies that come with the project."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def load_policy(name: str) -> type[Policy]:
     """The class of a policy by its name, or by the dotted path of a class. Raises InputError where there is none."""
     if name.startswith(SCORER_PREFIX):
-        dotted = "crawl4llm.scorer_policy.ScorerPolicy"
+        dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:
         dotted = name if "." in name else f"{__name__}.{name}.Policy"
     path, _, attribute = dotted.rpartition(".")

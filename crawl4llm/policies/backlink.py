@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl4llm.seen_links import SeenLinksPolicy
+from crawl4llm.policies._seen_links import SeenLinksPolicy
 
 
 class Policy(SeenLinksPolicy[int]):

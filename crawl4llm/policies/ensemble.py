@@ -6,19 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from crawl4llm.errors import InputError
-from crawl4llm.normalisers import NORMALISERS
-from crawl4llm.scorer_policy import ScorerPolicy
-from crawl4llm.scorers import parse_weights
+from crawl4llm.base.errors import InputError
+from crawl4llm.policies._scorer_policy import ScorerPolicy
+from crawl4llm.scoring import parse_weights
+from crawl4llm.scoring.normalisers import NORMALISERS
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
-    from crawl4llm.rating import PageRater
-    from crawl4llm.workers import PageWorkers
+    from crawl4llm.scoring.rating import PageRater
+    from crawl4llm.scoring.workers import PageWorkers
 
 
 class Policy(ScorerPolicy):
-    """ENSEMBLE_WEIGHTS of scores that ENSEMBLE_NORMALISER has put on one scale (see crawl4llm.normalisers).
+    """ENSEMBLE_WEIGHTS of scores that ENSEMBLE_NORMALISER has put on one scale (see crawl4llm.scoring.normalisers).
 
     Looks at the page before it is crawled, as ``influence`` does.
     """

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.errors import InputError
-from crawl4llm.harmonic_ranks import HarmonicRanks
+from crawl4llm.base.errors import InputError
 from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies._harmonic_ranks import HarmonicRanks
 
 
 class Policy(BasePolicy):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl4llm import rating
 from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.scoring import rating
 
 
 class Policy(BasePolicy):

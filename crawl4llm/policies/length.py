@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawl4llm.scorer_policy import ScorerPolicy
+from crawl4llm.policies._scorer_policy import ScorerPolicy
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options

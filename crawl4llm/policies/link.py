@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.learning.learner import Learner
-from crawl4llm.learning.means import RunningMeans
-from crawl4llm.learning.ranks import RecentRanks
-from crawl4llm.learning.waiting import Waiting, worst_of
-from crawl4llm.page_by_page import PageByPagePolicy
 from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.seen_links import RunningMean
+from crawl4llm.policies._learning.learner import Learner
+from crawl4llm.policies._learning.means import RunningMeans
+from crawl4llm.policies._learning.ranks import RecentRanks
+from crawl4llm.policies._learning.waiting import Waiting, worst_of
+from crawl4llm.policies._page_by_page import PageByPagePolicy
+from crawl4llm.policies._seen_links import RunningMean
 
 if TYPE_CHECKING:
+    from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
-    from simulate.corpus import Link
 
 # docs/policies.md says how these were chosen, and on what.
 _HOST_PRIOR: Final = 5.0

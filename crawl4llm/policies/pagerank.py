@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from crawl4llm.seen_graph import SeenGraph
-from crawl4llm.seen_links import targets_of
+from crawl4llm.policies._seen_graph import SeenGraph
+from crawl4llm.policies._seen_links import targets_of
 
 _TOLERANCE = 1e-9
 """The equations count as solved when a step changes a document's IR by no more, on average."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl4llm.seen_links import SEED_SCORE, SeenLinksPolicy
+from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
 class Policy(SeenLinksPolicy[list[float]]):

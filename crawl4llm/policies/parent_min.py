@@ -5,7 +5,7 @@ It is called QMin in "Neural Prioritisation for Web Crawling" (arXiv 2506.16146)
 
 from __future__ import annotations
 
-from crawl4llm.seen_links import SEED_SCORE, SeenLinksPolicy
+from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
 class Policy(SeenLinksPolicy[float]):

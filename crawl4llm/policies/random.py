@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawl4llm.draws import draw
+from crawl4llm.base.draws import draw
 from crawl4llm.policies import BasePolicy, Candidate, Rating
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl4llm.draws import draw
+from crawl4llm.base.draws import draw
 from crawl4llm.policies import BasePolicy, Candidate, Rating
 
 

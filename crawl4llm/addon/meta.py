@@ -1,0 +1,82 @@
+"""What the add-on keeps with the requests and responses of other people's spiders: in their ``meta``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.live.capturing import forget_captures
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+GIVEN: Final = "influence_score"
+"""Key by which a spider scores a request itself."""
+INFLUENCE: Final = "influence"
+"""Key by which a callback finds the influence score of its page, None where it has none."""
+TEXT: Final = "crawl4llm_text"
+"""Key of a page's main text, where the archive keeps it, until the page is archived."""
+_FOUND: Final = "crawl4llm_found"
+
+FIRST: Final = math.inf
+"""Score of a request that was found on no page: a start request."""
+
+
+class Found(NamedTuple):
+    """Where a request comes from."""
+
+    influence: float = FIRST
+    """Influence score of the page; where it has none, the score by which the page itself was requested."""
+    page: str | None = None
+    """Document key of the page."""
+    depth: int = 0
+    """Pages from a start request to this one."""
+
+
+def found(request: Request) -> Found:
+    """Where a request was found. One that no callback made (an errback, an extension) counts as a start request."""
+    return Found(*request.meta.get(_FOUND, ()))
+
+
+def note_found(request: Request, response: Response | None) -> None:
+    """Keep on what page a request was found, None for a start request.
+
+    What was there is overwritten: spiders copy the meta of a response to the requests they make.
+    """
+    origin = Found()
+    if response is not None:
+        assert response.request is not None
+        influence = influence_of(response)
+        if influence is None:
+            influence = score_of(response.request)
+        origin = Found(influence, normalise_url(response.url), found(response.request).depth + 1)
+    request.meta[_FOUND] = tuple(origin)
+    forget_captures(request)
+
+
+def score_of(request: Request) -> float:
+    """The score by which a request is queued: its own, if the spider gave it one, else by where it was found."""
+    given = as_score(request.meta.get(GIVEN))
+    return found(request).influence if given is None else given
+
+
+def as_score(value: Any) -> float | None:
+    """A value as a number that scores can be compared with; None where it is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(number) else number
+
+
+def influence_of(response: Response) -> float | None:
+    """The influence score of a page; None where it has none."""
+    influence: float | None = response.meta.get(INFLUENCE)
+    return influence
+
+
+def is_page(request: Request, response: Response) -> bool:
+    """Whether a response has the content of a page: not an error, not the head alone."""
+    return response.status == 200 and request.method != "HEAD"

@@ -1,0 +1,115 @@
+"""Scrapy's scheduler, replaced for spiders of any kind: requests in order of influence."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from itertools import count
+from typing import TYPE_CHECKING, TypeAlias
+
+from scrapy import Request
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from crawl4llm.addon.meta import score_of
+from crawl4llm.addon.run import AddonRun
+from crawl4llm.base.errors import InputError
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler
+    from scrapy.dupefilters import BaseDupeFilter
+    from twisted.internet.defer import Deferred
+
+_Waiting: TypeAlias = tuple[int, float, int, Request]
+"""Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""
+
+
+class RequestScheduler(BaseScheduler):
+    """Hands out the request of highest priority; of those, the one of best score; of those, the one that came first.
+
+    It is taken among those whose host may be asked now, as Scrapy's own queue does: the others would wait in the
+    downloader, and hold up all hosts there.
+
+    Requests wait in memory as they are, with all that they carry. This is a queue of requests, where
+    :mod:`crawl4llm.frontier` is one of documents: several may have the same URL, and one that was redirected or is
+    tried again comes back as another. Duplicates are told by Scrapy's DUPEFILTER_CLASS.
+    """
+
+    def __init__(self, crawler: Crawler, dupefilter: BaseDupeFilter) -> None:
+        self._crawler = crawler
+        self._run = AddonRun.of(crawler)
+        self._dupefilter = dupefilter
+        self._heaps: dict[str, list[_Waiting]] = {}
+        """By downloader slot, which is the host unless the spider says otherwise; none is empty."""
+        self._waiting = 0
+        self._arrival = count()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RequestScheduler:
+        dupefilter = build_from_crawler(load_object(crawler.settings["DUPEFILTER_CLASS"]), crawler)
+        return cls(crawler, dupefilter)
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        self._spider = spider
+        if self._crawler.settings.get("JOBDIR"):
+            self._run.refuse(InputError("JOBDIR is set, but requests cannot be kept for a later run yet; remove it"))
+        return self._dupefilter.open()
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        return self._dupefilter.close(reason)
+
+    def has_pending_requests(self) -> bool:
+        return self._waiting > 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def enqueue_request(self, request: Request) -> bool:
+        if not request.dont_filter and self._dupefilter.request_seen(request):
+            self._dupefilter.log(request, self._spider)
+            return False
+        heap = self._heaps.setdefault(self._engine.downloader.get_slot_key(request), [])
+        heapq.heappush(heap, (-request.priority, -score_of(request), next(self._arrival), request))
+        self._waiting += 1
+        self._count("enqueued")
+        return True
+
+    def next_request(self) -> Request | None:
+        slot = self._best_slot()
+        if slot is None:
+            return None  # Scrapy asks again when a request is done
+        *_, request = heapq.heappop(self._heaps[slot])
+        if not self._heaps[slot]:
+            del self._heaps[slot]
+        self._waiting -= 1
+        self._count("dequeued")
+        return request
+
+    @property
+    def _engine(self) -> ExecutionEngine:
+        assert self._crawler.engine is not None
+        return self._crawler.engine
+
+    def _best_slot(self) -> str | None:
+        """The slot of the next request; None while there is none, or too much is being fetched and parsed."""
+        downloader, parsing = self._engine.downloader, self._engine.scraper.slot
+        assert parsing is not None
+        in_flight = len(downloader.active) + len(parsing.queue) + len(parsing.active)
+        if 0 < self._run.concurrent_requests <= in_flight:
+            return None
+        asked = Counter(map(downloader.get_slot_key, downloader.active))
+        free = (slot for slot in self._heaps if asked[slot] < self._concurrency(slot))
+        return min(free, key=lambda slot: self._heaps[slot][0], default=None)
+
+    def _concurrency(self, slot: str) -> int:
+        """How many requests of a slot the downloader sends at the same time."""
+        downloader = self._engine.downloader
+        return downloader.slots[slot].concurrency if slot in downloader.slots else downloader.domain_concurrency
+
+    def _count(self, event: str) -> None:
+        """Keep Scrapy's own figures of a scheduler, and ours."""
+        self._run.stats.inc_value(f"scheduler/{event}")
+        self._run.stats.inc_value(f"scheduler/{event}/memory")
+        self._run.publish("frontier/queued", self._waiting)

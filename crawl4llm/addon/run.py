@@ -1,0 +1,227 @@
+"""What the components of the add-on share during one crawl: workers, archive, crawl log and figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import is_asyncio_available
+
+from crawl4llm import __version__
+from crawl4llm.addon.meta import found
+from crawl4llm.base.capture import utc_date
+from crawl4llm.base.crawl_log import CrawlLog, FailureLine
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl.archiving import from_the_network, open_archive, warcinfo_fields
+from crawl4llm.engine.scheduler import BAD_INPUT
+from crawl4llm.frontier import Outcome
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.options import Options, misspelt, read_options
+from crawl4llm.scoring import load_scorer
+from crawl4llm.scoring.html_rating import HtmlWorkers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.text import load_extractor
+from crawl4llm.warc import Archive, ArchiveInfo
+from crawl4llm.warc.names import host_name
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+OPTIONS = (
+    "SCORER",
+    "SCORER_MODEL",
+    "SCORER_LABEL",
+    "SCORING_WORKERS",
+    "TEXT_EXTRACTOR",
+    "TEXT_TIME_LIMIT",
+    "CRAWL_CONCURRENT_LEASES",
+    "OUTPUT_DIR",
+    "WARC_ENABLED",
+    "WARC_MAX_BYTES",
+    "WARC_PREFIX",
+    "WARC_MAX_AGE",
+    "WARC_COMPRESSION",
+    "WARC_TEXT",
+    "WARC_REVISITS",
+    "WARC_FSYNC",
+    "WARC_OPERATOR",
+    "ARCHIVE_CREDENTIALS",
+)
+"""The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
+
+POLICY = "parent_first"
+"""What orders the requests: the influence of the first page on which each was found."""
+
+
+class AddonRun:
+    """Scrapy extension: opens the parts of a crawl when the spider opens, and closes them with it.
+
+    Where they cannot be opened, the log says so in one line, and the crawl ends before its first request; it also ends
+    when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
+    """
+
+    workers: HtmlWorkers
+    archive: Archive
+    log: CrawlLog
+    model_digest: str
+    extractor: str
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.failure: str | None = None
+        """What keeps the crawl from starting, or has stopped it, in one line."""
+        self.concurrent_requests = 0
+        """How many requests may be anywhere between the scheduler and the end of their callback; 0: any number."""
+        assert crawler.stats is not None
+        self.stats = crawler.stats
+        self._crawler = crawler
+        self._opened = ExitStack()
+        self._output: Path | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        crawler.signals.connect(self._open, signal=signals.spider_opened)
+        crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
+        crawler.signals.connect(self._close, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> AddonRun:
+        return cls(crawler)
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> AddonRun:
+        """The run of a crawler."""
+        run = crawler.get_extension(cls)
+        assert run is not None
+        return run
+
+    def count(self, key: str) -> None:
+        """Add one to a figure of :mod:`crawl4llm.base.stats`."""
+        self.stats.inc_value(PREFIX + key)
+
+    def publish(self, key: str, value: float) -> None:
+        """Set a figure of :mod:`crawl4llm.base.stats`."""
+        self.stats.set_value(PREFIX + key, value)
+
+    def refuse(self, error: InputError) -> None:
+        """Keep the crawl from starting."""
+        if self.failure is None:
+            self.failure = str(error)
+            logger.error("%s", error)
+
+    def stop(self, error: InputError) -> None:
+        """End the crawl while it runs."""
+        self.refuse(error)
+        if self._stopping is None:
+            assert self._crawler.engine is not None
+            self._stopping = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
+
+    def lost(self, request: Request, outcome: Outcome, reason: str) -> None:
+        """A request has led to no page: count it, and write its line of ``failures.jsonl``."""
+        self.count(f"{outcome.value}/{reason}")
+        origin = found(request)
+        line: FailureLine = {
+            "id": normalise_url(request.url),
+            "url": request.url,
+            "outcome": outcome.value,
+            "reason": reason,
+            "depth": origin.depth,
+            "parent": origin.page,
+        }
+        try:
+            self.log.write([], [line])
+        except InputError as error:
+            self.stop(error)
+
+    # -- Scrapy's signals -----------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self.failure is not None:
+            return
+        try:
+            with ExitStack() as opened:
+                self._open_parts(self._crawler.settings, opened)
+                self._opened = opened.pop_all()
+        except InputError as error:
+            self.refuse(error)
+
+    def _when_idle(self) -> None:
+        """A crawl that was refused has no requests: LinkScoring keeps back those of the spider's start.
+
+        CloseSpider from spider_opened would do, but before Scrapy 2.18 it is logged in full and not heeded.
+        """
+        if self.failure is not None:
+            raise CloseSpider(BAD_INPUT)
+
+    def _close(self) -> None:
+        try:
+            self._opened.close()
+            if self._output is not None:
+                write_json(self._output / STATS, dict(sorted(self.stats.get_stats().items())))
+                logger.info("What was crawled is in %s", self._output)
+        except InputError as error:
+            self.refuse(error)
+
+    # -- its parts ------------------------------------------------------------------------------------------------
+
+    def _open_parts(self, settings: BaseSettings, opened: ExitStack) -> None:
+        """In the order that makes bad input fail first and cheapest."""
+        if not is_asyncio_available():
+            raise InputError(f"TWISTED_REACTOR {settings['TWISTED_REACTOR']} has no asyncio; leave it at its default")
+        options = _read_options(settings)
+        scorer = load_scorer(options)
+        load_extractor(options.text_extractor)
+        rater = PageRater(LiveWeb(), scorer, options.text_extractor)
+        self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
+        self.model_digest = f"sha256:{scorer.digest}"
+        self.extractor = options.text_extractor
+        output = claim_output_dir(options.output_dir)
+        keeps_text = options.warc_enabled and options.warc_text
+        self.workers = HtmlWorkers(rater, options.workers, options.text_time_limit, text=keeps_text)
+        opened.callback(self.workers.close)
+        self.workers.start()
+        crawl_id = uuid.uuid4()
+        write_json(output / SETTINGS, self._settings(crawl_id, options))
+        self.log = CrawlLog(output)
+        opened.callback(self.log.close)
+        self.archive = self._archive(output / WARC, crawl_id, options)
+        opened.callback(self.archive.close)
+        self._output = output
+        logger.info("Scoring with %s; the crawl goes to %s", options.scorer_model or options.scorer, output)
+
+    def _settings(self, crawl_id: uuid.UUID, options: Options) -> dict[str, Any]:
+        return {
+            "crawl_id": str(crawl_id),
+            "model_digest": self.model_digest,
+            "label": options.scorer_label,
+            "extractor": options.text_extractor,
+            "policy": POLICY,
+            "versions": {"crawl4llm": __version__, "scrapy": scrapy.__version__},
+            "settings": {name: getattr(options, name.lower()) for name in OPTIONS},
+        }
+
+    def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
+        source = from_the_network(self._crawler.settings)
+        fields = warcinfo_fields(
+            options, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
+        )
+        info = ArchiveInfo(crawl_id, options.warc_prefix, utc_date(), fields, host_name())
+        return open_archive(directory, options, info)
+
+
+def _read_options(settings: BaseSettings) -> Options:
+    for given, meant in misspelt(settings).items():
+        if ours := [name for name in meant if name in OPTIONS]:
+            logger.warning("Setting %s is not known; did you mean %s?", given, " or ".join(ours))
+    return read_options(BaseSettings({name: settings[name] for name in OPTIONS if name in settings}))

@@ -1,0 +1,1 @@
+"""Base: the words of the project and the ground under all other rooms."""

@@ -1,0 +1,188 @@
+"""The crawl log: ``crawl.jsonl``, one line a crawled page, in the order in which pages left the frontier.
+
+Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page; and with EVALUATION_LOG
+``estimates.jsonl``, what a policy thinks later of pages that were crawled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
+
+from crawl4llm.base.append_file import AppendFile, sync_path
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.base.within import require_within
+
+NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
+_TOO_LARGE: Final = 1 << 63
+
+
+class CrawlLine(TypedDict):
+    """One line of the crawl log."""
+
+    order: int
+    """Place in the crawl, from 0."""
+    iteration: int | None
+    """Batch in which the page was crawled, the seeds' is 0; null in continuous order."""
+    id: str
+    """Document key."""
+    url: str
+    status: int | None
+    """HTTP status of the answer."""
+    priority: float | None
+    """URL score by which it was dequeued; null for the start requests of a spider that uses the add-on."""
+    influence: float | None
+    """Influence score of the page, null if not computed."""
+    depth: int
+    """Links from the nearest seed along which it was found."""
+    parent: str | None
+    """Key of the page it was first seen on; null for a seed."""
+    visited: int
+    """Documents visited so far, with this page's outlinks."""
+    fetched: int
+    """Documents fetched so far, likewise."""
+
+
+class FailureLine(TypedDict):
+    """One line of the log of failures."""
+
+    id: str
+    url: str
+    """The URL by which it was found; empty for a seed."""
+    outcome: str
+    """``failed``: it could not be had; ``dropped``: it was not wanted."""
+    reason: str
+    depth: int
+    parent: str | None
+
+
+class EstimatesLine(TypedDict):
+    """One line of the log of estimates."""
+
+    crawled: int
+    """Pages crawled by then."""
+    scores: dict[str, float]
+    """By document key, the URL scores that pages crawled before would have now."""
+
+
+class Document(Protocol):
+    """What is told of a document that failed: an entry of the frontier, or a candidate for it."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def parent(self) -> str | None: ...
+
+
+def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
+    """The line for a document that ended without a page."""
+    return {
+        "id": document.key,
+        "url": document.url,
+        "outcome": outcome,
+        "reason": reason,
+        "depth": document.depth,
+        "parent": document.parent,
+    }
+
+
+def read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a log; one that is still being written ends at its last whole line.
+
+    Raises InputError where the file or a line cannot be read, or the file is a link that leads out of its folder.
+    """
+    require_within(path.parent, path)
+    read = 0
+    try:
+        with open_input(path) as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    parsed = parse_json(line)
+                    if not isinstance(parsed, dict):
+                        raise ValueError("it is no object")  # noqa: TRY301 - as what is not JSON does
+                    yield parsed
+                    read += 1
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is damaged: line {read + 1} is not a JSON object") from None
+
+
+def is_whole(line: Mapping[str, Any], kind: type) -> bool:
+    """Whether a line of a log has all that lines of its kind have, such as :class:`CrawlLine`, each of its type."""
+    return all(_fits(line.get(name), wanted) for name, wanted in get_type_hints(kind).items())
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    if type(value) is int:
+        return abs(value) < _TOO_LARGE and (isinstance(value, wanted) or isinstance(0.0, wanted))
+    return isinstance(value, wanted)
+
+
+class LogPosition(NamedTuple):
+    """How far the files have been written, in bytes: a place to commit, and to cut back to."""
+
+    pages: int
+    failures: int
+    estimates: int = 0
+
+
+class CrawlLog:
+    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it.
+
+    The log of estimates is kept only with ``estimates``.
+    """
+
+    def __init__(self, directory: Path, at: LogPosition | None = None, *, estimates: bool = False) -> None:
+        """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
+
+        Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
+        """
+        self._directory = directory
+        self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
+        self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
+        self._estimates = AppendFile(directory / ESTIMATES, None if at is None else at.estimates) if estimates else None
+
+    def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
+        """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
+        for file, lines in ((self._pages, pages), (self._failures, failures)):
+            file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    def write_estimates(self, crawled: int, scores: Sequence[tuple[str, float]]) -> None:
+        """Append a line to the log of estimates, if it is kept and there are any. Raises InputError likewise."""
+        if self._estimates is not None and scores:
+            line: EstimatesLine = {"crawled": crawled, "scores": dict(scores)}
+            self._estimates.append(f"{json.dumps(line)}\n".encode())
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """With ``fsync``, return once all lines are on the disk.
+
+        Raises ArchiveError where that fails, or somebody else has changed the files.
+        """
+        for file in filter(None, (self._pages, self._failures, self._estimates)):
+            file.check()
+            if fsync:
+                file.sync()
+        if fsync:
+            sync_path(self._directory)
+
+    def position(self) -> LogPosition:
+        """The end of all lines written so far."""
+        return LogPosition(self._pages.size, self._failures.size, self._estimates.size if self._estimates else 0)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._pages.close()
+        self._failures.close()
+        if self._estimates is not None:
+            self._estimates.close()

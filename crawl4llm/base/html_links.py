@@ -1,0 +1,145 @@
+"""Links of an HTML page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from crawl4llm.base.urls import normalise_url
+
+_LINKS: Final = "a[href], area[href], meta[http-equiv][content]"
+_IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
+_PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
+"""Without mutation events, which would rewrite ``select`` elements and take four times the time."""
+
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+_LINE_BREAKS = re.compile(r"[\t\n\r]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
+_REFRESH = re.compile(
+    r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*).*|'([^']*).*|(.*))""", re.IGNORECASE | re.DOTALL
+)
+
+
+_HARMLESS_TAGS: Final = 10_000
+"""So few take half a second at the worst."""
+_DEEPEST: Final = 1000
+_NOT_NESTING: Final = (
+    "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
+    "|p|li|dd|dt|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup|rb|rp|rt|rtc|html|head|body"
+)
+"""Elements that hold nothing, or that end without an end tag."""
+_NESTING_TAG = re.compile(
+    rb"<(?:!--.*?(?:-->|\Z)"
+    rb"|(?P<raw>script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</(?P=raw)|\Z)"
+    rb"|(?!(?:%b)\b)(?P<end>/?)(?P<name>[a-z]))" % _NOT_NESTING.encode(),
+    re.IGNORECASE | re.DOTALL,
+)
+"""A tag that begins or ends an element in which others may stand; also what holds no tags, to pass over it."""
+
+
+class HtmlLink(NamedTuple):
+    """A link as the page has it."""
+
+    url: str
+    """Absolute, and normalised as :func:`crawl4llm.base.urls.normalise_url` does."""
+    anchor: str
+    """The link's text, or an ``area``'s ``alt``, on one line; empty for a meta refresh."""
+    boilerplate: bool
+    """True inside ``header``, ``footer`` and ``nav``."""
+
+
+class BaseUrl:
+    """The URL that a page's references are relative to."""
+
+    def __init__(self, url: str) -> None:
+        self._url = normalise_url(url)
+        self._without_query = self._url.partition("?")[0]
+        self._folder = self._without_query[: self._without_query.rfind("/") + 1]
+        self._scheme, _, rest = self._url.partition("//")
+        self._origin = f"{self._scheme}//{rest.partition('/')[0]}"
+
+    def resolve(self, reference: str) -> str | None:
+        """The normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
+        reference = _LINE_BREAKS.sub("", reference.strip(_BLANKS))
+        if _SCHEME.match(reference):
+            return normalise_url(reference) if _WEB_URL.match(reference) else None
+        if reference.startswith("//"):
+            reference = self._scheme + reference
+            return normalise_url(reference) if _WEB_URL.match(reference) else None
+        if reference.startswith("/"):
+            start = self._origin
+        elif reference.startswith("?"):
+            start = self._without_query
+        elif reference.startswith("#") or not reference:
+            start = self._url
+        else:
+            start = self._folder
+        return normalise_url(start + reference)
+
+
+def html_links(html: bytes, url: str) -> list[HtmlLink]:
+    """The links of a page given in UTF-8, as :func:`distinct_links` gives them.
+
+    Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``. Of a page with more
+    than 1,000 elements inside each other, what comes after the thousandth is left out.
+    """
+    tree = LexborHTMLParser(_cut_at_depth(html), options=_PARSER_OPTIONS)
+    base = tree.css_first("base[href]")
+    boilerplate = {node.mem_id for node in tree.css(_IN_BOILERPLATE)}
+    links = ((_reference(node), _anchor(node), node.mem_id in boilerplate) for node in tree.css(_LINKS))
+    return distinct_links(links, url, base.attributes["href"] if base else None)
+
+
+def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None) -> list[HtmlLink]:
+    """Links to http and https without their fragments, in page order, one for each target.
+
+    Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
+    that has a text counts. A page's link to itself is none.
+    """
+    page = BaseUrl(url)
+    start = page.resolve(base) if base else None
+    resolve = (BaseUrl(start) if start else page).resolve
+    found: dict[str, HtmlLink] = {}
+    for reference, text, boilerplate in links:
+        target = resolve(reference) if reference is not None else None
+        if target is not None and (target not in found or (text and not found[target].anchor)):
+            found[target] = HtmlLink(target, " ".join(text.split()), boilerplate)
+    found.pop(normalise_url(url), None)
+    return list(found.values())
+
+
+def refresh_target(content: str) -> str | None:
+    """The URL in the content of a meta refresh (HTML Standard, 4.2.5.3), if there is one."""
+    refresh = _REFRESH.fullmatch(content)
+    return next(filter(None, refresh.groups()), None) if refresh else None
+
+
+def _cut_at_depth(html: bytes) -> bytes:
+    """The page up to where elements stand too deep in each other: the time to parse it grows with the depth squared."""
+    if html.count(b"<") < _HARMLESS_TAGS:
+        return html
+    depth = 0
+    for tag in _NESTING_TAG.finditer(html):
+        if tag["name"]:
+            depth = max(0, depth - 1) if tag["end"] else depth + 1
+        if depth > _DEEPEST:
+            return html[: tag.start()]
+    return html
+
+
+def _reference(node: LexborNode) -> str | None:
+    """What the element refers to; None for a ``meta`` that is no refresh."""
+    attributes = node.attributes
+    if "href" in attributes:
+        return attributes["href"] or ""
+    if (attributes["http-equiv"] or "").strip().lower() != "refresh":
+        return None
+    return refresh_target(attributes["content"] or "")
+
+
+def _anchor(node: LexborNode) -> str:
+    return (node.attributes.get("alt") or "") if node.tag == "area" else node.text()

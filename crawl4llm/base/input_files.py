@@ -1,0 +1,102 @@
+"""Opens files that a user or a dataset names: regular ones only, and no more of them in memory than is sensible.
+
+What is wrong is an OSError whose ``strerror`` says so in words, so that callers report it as they report other files
+that cannot be read.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import stat
+from collections.abc import Iterator
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Final, cast
+
+from crawl4llm.base.open_files import check_machine
+
+LARGEST_JSON: Final = 1 << 24
+"""Bytes of a JSON file that is read at once; its objects can take thirty times that."""
+LONGEST_LINE: Final = 1 << 20
+"""Characters of a line of a text file."""
+
+_GZIP = b"\x1f\x8b"
+_KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+
+def open_regular(path: Path) -> tuple[int, int]:
+    """Open a regular file for reading; returns its file descriptor and its size.
+
+    Raises OSError for anything else: an open() that is not told otherwise waits at a FIFO for a writer, and a device
+    may have no end. Raises MachineError where no more files can be opened.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        check_machine(error)
+        raise
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode):
+        return fd, status.st_size
+    os.close(fd)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+    raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError for anything else."""
+    return os.fdopen(open_regular(path)[0], "rb")
+
+
+def read_input(path: Path, most: int) -> bytes:
+    """Read all of a regular file. Raises OSError, of one with more than ``most`` bytes too."""
+    with open_input(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return data
+
+
+def read_json(path: Path, most: int = LARGEST_JSON) -> Any:
+    """Read a JSON file in UTF-8. Raises OSError as :func:`read_input` does, and ValueError where it is no JSON."""
+    return parse_json(read_input(path, most))
+
+
+def parse_json(data: str | bytes) -> Any:
+    """Parse JSON, in UTF-8, that others wrote. Raises ValueError, also where it is nested too deeply to be read."""
+    try:
+        return json.loads(data if isinstance(data, str) else data.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def input_lines(
+    path: Path,
+    *,
+    compressed: bool | None = None,
+    errors: str = "strict",
+    newline: str | None = None,
+    longest: int = LONGEST_LINE,
+) -> Iterator[str]:
+    """Yield the lines of a regular file in UTF-8, as ``open`` does; None: compressed if it begins like a gzip file.
+
+    Raises OSError, also for a line of more than ``longest`` characters; EOFError and zlib.error for damaged gzip; and
+    UnicodeDecodeError, unless ``errors`` says otherwise.
+    """
+    with open_input(path) as file:
+        if compressed is None:
+            compressed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+        content = cast(IO[bytes], gzip.GzipFile(fileobj=file) if compressed else file)
+        lines = TextIOWrapper(content, encoding="utf-8-sig", errors=errors, newline=newline)
+        number = 0
+        while line := lines.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                raise OSError(errno.EFBIG, f"line {number} has more than {longest:,} characters", str(path))
+            yield line

@@ -1,0 +1,97 @@
+"""The output directory of a crawl: ``crawl.jsonl``, ``warc/``, ``settings.json``, ``seeds.txt``, ``stats.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.base import crawl_log, input_files
+from crawl4llm.base.append_file import sync_path
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.within import fresh, require_within
+
+RUNS = Path("crawls")
+SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
+
+
+def claim_output_dir(path: str | None) -> Path:
+    """Make the directory of a new crawl: ``path``, or the next free number under ``crawls/``.
+
+    Raises InputError where it cannot be made or holds another crawl.
+    """
+    try:
+        if path is None:
+            return _next_numbered(RUNS)
+        output = Path(path)
+        check_output_dir(output)
+        output.mkdir(parents=True, exist_ok=True)
+        if not os.access(output, os.W_OK | os.X_OK):
+            raise InputError(f"OUTPUT_DIR {output} cannot be written: Permission denied")
+    except OSError as error:
+        raise InputError(f"OUTPUT_DIR {path or RUNS} cannot be made: {error.strerror}") from None
+    return output
+
+
+def check_output_dir(output: Path) -> None:
+    """Raise InputError where a directory holds a crawl."""
+    taken = [name for name in (crawl_log.NAME, SETTINGS, WARC) if (output / name).exists()]
+    if taken == [SETTINGS] and read_json(output / SETTINGS).keys() == {"crawl_id"}:
+        return  # of a process that was killed before it had begun
+    if taken:
+        raise InputError(
+            f"OUTPUT_DIR {output} holds another crawl ({taken[0]}); give another directory, or remove that crawl"
+        )
+
+
+def _next_numbered(parent: Path) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    number = max((int(p.name) for p in parent.iterdir() if p.name.isdecimal()), default=0)
+    while True:
+        number += 1
+        output = parent / f"{number:04d}"
+        try:
+            output.mkdir()
+        except FileExistsError:  # another crawl that starts just now took the number
+            continue
+        return output
+
+
+def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:
+    """Write a JSON file as :func:`write_text` does."""
+    write_text(path, json.dumps(content, indent=2, default=str) + "\n", fsync=fsync, private=private)
+
+
+def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
+    """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError.
+
+    ``private``: only its owner may read it.
+    """
+    temporary = path.with_name(path.name + ".open")
+    mode = 0o600 if private else 0o666
+    try:
+        with open(fresh(temporary), "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
+            file.write(text)
+        if fsync:
+            sync_path(temporary)
+        temporary.replace(path)
+        if fsync:
+            sync_path(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a run; empty where there is none, it is no run's, or a link leads out of the run's folder."""
+    try:
+        require_within(path.parent, path)
+        content = input_files.read_json(path)
+    except (InputError, OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,137 @@
+"""How commands print and end: lines on standard output, one line for an error, an exit status that is true.
+
+Bars go to the standard error output, and only where somebody looks on. What lines, errors and log lines say may come
+from a page, a file or somebody else's run; here, on their way out, they lose what would steer a terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
+from crawl4llm.base.errors import InputError, PageError
+
+_signalled = threading.Event()
+
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C ended, as shells have it."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
+"""Characters by which a page could give orders to a terminal, or have its text shown in another order than it has: C0
+and C1 controls (ECMA-48) but tab and line feed, bidirectional controls (UAX #9, 2), other line ends, and the deprecated
+format characters."""
+
+
+def print_lines(lines: Iterable[str]) -> int:
+    """Print lines as they come, made harmless; the exit status tells how that ended."""
+    guard_log()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        for line in lines:
+            print(harmless(line))  # noqa: T201 - this is what prints
+        sys.stdout.flush()
+    except (InputError, PageError) as error:
+        complain(error)
+        return 1
+    except BrokenPipeError:
+        # Whoever read has enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        say_interrupted()
+        return INTERRUPTED
+    return 0
+
+
+def can_ask() -> bool:
+    """Whether somebody can be asked: both input and standard error output are a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(what: str) -> None:
+    """Ask whether that should be done. Raises InputError unless the answer is yes."""
+    print(f"{harmless(what)}; go on? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 - likewise
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise InputError(f"not confirmed, and not done: {what}")
+
+
+def say_interrupted() -> None:
+    """Say in one line that the user ended the command."""
+    print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
+
+
+def end_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM end this process at once, with one line and status 130; as long as nothing that
+    was begun needs an end of its own."""
+    _set_handlers(_end)
+
+
+def raise_when_interrupted() -> None:
+    """From now on Ctrl-C and SIGTERM raise KeyboardInterrupt; a second one ends the process at once."""
+    _set_handlers(_raise)
+
+
+def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Not where a signal is ignored, as under nohup, or where somebody else waits for it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, _end, _raise}:
+            signal.signal(number, handler)
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt where a signal has come: Python drops what a handler raises while it forks a process."""
+    if _signalled.is_set():
+        raise KeyboardInterrupt
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    _signalled.set()
+    end_when_interrupted()
+    raise KeyboardInterrupt
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"crawl4llm: interrupted\n")  # the interrupted code may be at writing: no print() here
+    os._exit(INTERRUPTED)
+
+
+def complain(error: object) -> None:
+    """Say in one line what was wrong."""
+    line = " ".join(harmless(str(error)).split("\n"))
+    print(f"crawl4llm: error: {line}", file=sys.stderr)  # noqa: T201 - likewise
+
+
+def wants_bar(progress_bar: str) -> bool:
+    """Whether PROGRESS_BAR means a bar here: ``on``, or ``auto`` on a terminal."""
+    return progress_bar == "on" or (progress_bar == "auto" and sys.stderr.isatty())
+
+
+def harmless(text: str) -> str:
+    """Foreign text without the characters that steer a terminal."""
+    return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+class _HarmlessRecord(logging.LogRecord):
+    """A log record whose message and traceback are made harmless, whichever handler formats it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            self.exc_text = harmless(logging.Formatter().formatException(self.exc_info))
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return harmless(super().getMessage())
+
+
+def guard_log() -> None:
+    """From now on all log lines of this process, and of those it forks, are harmless."""
+    logging.setLogRecordFactory(_HarmlessRecord)

@@ -1,0 +1,1 @@
+"""Crawl: Algorithm 1 of Craw4LLM without Scrapy."""

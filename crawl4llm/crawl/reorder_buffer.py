@@ -1,0 +1,197 @@
+"""The reorder buffer: answers come in any order, and are taken in the order in which the leases were given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import NamedTuple, Protocol
+
+from crawl4llm.base.capture import Capture
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.frontier import Lease, Outcome
+
+_BYTES_IN_MEMORY = 64 << 20
+"""Of pages that wait for others, where there is a spool; what comes then goes there at once. Nor are more taken."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """The result of fetching a document on lease."""
+
+    lease: Lease
+    heard: bool = False
+    page: PageRecord | None = None
+    status: int | None = None
+    reason: str | None = None
+    """Why there is no page."""
+    outcome: Outcome | None = None
+    """How it ends without a page; None too where it is tried again."""
+    size: int = 0
+    """Bytes of the page's content, counted where there is a spool."""
+    spooled: bool = False
+    """Whether the spool has all but the lease and the size."""
+
+
+class Hop(NamedTuple):
+    """How far the fetch of a document has come that redirects lead elsewhere."""
+
+    url: str
+    """What is to be asked for next."""
+    captures: Sequence[Capture]
+    """The redirects so far."""
+
+
+class Spool(Protocol):
+    """Keeps answers on disk; see :class:`crawl4llm.crawl.job.answers.AnswerSpool`."""
+
+    def put(self, answer: Answer) -> None:
+        """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
+        ...
+
+    def restore(self, answer: Answer) -> None:
+        """Give an answer its page back. Raises InputError where it cannot be read."""
+        ...
+
+    def put_hop(self, lease: Lease, hop: Hop) -> None:
+        """Write how far redirects have led from a document without an answer. Raises InputError."""
+        ...
+
+    def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
+        """Those of the answers that an earlier process has put there, for the same leases; and hops, by token."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until all that was put is on the disk."""
+        ...
+
+    def empty(self) -> None:
+        """Forget all that was put. Raises InputError."""
+        ...
+
+
+class Outstanding:
+    """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
+
+    def __init__(self, spool: Spool | None = None) -> None:
+        self._answers: dict[int, Answer] = {}
+        self._in_flight = 0
+        self._spool = spool
+        self._bytes = 0
+        """Of pages in memory."""
+        self._hops: dict[int, Hop] = {}
+
+    def __len__(self) -> int:
+        """Leases that were not taken yet."""
+        return len(self._answers)
+
+    @property
+    def in_flight(self) -> int:
+        """Leases without an answer."""
+        return self._in_flight
+
+    @property
+    def answered(self) -> int:
+        """Leases with an answer."""
+        return len(self._answers) - self._in_flight
+
+    def add(self, leases: Iterable[Lease]) -> None:
+        """Wait for more."""
+        for lease in leases:
+            self._answers[lease.token] = Answer(lease)
+            self._in_flight += 1
+
+    def answer(self, lease: Lease) -> Answer | None:
+        """The place for an answer; None where the lease has had one, or was taken."""
+        answer = self._answers.get(lease.token)
+        if answer is None or answer.heard:
+            return None
+        answer.heard = True
+        self._in_flight -= 1
+        return answer
+
+    def hold(self, answer: Answer) -> None:
+        """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
+        if self._spool is not None and answer.page is not None:
+            answer.size = _size(answer.page)
+            if self._bytes + answer.size > _BYTES_IN_MEMORY:
+                self._spool.put(answer)
+            else:
+                self._bytes += answer.size
+
+    def redirected(self, lease: Lease, hop: Hop) -> None:
+        """Note how far redirects have led from a document whose fetch has been broken off."""
+        self._hops[lease.token] = hop
+
+    def hop_of(self, lease: Lease) -> Hop | None:
+        """Where to go on with a document, if an earlier process has noted that."""
+        return self._hops.get(lease.token)
+
+    def keep(self) -> None:
+        """Write all answers and hops to the spool, if there is one, for another process. Raises InputError."""
+        if self._spool is not None:
+            for answer in self._answers.values():
+                if answer.heard and not answer.spooled:
+                    self._spool.put(answer)
+                elif not answer.heard and (hop := self._hops.get(answer.lease.token)):
+                    self._spool.put_hop(answer.lease, hop)
+            self._bytes = 0
+            self._spool.sync()
+
+    def recall(self) -> None:
+        """Take up what :meth:`keep` has written for these leases."""
+        if self._spool is not None:
+            answers, self._hops = self._spool.recall(self._answers.values())
+            for answer in answers:
+                answer.heard = answer.spooled = True
+                self._in_flight -= 1
+
+    def committed(self) -> None:
+        """Empty the spool, if there is one, once a commit waits for nothing in it. Raises InputError."""
+        if self._spool is not None and not self._hops and not any(answer.spooled for answer in self._answers.values()):
+            self._spool.empty()
+
+    def withdraw(self, lease: Lease) -> bool:
+        """Wait no more for a lease; whether it had no answer."""
+        if self.answer(lease) is None:
+            return False
+        self._forget(lease)
+        return True
+
+    def unanswered(self) -> list[Lease]:
+        """Leases without an answer, in their order."""
+        return [answer.lease for answer in self._answers.values() if not answer.heard]
+
+    def heard_of_first(self, n: int) -> bool:
+        """Whether the first ``n`` have an answer; there must be one."""
+        return all(answer.heard for answer in islice(self._answers.values(), n))
+
+    def take(self, most: int | None) -> list[Answer]:
+        """The answers up to the first that is missing, ``most`` at most, and no more than fit in memory.
+
+        Raises InputError where one cannot be read.
+        """
+        taken: list[Answer] = []
+        room = _BYTES_IN_MEMORY
+        for answer in islice(takewhile(lambda answer: answer.heard, self._answers.values()), most):
+            room -= answer.size
+            if room < 0 and taken:
+                break
+            taken.append(answer)
+        for answer in taken:
+            if answer.spooled:
+                assert self._spool is not None
+                self._spool.restore(answer)
+            else:
+                self._bytes -= answer.size
+            self._forget(answer.lease)
+        return taken
+
+    def _forget(self, lease: Lease) -> None:
+        del self._answers[lease.token]
+        self._hops.pop(lease.token, None)
+
+
+def _size(page: PageRecord) -> int:
+    """Bytes of a page's content."""
+    return len(page.html or b"") + sum(len(capture.body) for capture in page.captures)

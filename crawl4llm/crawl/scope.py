@@ -1,0 +1,106 @@
+"""Where a crawl may go from a page: its outlinks, and redirects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from crawl4llm.base.crawl_log import FailureLine, failure_line
+from crawl4llm.base.domains import domain_of_url
+from crawl4llm.base.opt_out import OPT_OUT, Domain
+from crawl4llm.base.pages import Link
+from crawl4llm.crawl.counters import REDIRECTS
+from crawl4llm.crawl.reorder_buffer import Answer
+from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.frontier.visited import VisitedSet
+from crawl4llm.policies import Candidate, CrawledPage
+
+DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
+"""Why a redirect is not followed."""
+
+
+class Limits(NamedTuple):
+    """Scrapy's own limits, which its spider middlewares keep elsewhere; 0: none."""
+
+    depth: int = 0
+    """DEPTH_LIMIT: links from a seed, at most."""
+    url_length: int = 0
+    """URLLENGTH_LIMIT: characters of a URL, at most."""
+
+
+NO_LIMITS = Limits()
+
+
+class Scope:
+    """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out."""
+
+    def __init__(self, name: str, visited: VisitedSet, opted_out: Sequence[Domain], limits: Limits = NO_LIMITS) -> None:
+        self._within_domain = name == "domain"
+        self._limits = limits
+        self._visited = visited
+        self._opted_out = opted_out
+
+    def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
+        """The documents that a page links to and that were not visited, which now are; and those not wanted.
+
+        All its links are counted. A document that one link may not lead to is not visited: another link may.
+        """
+        entry, _, links = page
+        if self._within_domain:
+            domain = domain_of_url(entry.url)
+            links = _kept(links, counts, "links/off_scope", lambda link: domain_of_url(link.url) == domain)
+        if self._limits.depth and entry.depth >= self._limits.depth:
+            links = _kept(links, counts, "links/too_deep", lambda _: False)
+        if longest := self._limits.url_length:
+            links = _kept(links, counts, "links/url_too_long", lambda link: len(link.url) <= longest)
+        targets = {link.key: link for link in reversed(links) if link.key is not None}
+        new = self._visited.add(link.key for link in links if link.key is not None)
+        counts["links/seen"] += len(page.links)
+        counts["links/without_key"] += sum(link.key is None for link in links)
+        counts["links/new"] += len(new)
+        depth = entry.depth + 1
+        candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
+        if not self._opted_out:
+            return candidates, []
+        wanted: list[Candidate] = []
+        unwanted: list[Candidate] = []
+        for candidate in candidates:
+            (unwanted if self._has_opted_out(candidate.url) else wanted).append(candidate)
+        counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
+        return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
+
+    def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
+        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
+        followed = 0
+        for answer in answers:
+            for key in answer.page.hops if answer.page is not None else ():
+                reason = self.refusal(answer.lease.entry, key)
+                if reason is not None:
+                    answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+                    break
+                followed += len(self._visited.add([key]))
+        if REDIRECTS in counts:
+            counts[REDIRECTS] += followed
+
+    def refusal(self, entry: Entry, key: str) -> str | None:
+        """Why a redirect of a leased document to another one is not followed; None where it is."""
+        if key == entry.key:
+            return None
+        if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
+            return OFF_SCOPE
+        if self._has_opted_out(key):
+            return OPT_OUT
+        return DUPLICATE if key in self._visited else None
+
+    def _has_opted_out(self, url: str) -> bool:
+        return any(domain.holds(url) for domain in self._opted_out)
+
+
+def _kept(
+    links: Sequence[Link], counts: Counter[str], key: str, may_be_followed: Callable[[Link], bool]
+) -> Sequence[Link]:
+    """Links without a key, and those that may be followed; the others are counted."""
+    kept = [link for link in links if link.key is None or may_be_followed(link)]
+    counts[key] += len(links) - len(kept)
+    return kept

@@ -1,0 +1,85 @@
+"""Seeds: the documents a crawl starts from."""
+
+from __future__ import annotations
+
+import logging
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.pages import Corpus
+
+logger = logging.getLogger(__name__)
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+"""A ``#`` inside a URL begins its fragment, not a comment."""
+
+
+@dataclass
+class Seeds:
+    """Keys of the seeds the corpus holds, each once, in the order given; and counts of the others."""
+
+    keys: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def sample_seeds(corpus: Corpus, n: int, seed: int) -> Seeds:
+    """``n`` random documents of a corpus, or all of a smaller one."""
+    keys = corpus.sample(min(n, len(corpus)), seed)
+    return Seeds(keys, Counter({"seeds/given": len(keys)}))
+
+
+def read_seeds(path: Path, corpus: Corpus) -> Seeds:
+    """Read a seeds file: one document key or URL a line, ``#`` comments, gzip by its name's ending.
+
+    Seeds the corpus does not hold, malformed and repeated ones are counted and passed over. Raises InputError where
+    the file cannot be read or leaves no seed.
+    """
+    seeds = Seeds()
+    known: set[str] = set()
+    for number, line in _lines(path):
+        seeds.counts["seeds/given"] += 1
+        key = _key(line, corpus)
+        if key is None:
+            fault = "unknown" if "://" in line else "malformed"
+        elif key in known:
+            fault = "duplicate"
+        elif key not in corpus:
+            fault = "unknown"
+        else:
+            known.add(key)
+            seeds.keys.append(key)
+            continue
+        seeds.counts[f"seeds/{fault}"] += 1
+        logger.debug("%s:%d: %s seed %s", path, number, fault, line)
+    if not seeds.keys:
+        raise InputError(f"seeds file {path}: no usable seed ({_tally(seeds.counts)}); give ids or URLs of the corpus")
+    if seeds.counts["seeds/given"] > len(seeds.keys):
+        logger.warning("Seeds file %s: not all can be used: %s", path, _tally(seeds.counts))
+    return seeds
+
+
+def _key(line: str, corpus: Corpus) -> str | None:
+    """The document key a line of the seeds file means; None where it can mean none."""
+    if "://" in line:
+        return corpus.resolve(line)
+    return line if corpus.is_key(line) else None
+
+
+def _tally(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {key.rpartition('/')[2]}" for key, count in sorted(counts.items()) if count) or "empty"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        for number, line in enumerate(input_lines(path, compressed=path.suffix == ".gz", errors="replace"), 1):
+            if seed := _COMMENT.sub("", line).strip():
+                yield number, seed
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"seeds file {path} cannot be read: {reason}") from None

@@ -1,0 +1,136 @@
+"""A crawl as its JOBDIR holds it: what the actions of ``scrapy frontier`` look at and change."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawl4llm.base.crawl_log import FAILURES, NAME
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.base.within import require_within
+from crawl4llm.crawl.counters import balance
+from crawl4llm.crawl.job.job_commits import State, read_state
+from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.job.store_check import check_store
+from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.indexed import stored_frontier
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.past_runs import take_over
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from simulate.open import StoredCorpus, open_corpus
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+class StoredCrawl:
+    """The last commit of a crawl, which may be running; with ``change``, of a paused one, to be changed.
+
+    To be used in a ``with`` statement. Everything is opened when it is first asked for.
+    """
+
+    def __init__(self, path: Path, *, change: bool = False, thorough: bool = False) -> None:
+        """Check the store, ``thorough`` as in check_store, and lock the JOBDIR for a change. Raises InputError."""
+        self.path = path
+        with ExitStack() as opened:
+            self._dir = JobDir(path, lock=False)  # with a lock it would make a JOBDIR where there is none
+            self.holder = self._dir.holder()
+            """The process that crawls, or that changes the JOBDIR as this one does; None: none does."""
+            if change:
+                self._dir = JobDir(path)
+                opened.callback(self._dir.close)
+            assert self._dir.job is not None
+            self.job: dict[str, Any] = self._dir.job
+            check_store(self.store_path, self.job["crawl_id"], thorough=thorough)
+            self._readonly = not change
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> StoredCrawl:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @property
+    def store_path(self) -> Path:
+        """The store's file."""
+        return self._dir.store_path
+
+    @cached_property
+    def store(self) -> Store:
+        """The store; processes are to be forked before."""
+        store = Store(self.store_path, readonly=self._readonly)
+        self._opened.callback(store.close)
+        return store
+
+    @cached_property
+    def state(self) -> State:
+        """The state of the crawl beside frontier and visited set."""
+        return read_state(self.store)
+
+    @cached_property
+    def frontier(self) -> DurableFrontier:
+        """The frontier."""
+        return stored_frontier(self.store)
+
+    @cached_property
+    def visited(self) -> DurableVisited:
+        """The visited set, without its filter: a look-up reads the disk."""
+        return DurableVisited(self.store, self._dir.filter_path, cache=1, filter_bytes=1)
+
+    @property
+    def pages(self) -> int:
+        """Pages crawled."""
+        return int(self.state.crawl["counts"].get("pages/crawled", 0)) if self.state.crawl else 0
+
+    def check_balance(self) -> None:
+        """Raise InputError unless each visited document is in exactly one state."""
+        counts = self.state.crawl["counts"] if self.state.crawl else {}
+        if problem := balance(self.visited, self.frontier, counts).problem:
+            raise InputError(
+                f"{self.store_path} is damaged: {problem}; restore JOBDIR from a backup, or begin the crawl anew"
+            )
+
+    def output(self, settings: BaseSettings) -> Path:
+        """Its output directory, or the place that OUTPUT_DIR says it was moved to.
+
+        Raises InputError, also where a file in it is a link that leads out of it.
+        """
+        output = Path(settings.get("OUTPUT_DIR") or self.job["output"])
+        if read_json(output / SETTINGS).get("crawl_id") != self.job["crawl_id"]:
+            raise InputError(
+                f"{output} does not hold the crawl of JOBDIR {self.path}; if you moved it, give its new place: "
+                "-s OUTPUT_DIR=PATH"
+            )
+        warc = output / WARC
+        require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
+        return output
+
+    def require_begun(self) -> None:
+        """Raise InputError where the crawl was stopped before its seeds were queued."""
+        if self.state.crawl is None:
+            raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")
+
+    def open_corpus(self, settings: BaseSettings) -> StoredCorpus:
+        """The corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
+
+        Settings on the command line count, then those of the crawl's last run, then the project's.
+        """
+        output = self.output(settings)
+        facts = read_json(output / SETTINGS)
+        if facts.get("corpus") == LiveWeb.name:
+            return LiveWeb()
+        take_over(settings, facts, output)
+        corpus = open_corpus(settings)
+        corpus.check()
+        if corpus.identity() != self.job["digests"]["corpus_digest"]:
+            raise InputError(
+                f"CORPUS {settings['CORPUS']} is not the corpus that JOBDIR {self.path} was begun with; give that one: "
+                "-s CORPUS=PATH"
+            )
+        return corpus

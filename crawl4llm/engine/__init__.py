@@ -1,0 +1,1 @@
+"""Engine: how Scrapy drives a crawl."""

@@ -1,0 +1,89 @@
+"""What a user sees while a crawl runs: a bar on a terminal, a log line an iteration elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.utils.asyncio import create_looping_call
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from crawl4llm.base.terminal import wants_bar
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.engine.scheduler import iteration_done
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_BAR_SECONDS = 0.5
+_LOG_SECONDS = 10.0
+"""Between log lines in continuous order, where there are no iterations."""
+
+
+class Progress:
+    """Scrapy extension; shows the crawl of a spider that has one."""
+
+    def __init__(self) -> None:
+        self._shown = ExitStack()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Progress:
+        extension = cls()
+        crawler.signals.connect(extension._opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension._closed, signal=signals.spider_closed)
+        crawler.signals.connect(extension._iteration_done, signal=iteration_done)
+        return extension
+
+    def _opened(self, spider: Any) -> None:
+        crawl: Crawl | None = getattr(spider, "crawl", None)
+        if crawl is None:
+            return
+        self._bar = wants_bar(crawl.options.progress_bar)
+        if self._bar:
+            self._shown.enter_context(logging_redirect_tqdm())
+            bar = self._shown.enter_context(tqdm(total=crawl.options.crawl_max_pages, unit=" pages", smoothing=0.1))
+            self._shown.callback(_show, bar, crawl)
+            self._repeat(_BAR_SECONDS, _show, bar, crawl)
+        elif crawl.continuous:
+            self._repeat(_LOG_SECONDS, _log, crawl)
+
+    def _repeat(self, seconds: float, function: Any, *args: Any) -> None:
+        call = create_looping_call(function, *args)
+        call.start(seconds, now=False)
+        self._shown.callback(call.stop)
+
+    def _iteration_done(self, crawl: Crawl) -> None:
+        if not self._bar:
+            _log(crawl)
+
+    def _closed(self) -> None:
+        self._shown.close()
+
+
+def _show(bar: tqdm[Any], crawl: Crawl) -> None:
+    bar.n = crawl.crawled + crawl.answered
+    influence = in_short(crawl.tally.mean_influence)
+    bar.set_postfix_str(f"visited {len(crawl.visited):,}, frontier {len(crawl.frontier):,}, mean influence {influence}")
+
+
+def _log(crawl: Crawl) -> None:
+    place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
+    logger.info(
+        "%scrawled %d of %d, visited %d, frontier %d, mean influence %s",
+        place,
+        crawl.crawled,
+        crawl.options.crawl_max_pages,
+        len(crawl.visited),
+        len(crawl.frontier),
+        in_short(crawl.tally.mean_influence),
+    )
+
+
+def in_short(score: float | None) -> str:
+    """A mean score for human eyes."""
+    return "-" if score is None else f"{score:.3f}"

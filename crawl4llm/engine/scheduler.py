@@ -1,0 +1,201 @@
+"""Scrapy's scheduler, replaced: it hands out what Algorithm 1 takes from the frontier."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.utils.defer import deferred_from_coro
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.crawl.request_meta import is_leased, lease_of, request_for
+from crawl4llm.live.capturing import go_on, hop_of
+from crawl4llm.scoring.rating import ERROR
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+
+    from crawl4llm.frontier import Lease
+    from crawl4llm.spiders.influence import InfluenceSpider
+
+logger = logging.getLogger(__name__)
+
+BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "internal_error"
+
+iteration_done = object()
+"""Scrapy signal: a batch is logged and its outlinks are enqueued; sent with ``crawl``."""
+
+
+class InfluenceScheduler(BaseScheduler):
+    """Drives a :class:`crawl4llm.crawl.algorithm.Crawl` from within Scrapy's engine.
+
+    The engine asks for requests; when the crawl can advance, that runs as a task of its own, during which the engine is
+    told that more is pending. A request that Scrapy drops without a word ends its lease when the engine has run dry.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._ready: deque[Request] = deque()
+        self._advancing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._ending = False
+        """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
+        self._accepted = False
+        crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
+        crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> InfluenceScheduler:
+        return cls(crawler)
+
+    # -- Scrapy's interface ---------------------------------------------------------------------------------------
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        """Score the seeds and hand out the first documents."""
+        self._spider = cast("InfluenceSpider", spider)
+        self._crawl = self._spider.crawl
+        return deferred_from_coro(self._begin())
+
+    def close(self, reason: str) -> Deferred[None]:
+        """Take what was fetched; documents that were not asked for stay in the frontier."""
+        return deferred_from_coro(self._end())
+
+    def has_pending_requests(self) -> bool:
+        return bool(self._ready) or self._advancing is not None
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take back a leased document (a retry, a redirect), or serve a request that a spider makes besides."""
+        self._accepted = True
+        if is_leased(request):
+            self._ready.appendleft(request)
+        else:
+            self._ready.append(request)
+        return True
+
+    def next_request(self) -> Request | None:
+        if self._crawl.tally.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
+            self._stop(TOO_MANY_ERRORS, f"{self._crawl.tally.errors_in_row} unanticipated errors in a row, see the log")
+        if self._crawl.failure is not None:
+            self._ready.clear()
+        self._advance_if_possible()
+        if self._advancing is not None and self._crawl.must_wait:
+            return None
+        return self._ready.popleft() if self._ready else None
+
+    # -- driving the crawl ----------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        try:
+            await self._spider.run.start()
+        except InputError as error:
+            self._crawl.failure = str(error)  # the engine finds nothing to do; it could not be stopped here yet
+            return
+        self._ask_for(self._crawl.unanswered())
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        self._ask_for(self._crawl.dequeue())
+
+    def _ask_for(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            request = request_for(lease, self._spider.parse, self._spider.on_failure)
+            hop = self._crawl.hop_of(lease)
+            self._ready.append(request if hop is None else go_on(request, hop))
+
+    def _advance_if_possible(self) -> None:
+        if self._advancing is None and self._crawl.failure is None:
+            if self._crawl.can_advance:
+                self._advancing = asyncio.ensure_future(self._advance())
+            elif self._crawl.continuous:
+                self._hand_out()
+
+    async def _advance(self) -> None:
+        iteration = self._crawl.iteration
+        try:
+            await self._crawl.advance()
+        except InputError as error:
+            self._stop(BAD_INPUT, str(error))
+        except Exception:
+            logger.exception("Cannot go on")
+            self._stop(INTERNAL_ERROR, "an internal error, see the log")
+        else:
+            if not self._ending:
+                self._hand_out()
+            self._publish()
+            if self._crawl.iteration > iteration:
+                self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
+        finally:
+            self._advancing = None
+        if self._ending:
+            return
+        if self._crawl.can_advance:
+            self._advance_if_possible()
+        elif self._ready:
+            self._wake_engine()
+        elif finished := self._crawl.finished:
+            self._close(finished)
+
+    def _wake_engine(self) -> None:
+        """Pass one request through the engine's front door: it would look for requests only every 5 seconds."""
+        request = self._ready.popleft()
+        self._accepted = False
+        assert self._crawler.engine is not None
+        self._crawler.engine.crawl(request)
+        if not self._accepted and is_leased(request):
+            self._crawl.dropped(lease_of(request), "ignored")
+
+    def _when_idle(self) -> None:
+        """The engine has run dry: the crawl is over, or Scrapy dropped requests without a word."""
+        for lease in self._crawl.unanswered():
+            self._crawl.dropped(lease, "ignored")
+        self._advance_if_possible()
+        if self.has_pending_requests():
+            raise DontCloseSpider
+        if self._crawl.failure is not None:
+            raise CloseSpider(BAD_INPUT)
+        raise CloseSpider(self._crawl.finished or INTERNAL_ERROR)
+
+    def _when_callback_fails(self, response: Response) -> None:
+        """A spider callback raised: Scrapy logs it in full, the page is lost."""
+        if response.request is not None and is_leased(response.request):
+            self._crawl.failed(lease_of(response.request), ERROR)
+
+    def _stop(self, reason: str, failure: str) -> None:
+        self._crawl.failure = failure
+        self._ready.clear()
+        self._close(reason)
+
+    def _close(self, reason: str) -> None:
+        assert self._crawler.engine is not None
+        self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
+
+    async def _end(self) -> None:
+        self._ending = True
+        if self._advancing is not None:
+            await self._advancing
+        for request in self._ready:
+            if is_leased(request) and (hop := hop_of(request)):
+                self._crawl.broken_off(lease_of(request), hop)
+        if self._crawl.failure is None:
+            try:
+                await self._crawl.wind_up()
+            except InputError as error:
+                self._crawl.failure = str(error)
+            except Exception:
+                logger.exception("Cannot save the crawl")
+                self._crawl.failure = "an internal error while the crawl was saved, see the log; its last commit stands"
+        self._publish()
+
+    def _publish(self) -> None:
+        assert self._crawler.stats is not None
+        for key, value in self._crawl.statistics().items():
+            self._crawler.stats.set_value(PREFIX + key, value)

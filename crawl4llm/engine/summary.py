@@ -1,0 +1,157 @@
+"""What a crawl says of itself at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from crawl4llm.base.crawl_log import FAILURES, read_log
+from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
+from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
+from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, read_json
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.terminal import harmless
+from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES, Crawl
+from crawl4llm.engine.progress import in_short
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.scoring.rating import ERROR
+from crawl4llm.scoring.workers import KILLED, TIMEOUT
+from simulate.open import DEMO
+
+_REASONS = {
+    MAX_PAGES: "all that were asked for",
+    FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
+    "shutdown": "interrupted",
+}
+_DONE = (MAX_PAGES, FRONTIER_EMPTY)
+_SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
+"""What two runs must have in common for their mean influence to be compared."""
+_FEWEST_ASKED = 20
+_TO_CHECK = {
+    CorruptRecord.reason: "CORPUS, and the settings that say how it is laid out, such as CLUEWEB22_LINK_ID_POSITION",
+    NoHtml.reason: "SIMULATION_TEXT: `corpus` scores the text that CORPUS holds",
+    TIMEOUT: "TEXT_TIME_LIMIT, and in a live crawl the network and DOWNLOAD_TIMEOUT",
+    KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
+    ERROR: "the log, SCORER and TEXT_EXTRACTOR",
+}
+"""Reasons that are not a document's own when most documents fail for them, and what to look at then."""
+
+
+def summary(crawl: Crawl, reason: str, output: Path) -> str:
+    """The summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text."""
+    figures = crawl.statistics()
+    lines = [
+        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
+        f"  policy           {crawl.policy.name}",
+        f"  mean influence   {in_short(crawl.tally.mean_influence)}",
+    ]
+    lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
+    lines += [
+        f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
+        f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
+    ]
+    tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped")}
+    lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
+    archive = ", warc/" if crawl.options.warc_enabled else ""
+    lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
+    if crawl.lasting and reason not in _DONE:
+        lines.append("Next: the same command resumes it")
+    elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LiveWeb.name:
+        replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
+        if crawl.options.scorer_model is not None:
+            replay += f" -s SCORER_MODEL={crawl.options.scorer_model}"
+        lines.append(f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence")
+    elif crawl.crawled:
+        baseline = "random" if crawl.policy.name == "influence" else "influence"
+        command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
+        lines += [
+            f"Next: compare with a policy:  {command} -s URL_POLICY={baseline}",
+            f"      look at a page:         scrapy explain ID --run {output}",
+        ]
+    return "\n".join(lines)
+
+
+def _tally(figures: dict[str, float | None], outcome: str) -> str:
+    counts = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith(f"{outcome}/")}
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
+    return f"{sum(counts.values()):,} documents ({listed})" if counts else ""
+
+
+def mostly_failed(crawl: Crawl, output: Path) -> str | None:
+    """Say what to check where more than half of the documents asked for failed for a reason that is not their own.
+
+    Returns None elsewhere, where fewer than 20 were asked for, and for a live crawl that has archived a page. Asked for
+    are the pages crawled and the documents that failed for any reason; by a policy that looks ahead, all it scored.
+    """
+    figures = crawl.statistics()
+    failed = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith("failed/")}
+    faults = {reason: failed[reason] for reason in _TO_CHECK if reason in failed}
+    asked = int(figures.get("pages/fetched") or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
+    live = read_json(output / SETTINGS).get("corpus") == LiveWeb.name
+    if asked < _FEWEST_ASKED or 2 * sum(faults.values()) <= asked or (live and crawl.crawled):
+        return None
+    reason = max(faults, key=lambda fault: faults[fault])
+    return (
+        f"{sum(faults.values()):,} of {asked:,} documents asked for failed, {faults[reason]:,} for {reason}"
+        f"{_example(output, reason)}: check {_TO_CHECK[reason]}"
+    )
+
+
+def _example(output: Path, reason: str) -> str:
+    """Name the first document that failed for a reason; nothing where the log of failures names none."""
+    with suppress(InputError, LookupError, TypeError):
+        for line in read_log(output / FAILURES):
+            if line["reason"] == reason:
+                return harmless(f" ({line['id']}, for example)")
+    return ""
+
+
+def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
+    """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
+
+    Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:
+    the seeds, which are the first batch of any policy, or all that they lead to.
+    """
+    settings = read_json(output / SETTINGS)
+    others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
+    seen = {crawl.policy.name}
+    for other in others:
+        theirs, crawled = read_json(other / SETTINGS), read_json(other / STATS).get(f"{PREFIX}pages/crawled")
+        policy = str(theirs.get("policy"))
+        if policy in seen or not isinstance(crawled, int) or any(theirs.get(key) != settings.get(key) for key in _SAME):
+            continue
+        seen.add(policy)
+        pages = min(crawl.crawled, crawled)
+        ours, mean = _first_pages(output, pages), _first_pages(other, pages)
+        if ours and mean and mean.influence and ours.pages != mean.pages:
+            at = f"{pages:,} pages" if pages == crawl.crawled else f"at {pages:,} pages"
+            factor = ours.influence / mean.influence
+            yield harmless(f"{factor:.2f} times that of {policy} ({mean.influence:.3f}, {at}, {other})")
+
+
+class _FirstPages(NamedTuple):
+    """What is compared of two runs."""
+
+    influence: float
+    """Their mean."""
+    pages: int
+    """A sum of hashes of their keys: the same, in this process, for the same pages in any order."""
+
+
+def _first_pages(run: Path, count: int) -> _FirstPages | None:
+    """The first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    found = total = scored = 0
+    influence = 0.0
+    try:
+        for line in islice(read_log(run / CRAWL_LOG), count):
+            found += 1
+            total += hash(line["id"])
+            if line["influence"] is not None:
+                influence += float(line["influence"])
+                scored += 1
+    except (InputError, LookupError, TypeError, ValueError):
+        return None
+    return _FirstPages(influence / scored, total) if scored and found == count else None

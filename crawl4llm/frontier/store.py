@@ -1,0 +1,286 @@
+"""The durable store: named tables in one LMDB file, changed by one transaction at a time.
+
+LMDB never overwrites a page in use: a transaction is there wholly or not at all, whatever kills the process. It has no
+checksums, so each value carries one, over its key and itself.
+
+What is written is seen at once by whoever reads through the same :class:`Store`, and is on the disk after
+:meth:`Store.commit`. Other processes may read the last commit meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from crawl4llm.base.append_file import sync_path
+from crawl4llm.base.errors import InputError
+
+NAME = "store.mdb"
+TABLES = ("state", "frontier", "leases", "current", "hosts", "visited")
+
+_CRC_BYTES = 4
+_LOCK_FILE_BYTES = 8192
+_BETWEEN_COMMIT_AND_TRUNCATE = 0.05
+"""Seconds; a crawl that runs lengthens its file just after a commit."""
+_NEXT_TO_NOTHING = 1 << 16
+_MAP_SIZE = 1 << (40 if sys.maxsize > 1 << 32 else 30)
+"""Address space, not disk or memory; where less is allowed, the map is small and grows at commits."""
+_LEAST, _MOST = 64 << 20, 1 << 30
+"""What such a map leaves free for the next transaction: a quarter of what is allowed, but no less and no more."""
+
+
+class StoreError(InputError):
+    """The store of a JOBDIR cannot be read or written: damaged, disk full, no permission."""
+
+
+class NoTables(StoreError):
+    """The store has been begun, and nothing was ever committed to it."""
+
+
+class Store:
+    """The tables of one JOBDIR; keys and values are bytes.
+
+    ``fsync``: whether :meth:`commit` waits for the disk; without, a commit survives the process, not a power cut.
+    A writable store belongs to one process: its forked children must not touch it.
+    """
+
+    def __init__(self, path: Path, *, fsync: bool = True, readonly: bool = False) -> None:
+        """Open the file, or make it. Raises StoreError."""
+        self.path = path
+        self._readonly = readonly
+        self._fsync = fsync
+        try:
+            while not self._begin():
+                pass
+        except lmdb.NotFoundError:
+            raise NoTables(
+                f"{path} is damaged: it holds no tables; restore JOBDIR from a backup, or begin the crawl anew"
+            ) from None
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def _begin(self) -> bool:
+        """Open file, tables and a transaction; False where a crawl has written beyond the map since it was made."""
+        self._env = self._open()
+        try:
+            self.check_size()
+            self._check_lock_file()
+            self._tables = {name: self._env.open_db(name.encode(), create=not self._readonly) for name in TABLES}
+            self._txn = self._env.begin(write=not self._readonly)
+        except lmdb.MapResizedError:
+            self._env.close()
+            return False
+        except (lmdb.Error, StoreError):
+            self._env.close()
+            raise
+        return True
+
+    def _open(self) -> lmdb.Environment:
+        """Open the file with more address space than it will ever need; with a map that fits where that is refused."""
+        self._allocate_lock_file()
+        open_file = partial(
+            lmdb.open,
+            str(self.path),
+            subdir=False,
+            max_dbs=len(TABLES),
+            sync=self._fsync,
+            metasync=self._fsync,
+            readonly=self._readonly,
+            readahead=False,
+            create=not self._readonly,
+            mode=0o600,
+        )
+        try:
+            return open_file(map_size=_MAP_SIZE)
+        except lmdb.MemoryError:
+            return open_file(map_size=self.path.stat().st_size + _free_space(readonly=self._readonly))
+
+    def _allocate_lock_file(self) -> None:
+        """Have disk for LMDB's lock file, to which it writes through a map: on a full disk that ends the process."""
+        with suppress(OSError):  # a place where nothing can be written; LMDB says so, or reads without
+            lock = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            try:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(lock, 0, _LOCK_FILE_BYTES)
+            except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    raise self._no_space() from None
+            finally:
+                os.close(lock)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file that are in use."""
+        info, page = self._env.info(), self._env.stat()["psize"]
+        return int(info["last_pgno"] + 1) * int(page)
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """A value. Raises StoreError where its checksum tells that it, or its key, was changed."""
+        try:
+            value = self._txn.get(key, db=self._tables[table])
+        except lmdb.Error as error:
+            raise self._error(error) from None
+        return None if value is None else self._checked(table, key, value)
+
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        """Set a value."""
+        checksum = zlib.crc32(value, zlib.crc32(key)).to_bytes(_CRC_BYTES, "little")
+        try:
+            self._txn.put(key, checksum + value, db=self._tables[table])
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def delete(self, table: str, key: bytes) -> bool:
+        """Remove a value; whether there was one."""
+        try:
+            return bool(self._txn.delete(key, db=self._tables[table]))
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def items(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in order of keys, from ``start`` on."""
+        try:
+            with self._txn.cursor(db=self._tables[table]) as cursor:
+                if cursor.set_range(start):
+                    for key, value in cursor.iternext():
+                        yield key, self._checked(table, key, value)
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def last_key(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
+        """The greatest key that begins with ``prefix`` and is smaller than ``end``."""
+        try:
+            with self._txn.cursor(db=self._tables[table]) as cursor:
+                found = cursor.prev() if cursor.set_range(end) else cursor.last()
+                key = bytes(cursor.key()) if found else b""
+        except lmdb.Error as error:
+            raise self._error(error) from None
+        return key if found and key.startswith(prefix) else None
+
+    def count(self, table: str) -> int:
+        """Number of values."""
+        return int(self._txn.stat(self._tables[table])["entries"])
+
+    def clear(self, table: str) -> None:
+        """Remove all values."""
+        try:
+            self._txn.drop(self._tables[table], delete=False)
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def commit(self) -> None:
+        """Make everything since the last commit permanent, all of it or nothing. Raises StoreError: then nothing."""
+        try:
+            self._txn.commit()
+            self._grow()
+            self._txn = self._env.begin(write=True)
+            if (
+                self.path.stat().st_size < self.size
+            ):  # pages at the end that were taken and given back in one transaction
+                os.truncate(self.path, self.size)
+        except (lmdb.Error, OSError) as error:
+            raise self._error(error) from None
+
+    def _grow(self) -> None:
+        """Make room for the next transaction in a map that is small; none may be under way in this process."""
+        map_size, free = self._env.info()["map_size"], _free_space()
+        if map_size < _MAP_SIZE and map_size - self.size < free // 2:
+            self._env.set_mapsize(self.size + free)
+
+    def check_size(self) -> None:
+        """Raise StoreError where the file is shorter than its content: reading beyond its end would end the process."""
+        if self.path.stat().st_size < self.size:
+            time.sleep(_BETWEEN_COMMIT_AND_TRUNCATE)
+        if self.path.stat().st_size < self.size:
+            raise self.damaged(f"it holds {self.path.stat().st_size:,} bytes of {self.size:,}")
+
+    def _check_lock_file(self) -> None:
+        """Raise StoreError where LMDB's lock file counts the transactions of another file: see :func:`put_in_place`.
+
+        LMDB would believe it, and could take the store for an empty one.
+        """
+        with self._env.begin() as txn:
+            if txn.id() > self._env.info()["last_txnid"]:
+                raise StoreError(f"{self.path} is still read as it was before it was compacted; wait until that ends")
+
+    def copy_to(self, path: Path) -> None:
+        """Write the last commit to another file, without the pages that are free."""
+        try:
+            copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                self._env.copyfd(copy, compact=True)
+            finally:
+                os.close(copy)
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
+    def close(self) -> None:
+        """Forget what was not committed, and close the file."""
+        self._txn.abort()
+        self._env.close()
+
+    def _checked(self, table: str, key: bytes, value: bytes) -> bytes:
+        content = value[_CRC_BYTES:]
+        if zlib.crc32(content, zlib.crc32(key)) != int.from_bytes(value[:_CRC_BYTES], "little"):
+            raise self.damaged(f"{table} {key.hex()} fails its checksum")
+        return content
+
+    def damaged(self, how: str) -> StoreError:
+        """The error for a store whose content cannot be right."""
+        return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin the crawl anew")
+
+    def _no_space(self) -> StoreError:
+        return StoreError(
+            f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}; make room and start again: it goes on from the "
+            "last commit"
+        )
+
+    def _error(self, error: Any) -> StoreError:
+        if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError | lmdb.ProblemError):
+            return self.damaged(str(error))
+        if isinstance(error, lmdb.MemoryError | lmdb.MapFullError):
+            limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+            allowed = f"{limit >> 20:,} MB" if limit > 0 else "no limit"
+            return StoreError(
+                f"{self.path} has no more room in the address space of this process; raise the limit on it (now "
+                f"{allowed}), best with `ulimit -v unlimited`, and start again: it goes on from the last commit"
+            )
+        cut_short = os.strerror(errno.EIO) in str(error)  # what LMDB says of a write that a full disk shortened
+        if isinstance(error, lmdb.DiskError) or (cut_short and _disk_is_full(self.path.parent)):
+            return self._no_space()
+        return StoreError(f"{self.path}: {str(error).removeprefix(f'{self.path}: ')}")
+
+
+def _disk_is_full(folder: Path) -> bool:
+    """Whether next to nothing can be written."""
+    return shutil.disk_usage(folder).free < _NEXT_TO_NOTHING
+
+
+def _free_space(*, readonly: bool = False) -> int:
+    """Bytes that a map which is to grow has beyond what is stored."""
+    allowed: int = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return 0 if readonly else max(_LEAST, min(allowed // 4, _MOST))
+
+
+def put_in_place(copy: Path, path: Path) -> None:
+    """Let a copy that :meth:`Store.copy_to` made take the place of a store that nobody writes to.
+
+    Those who read the old one go on with it. LMDB's lock file, which they share, counts its transactions, so whoever
+    opens the copy needs another one.
+    """
+    sync_path(copy)
+    copy.replace(path)
+    path.with_name(f"{path.name}-lock").unlink(missing_ok=True)
+    sync_path(path.parent)

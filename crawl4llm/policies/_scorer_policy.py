@@ -1,0 +1,42 @@
+"""Policies that look ahead and score a document's own text, by other scorers than the influence score's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from crawl4llm.policies import SCORER_PREFIX, BasePolicy, Candidate, Rating
+from crawl4llm.scoring.rating import scores_by
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
+    from crawl4llm.scoring.rating import PageRater
+    from crawl4llm.scoring.workers import PageWorkers
+
+
+class ScorerPolicy(BasePolicy):
+    """URL_POLICY = ``scorer:NAME``: the score that a scorer, one of SCORERS or a dotted path, gives a page's text."""
+
+    name = "scorer"
+    looks_ahead = True
+
+    def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
+        super().__init__(workers, options)
+        self._scorers = self.scorers(options)
+
+    @classmethod
+    def scorers(cls, options: Options) -> list[str]:
+        return [options.url_policy.removeprefix(SCORER_PREFIX)]
+
+    def identity(self) -> Mapping[str, object]:
+        rater = self._workers.rater
+        return {"policy_scorers": {name: f"sha256:{rater.scorer_named(name).digest}" for name in self._scorers}}
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        pages = await self._workers.run(scores_by(self._scorers), [candidate.key for candidate in candidates])
+        return [page if isinstance(page, Rating) else Rating(self._combined(page.scores)) for page in pages]
+
+    def _combined(self, scores: Sequence[float]) -> float:
+        """One score of those that the scorers gave, in the order in which documents were discovered."""
+        (score,) = scores
+        return score

@@ -1,0 +1,120 @@
+"""What policies that learn from the links seen so far have in common."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
+
+if TYPE_CHECKING:
+    from crawl4llm.base.pages import Link
+    from crawl4llm.frontier import Entry
+
+SEED_SCORE = 1.0
+"""What a policy that predicts influence gives a seed: nothing is known of it, but that somebody chose it; as good as a
+page can be."""
+
+S = TypeVar("S")
+"""What is kept of the links to one document, as JSON has it."""
+
+
+def targets_of(links: Sequence[Link]) -> list[str]:
+    """Keys of the documents that a page links to, each once, in page order."""
+    return list(dict.fromkeys(link.key for link in links if link.key is not None))
+
+
+class RunningMean:
+    """Mean of the influence scores seen so far, a stand-in where one is not known; one half before the first."""
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def known_or_mean(self, influence: float | None) -> float:
+        """A page's influence score, which is counted; the mean of those before where it has none."""
+        if influence is None:
+            return self.value
+        self.total += influence
+        self.count += 1
+        return influence
+
+    @property
+    def value(self) -> float:
+        return self.total / self.count if self.count else 0.5
+
+
+class SeenLinksPolicy(BasePolicy, Generic[S]):
+    """Scores a queued document by the pages that link to it, and anew with each further one.
+
+    A page that links to a document several times counts once. What is kept is forgotten when the document leaves the
+    frontier; one that comes back keeps the score it had.
+    """
+
+    reranks = True
+    seed_score: ClassVar[float]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._queued: dict[str, S | None] = {}
+        """By key, what is known of the links to it; None for a seed to which no link was seen."""
+        self._found: dict[str, S] = {}
+        """The same for documents that may be new; those that are come as candidates next."""
+        self._changed: dict[str, None] = {}
+        self._left: dict[str, S | None] = {}
+        """Like ``_queued``, of documents that have left the frontier; only with EVALUATION_LOG."""
+        self._revised: dict[str, None] = {}
+        self._mean = RunningMean()
+
+    @abstractmethod
+    def _seen(self, known: S | None, influence: float) -> S:
+        """What is known of a document, when a page of some influence is seen to link to it."""
+
+    @abstractmethod
+    def _score(self, known: S) -> float:
+        """Its score."""
+
+    def crawled(self, page: CrawledPage) -> None:
+        influence = self._mean.known_or_mean(page.influence)
+        for key in targets_of(page.links):
+            if key in self._queued:
+                self._queued[key] = self._seen(self._queued[key], influence)
+                self._changed[key] = None
+            elif key in self._left:
+                self._left[key] = self._seen(self._left[key], influence)
+                self._revised[key] = None
+            else:
+                self._found[key] = self._seen(self._found.get(key), influence)
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        for candidate in candidates:
+            self._queued[candidate.key] = self._found.get(candidate.key)
+        self._found.clear()
+        return [Rating(self._score_of(candidate.key)) for candidate in candidates]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        changed, self._changed = self._changed, {}
+        return [(key, self._score_of(key)) for key in changed]
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        revised, self._revised = self._revised, {}
+        return [(key, self._as_score(self._left[key])) for key in revised]
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            known = self._queued.pop(entry.key, None)
+            if self._options.evaluation_log:
+                self._left.setdefault(entry.key, known)
+
+    def save(self) -> bytes:
+        return json.dumps([self._mean.total, self._mean.count, self._queued, self._left]).encode()
+
+    def load(self, state: bytes) -> None:
+        self._mean.total, self._mean.count, self._queued, self._left = json.loads(state)
+
+    def _score_of(self, key: str) -> float:
+        return self._as_score(self._queued[key])
+
+    def _as_score(self, known: S | None) -> float:
+        return self.seed_score if known is None else self._score(known)

@@ -1,0 +1,90 @@
+"""Scorers: M of the paper, from a page's main text to a score.
+
+``SCORERS`` names those that come with the project; one of your own is given by its dotted path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from crawl4llm.base.errors import InputError
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
+
+SCORERS = {
+    "fasttext": "crawl4llm.scoring.fasttext_scorer.FastTextScorer",
+    "length": "crawl4llm.scoring.length.LengthScorer",
+}
+
+
+class Scorer(Protocol):
+    """Rates the main text of pages. Must survive a fork, and pickling where processes are spawned."""
+
+    @classmethod
+    def from_options(cls, options: Options) -> Scorer:
+        """The scorer that the settings describe. Raises InputError."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex; scorers that give other scores have another."""
+        ...
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """One finite score for each text; higher is better."""
+        ...
+
+
+def score_of(scorer: Scorer, text: str, page: str) -> float:
+    """Return the score of one text. Raises InputError, naming its page, where that is no finite number."""
+    try:
+        (score,) = scorer.score([text])
+        finite = math.isfinite(score)
+    except InputError as error:
+        raise InputError(f"{error} (page {page})") from None
+    if not finite:
+        raise InputError(f"{type(scorer).__name__} gave page {page} the score {score}; a scorer gives finite numbers")
+    return score
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """Weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = (word.strip() for word in part.rpartition(":"))
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name or not math.isfinite(weights[name]):
+            raise ValueError("must be scorers and weights, like fasttext:1,length:0.5")
+        if name not in SCORERS and "." not in name:
+            raise ValueError(f"names no scorer; known are: {', '.join(SCORERS)}")
+    return weights
+
+
+def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
+    """The scorers that the policy needs, by their names, but for the one that SCORER names. Raises InputError."""
+    try:
+        return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
+    except InputError as error:
+        raise InputError(f"URL_POLICY = {options.url_policy!r}: {error}") from None
+
+
+def load_scorer(options: Options) -> Scorer:
+    """The scorer that SCORER names. Raises InputError."""
+    path = SCORERS.get(options.scorer, options.scorer)
+    module, _, name = path.rpartition(".")
+    try:
+        scorer: type[Scorer] = getattr(import_module(module), name)
+        from_options = scorer.from_options
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"SCORER = {options.scorer!r} cannot be loaded ({error}); known are: {', '.join(SCORERS)}"
+        ) from None
+    return from_options(options)

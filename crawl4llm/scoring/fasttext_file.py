@@ -1,0 +1,158 @@
+"""What a fastText model file says of itself, without loading it.
+
+fastText trusts the sizes in its files: a file that was cut short makes it run for minutes, fail to allocate, or crash
+the interpreter. So the layout (fastText's ``FastText::loadModel``, file version 12) is first followed here to the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+
+_MAGIC, _VERSION = 793712314, 12
+_SUPERVISED, _LOSSES = 3, range(1, 5)
+_ENTRIES_AT_ONCE = 5000
+_ENTRY = rb"[^\0]*\0.{9}"
+_WEIGHTS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model file that is whole."""
+
+    path: Path
+    labels: tuple[str, ...]
+    digest: str
+    """SHA-256 of the file, in hex."""
+    finite: bool = True
+    """Whether all its weights are numbers; with NaN or infinity among them, texts get no score."""
+
+
+class _CutShortError(Exception):
+    pass
+
+
+class _Reader:
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self.position = 0
+        self.finite = True
+
+    def take(self, layout: str) -> tuple[int, ...]:
+        size = struct.calcsize("<" + layout)
+        piece = self._data[self.position : self.position + size]
+        if len(piece) < size:
+            raise _CutShortError
+        self.position += size
+        return struct.unpack("<" + layout, piece)
+
+    def skip(self, size: int) -> None:
+        self.position += size
+        if size < 0 or self.position > len(self._data):
+            raise _CutShortError
+
+    def skip_weights(self, count: int) -> None:
+        """Pass over 32-bit floats, and note whether all are finite."""
+        start = self.position
+        self.skip(count * 4)
+        for at in range(start, self.position, _WEIGHTS_AT_ONCE * 4):
+            piece = self._data[at : min(at + _WEIGHTS_AT_ONCE * 4, self.position)]
+            self.finite = self.finite and bool(np.isfinite(np.frombuffer(piece, dtype="<f4")).all())
+
+    def skip_entries(self, count: int) -> None:
+        """Pass over dictionary entries: a string, a count (int64) and a type (int8) each."""
+        while count > 0:
+            some = min(count, _ENTRIES_AT_ONCE)
+            match = re.compile(b"(?:%s){%d}" % (_ENTRY, some), re.DOTALL).match(self._data, self.position)
+            if match is None:
+                raise _CutShortError
+            self.position = match.end()
+            count -= some
+
+    def word(self) -> str:
+        end = self._data.find(b"\0", self.position)
+        if end < 0:
+            raise _CutShortError
+        word = self._data[self.position : end].decode("utf-8", errors="replace")
+        self.position = end
+        self.skip(10)
+        return word
+
+    def skip_matrix(self, quantised: bool) -> tuple[int, int]:
+        """Pass over a matrix; returns its rows and columns."""
+        if not quantised:
+            rows, columns = self.take("qq")
+            self.skip_weights(rows * columns)
+            return rows, columns
+        normed, rows, columns, codes = self.take("?qqi")
+        self.skip(codes)
+        self._skip_quantizer()
+        if normed:
+            self.skip(rows)
+            self._skip_quantizer()
+        return rows, columns
+
+    def _skip_quantizer(self) -> None:
+        dimension, _subquantizers, _size, _last = self.take("iiii")
+        self.skip_weights(dimension * 256)
+
+
+def inspect_model(path: Path) -> ModelFile:
+    """Check that a file is a whole fastText classifier, and read its labels and digest.
+
+    Raises InputError that names the file where it cannot be read, is no fastText model, or is cut short.
+    """
+    try:
+        with open_input(path) as file:
+            if os.fstat(file.fileno()).st_size < 8:
+                raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                labels, finite = _labels_and_finite(data, path)
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"SCORER_MODEL {path} cannot be read: {error.strerror}") from None
+    except _CutShortError:
+        raise InputError(f"SCORER_MODEL {path} is damaged or cut short; fetch or train it again") from None
+    return ModelFile(path, labels, digest.hexdigest(), finite)
+
+
+def _labels_and_finite(data: mmap.mmap, path: Path) -> tuple[tuple[str, ...], bool]:
+    reader = _Reader(data)
+    magic, version = reader.take("ii")
+    if magic != _MAGIC:
+        raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
+    if version != _VERSION:
+        raise InputError(f"SCORER_MODEL {path} has fastText file version {version}; only {_VERSION} can be read")
+    dimension, *_, loss, kind, buckets, _minn, _maxn, _rate = reader.take("12i")
+    reader.skip(8)
+    if loss not in _LOSSES:
+        raise _CutShortError
+    if kind != _SUPERVISED:
+        raise InputError(f"SCORER_MODEL {path} is no classifier, but holds word vectors; give a supervised model")
+    entries, words, label_count, _tokens, pruned = reader.take("iiiqq")
+    if min(entries, words, label_count) < 0 or entries != words + label_count:
+        raise _CutShortError
+    reader.skip_entries(words)
+    labels = tuple(reader.word() for _ in range(label_count))
+    reader.skip(max(pruned, 0) * 8)
+    (quantised,) = reader.take("?")
+    rows, columns = reader.skip_matrix(bool(quantised))
+    if columns != dimension or (pruned < 0 and rows != words + buckets):
+        raise _CutShortError
+    (output_quantised,) = reader.take("?")
+    reader.skip_matrix(bool(quantised and output_quantised))
+    if reader.position != len(data):
+        raise InputError(f"SCORER_MODEL {path} is longer than it says; fetch or train it again")
+    return labels, reader.finite

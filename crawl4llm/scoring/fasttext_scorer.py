@@ -1,0 +1,115 @@
+"""The influence score: a fastText classifier's probability of its positive label, by DCLM's recipe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
+from crawl4llm.scoring.text_line import one_line
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
+
+logger = logging.getLogger(__name__)
+
+
+class FastTextScorer:
+    """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
+
+    The classifier predicts on the line that :func:`crawl4llm.scoring.text_line.one_line` makes of the text. fastText
+    overshoots 1 by 1e-5 (it adds that before each logarithm), so the result is clipped. Text without a word scores 0.
+
+    Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
+    """
+
+    def __init__(self, path: Path, label: str) -> None:
+        self.file = inspect_model(path)
+        if not self.file.finite:
+            raise InputError(f"SCORER_MODEL {path} is damaged: it has weights that are NaN; fetch or train it again")
+        if label not in self.file.labels:
+            raise InputError(
+                f"SCORER_LABEL {label!r} is not a label of {path}; its labels are: {', '.join(self.file.labels)}"
+            )
+        self.label = label
+        self._load()
+
+    @classmethod
+    def from_options(cls, options: Options) -> FastTextScorer:
+        """The classifier SCORER_MODEL with the label SCORER_LABEL.
+
+        Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to
+        another one. Options that differ from the rules were set so by the user: they count, with a warning.
+        """
+        if options.scorer_model is None:
+            raise InputError(
+                "SCORER_MODEL is not set; give the path of a fastText classifier (.bin or .ftz), for example DCLM's "
+                "(see README.md)"
+            )
+        path = Path(options.scorer_model).expanduser()
+        scorer = cls(path, options.scorer_label)
+        rules = read_rules(path)
+        if rules is not None:
+            if rules.digest != scorer.digest:
+                raise InputError(
+                    f"{rules_path(path)} belongs to another model than {path}: it names the digest "
+                    f"{rules.digest[:12]}..., the model has {scorer.digest[:12]}...; put the model's own there, or "
+                    "remove it and set SCORER_LABEL"
+                )
+            _warn(options, rules)
+        return scorer
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the model file."""
+        return self.file.digest
+
+    def _load(self) -> None:
+        import fasttext
+
+        # the Python wrapper's predict() goes through NumPy for each text; the binding below it does not
+        self._predict = fasttext.load_model(str(self.file.path)).f.predict
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"file": self.file, "label": self.label}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._load()
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """One probability for each text. Raises InputError where the model gives NaN."""
+        return [self._score(text) for text in texts]
+
+    def _score(self, text: str) -> float:
+        line = one_line(text)
+        if not line:
+            return 0.0
+        try:
+            predictions = self._predict(line + "\n", len(self.file.labels), 0.0, "strict")
+        except RuntimeError as error:  # fastText's "Encountered NaN."
+            raise InputError(f"SCORER_MODEL {self.file.path} gives no score: {error}; train it again") from None
+        for probability, label in predictions:
+            if label == self.label:
+                return float(min(max(probability, 0.0), 1.0))
+        return 0.0
+
+
+def _warn(options: Options, rules: ModelRules) -> None:
+    if options.scorer_label != rules.label:
+        logger.warning(
+            "SCORER_LABEL is %s, but the rules beside SCORER_MODEL say that %s is its label for good pages",
+            options.scorer_label,
+            rules.label,
+        )
+    extracts = options.simulation_text == "extracted" or options.corpus is None
+    if extracts and rules.extractor not in {None, options.text_extractor}:
+        logger.warning(
+            "TEXT_EXTRACTOR is %s, but SCORER_MODEL was trained on texts by %s; scores may be off",
+            options.text_extractor,
+            rules.extractor,
+        )

@@ -1,0 +1,134 @@
+"""What runs in the worker processes: look up pages, take their text, rate them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.pages import Corpus
+from crawl4llm.scoring import Scorer, score_of
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+
+logger = logging.getLogger(__name__)
+
+NO_TEXT = "no_text"
+ERROR = "error"
+
+
+@dataclass(frozen=True)
+class PageRater:
+    """What a worker needs: pickled where processes are spawned, inherited where they are forked."""
+
+    corpus: Corpus
+    scorer: Scorer
+    extractor: str | None
+    """Name of the extractor that takes text from the HTML; None for the corpus's own clean text."""
+    others: Mapping[str, Scorer] = field(default_factory=dict)
+    """Scorers that the policy needs besides, by name."""
+
+    def text(self, key: str) -> str:
+        """The text that is scored. Raises PageError."""
+        if self.extractor is None:
+            return self.corpus.text(key)
+        return self.extract(self.corpus.html(key))
+
+    def extract(self, html: bytes) -> str:
+        """Main text of a page that comes with its HTML, in UTF-8; there must be an extractor."""
+        assert self.extractor is not None
+        return extract_text(html, EXTRACTORS[self.extractor])
+
+    def scorer_named(self, name: str) -> Scorer:
+        """One of the others; the scorer of influence where none of them has the name."""
+        return self.others.get(name, self.scorer)
+
+
+class Rating(NamedTuple):
+    """What a page is worth: a finite score, or the reason why it has none; ``no_text`` comes with a score of 0."""
+
+    score: float | None
+    reason: str | None = None
+
+
+class RatedText(NamedTuple):
+    """A rating with the text that it is for."""
+
+    score: float | None
+    reason: str | None
+    text: str
+
+
+class SeveralScores(NamedTuple):
+    """What several scorers give one page."""
+
+    scores: tuple[float, ...]
+
+
+Task = Callable[[PageRater, str], Rating]
+"""Rates a page of the corpus; runs in a worker, found there by its module and name."""
+R = TypeVar("R")
+"""What rates: a :class:`PageRater`, or another object that has what its tasks need."""
+J = TypeVar("J")
+"""What is rated: a document key, or whatever else tells a page."""
+T = TypeVar("T")
+"""What a task finds out of a page: a Rating, or more."""
+
+
+def influence(rater: PageRater, key: str) -> Rating:
+    """The influence score of a page's main text."""
+    return rate_text(rater.scorer, rater.text(key), key)
+
+
+def influence_and_text(rater: PageRater, key: str) -> RatedText:
+    """The influence score of a page's main text, and the text."""
+    text = rater.text(key)
+    return RatedText(*rate_text(rater.scorer, text, key), text)
+
+
+def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
+    """The task that scores a page's main text by several scorers of the rater; 0 each where there is none."""
+    return partial(_scores_by, names=tuple(names))
+
+
+def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScores:
+    text = rater.text(key)
+    scored = [score_of(rater.scorer_named(name), text, key) if text.strip() else 0.0 for name in names]
+    return SeveralScores(tuple(scored))
+
+
+def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
+    """Return the score of a page's text; 0 with the reason ``no_text`` where there is none.
+
+    Raises InputError, naming the page, where the scorer gives no finite number.
+    """
+    return Rating(score_of(scorer, text, page)) if text.strip() else Rating(0.0, NO_TEXT)
+
+
+def indegree(rater: PageRater, key: str) -> Rating:
+    """The number of links to a page that the corpus records."""
+    return Rating(float(len(rater.corpus.inlinks(key))))
+
+
+def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T | Rating]:
+    """Run a task on each page; a page that fails gets a Rating with the reason and harms no other.
+
+    Raises InputError where a task does, and MachineError where this machine is out of something: no fault of a page.
+    """
+    ratings: list[T | Rating] = []
+    for page in pages:
+        try:
+            ratings.append(task(rater, page))
+        except PageError as error:
+            logger.debug("%s", error)
+            ratings.append(Rating(None, error.reason))
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:
+            check_machine(error)
+            logger.exception("Cannot rate %s", page)
+            ratings.append(Rating(None, ERROR))
+    return ratings

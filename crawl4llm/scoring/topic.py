@@ -1,0 +1,54 @@
+"""Where a page speaks of a topic: in its title, and how often in its text (Cho et al. 1998, section 7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import unescape
+from typing import Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.scoring.rating import PageRater
+
+_TITLE: Final = re.compile(rb"<title(?:\s[^>]*)?>(.*?)</title", re.IGNORECASE | re.DOTALL)
+
+
+class Mentions(NamedTuple):
+    """Where a page speaks of a topic."""
+
+    in_title: bool
+    in_body: int
+    """Occurrences in its text."""
+
+
+def mentions_of(topic: Sequence[str]) -> Callable[[PageRater, str], Mentions]:
+    """The task that looks for any of some words in a page."""
+    return partial(_mentions, topic=tuple(topic))
+
+
+def topic_pattern(topic: Sequence[str]) -> re.Pattern[str]:
+    """Any of the words, whole and in whatever case."""
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, topic))})(?!\w)", re.IGNORECASE)
+
+
+def has_titles(corpus: Corpus) -> bool:
+    """Whether the corpus holds HTML, and so titles; else the first line of a text stands for its title."""
+    try:
+        corpus.require("html")
+    except InputError:
+        return False
+    return True
+
+
+def _mentions(rater: PageRater, key: str, topic: tuple[str, ...]) -> Mentions:
+    words = topic_pattern(topic)
+    text = rater.text(key)
+    title = _title(rater.corpus.html(key)) if has_titles(rater.corpus) else text.strip().partition("\n")[0]
+    return Mentions(words.search(title) is not None, sum(1 for _ in words.finditer(text)))
+
+
+def _title(html: bytes) -> str:
+    title = _TITLE.search(html)
+    return unescape(title[1].decode("utf-8", "replace")) if title else ""

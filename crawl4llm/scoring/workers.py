@@ -1,0 +1,197 @@
+"""Worker processes that rate pages in chunks, and lose no more than the page that kills or hangs them."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.orphans import end_with, sigint_blocked
+from crawl4llm.scoring.rating import R, Rating, T, rate_all
+
+TIMEOUT, KILLED = "timeout", "killed"
+
+_SMALLEST_CHUNK, _LARGEST_CHUNK = 16, 128
+_CHUNKS_PER_WORKER = 4
+_CHUNKS_AHEAD = 2
+"""Chunks handed over for each process: the next one waits while one is worked on."""
+_SECONDS_PER_PAGE = 0.25
+"""What a chunk gets on top of the time limit for each of its pages; if that was not enough, they are run one by one."""
+
+_ATTEMPTS = 3
+"""How often a page is run by itself when the pool breaks under it."""
+_GRACE = 10.0
+"""Seconds without any answer, on top of a chunk's time limit, after which a pool is given up."""
+
+_rater: Any
+"""In a worker process only: what it rates with."""
+
+P = TypeVar("P", bound="Comparable")
+"""Tells a page, by its order too."""
+
+
+class Comparable(Protocol):
+    """What can be sorted and told apart."""
+
+    def __lt__(self, other: Any) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+
+class PageWorkers(Generic[R]):
+    """Rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
+
+    Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model.
+    """
+
+    def __init__(self, rater: R, processes: int, time_limit: float) -> None:
+        self.rater = rater
+        self._processes = processes
+        self._time_limit = time_limit
+        self._pool: ProcessPool | None = None
+        self._last_answer = 0.0
+
+    def __enter__(self) -> PageWorkers[R]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the processes and wait until one of them answers."""
+        if self._processes:
+            self._pool = self._new_pool()
+            with sigint_blocked():
+                first = _submit(self._pool, _nothing)
+            first.result()
+
+    def _new_pool(self) -> ProcessPool:
+        return ProcessPool(
+            max_workers=self._processes,
+            initializer=_initialise,
+            initargs=(self.rater, os.getpid()),
+            context=multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn"),
+        )
+
+    def close(self) -> None:
+        """Stop the processes, whatever they are at."""
+        if self._pool is not None:
+            self._pool.stop()
+            self._pool.join()
+            self._pool = None
+
+    async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """What a task finds out of each page, in the order of ``pages``.
+
+        The task is found in the workers by its module and name. A page that exceeds the time limit fails as
+        ``timeout``; one that ends its process twice as ``killed``.
+        """
+        if self._pool is None:
+            return rate_all(self.rater, task, pages)
+        ordered = sorted(set(pages))  # by key is by file and offset, so that a worker reads forward
+        share = -(-len(ordered) // (self._processes * _CHUNKS_PER_WORKER))
+        size = min(max(share, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+        chunks = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+        turns = asyncio.Semaphore(self._processes * _CHUNKS_AHEAD)
+        answers = await asyncio.gather(*[self._run_chunk(task, chunk, turns) for chunk in chunks])
+        rated = {
+            page: rating
+            for chunk, ratings in zip(chunks, answers, strict=True)
+            for page, rating in zip(chunk, ratings, strict=True)
+        }
+        return [rated[page] for page in pages]
+
+    async def _run_chunk(
+        self, task: Callable[[R, P], T], pages: Sequence[P], turns: asyncio.Semaphore
+    ) -> list[T | Rating]:
+        async with turns:
+            try:
+                return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
+            except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
+                return [await self._run_alone(task, page) for page in pages]
+
+    async def _run_alone(self, task: Callable[[R, P], T], page: P) -> T | Rating:
+        for _ in range(_ATTEMPTS):
+            try:
+                (rating,) = await self._schedule(task, [page], self._time_limit)
+            except asyncio.TimeoutError:
+                return Rating(None, TIMEOUT)
+            except ProcessExpired:
+                return Rating(None, KILLED)
+            except BrokenProcessPool:  # another process may have been the cause
+                continue
+            return rating
+        return Rating(None, KILLED)
+
+    async def _schedule(self, task: Callable[[R, P], T], pages: Sequence[P], time_limit: float) -> list[T | Rating]:
+        pool = self._living_pool()
+        try:
+            scheduled = _submit(pool, _rate_chunk, task, pages, timeout=time_limit)
+        except RuntimeError as error:  # it ended just now
+            raise BrokenProcessPool from error
+        future: asyncio.Future[list[T | Rating]] = asyncio.wrap_future(scheduled)
+        self._last_answer = time.monotonic()
+        while not future.done():
+            await asyncio.wait([future], timeout=1)
+            if not future.done() and not self._is_at_work(pool, time_limit):
+                future.cancel()
+                raise BrokenProcessPool
+        self._last_answer = time.monotonic()
+        return future.result()
+
+    def _is_at_work(self, pool: ProcessPool, time_limit: float) -> bool:
+        """Whether an answer may still come from a pool.
+
+        Pebble forgets tasks that still waited when it gives up a pool, and a process that is killed while it takes up
+        a task leaves a lock for which all others wait.
+        """
+        if time.monotonic() - self._last_answer > time_limit + _GRACE:
+            pool.stop()
+        return bool(pool.active) and pool is self._pool
+
+    def _living_pool(self) -> ProcessPool:
+        assert self._pool is not None
+        pool: ProcessPool = self._pool
+        if not pool.active:  # pebble gives up a pool when a process ends that had nothing to do
+            pool.stop()
+            pool.join()
+            pool = self._pool = self._new_pool()
+        return pool
+
+
+def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:
+    """Schedule a task, the first of which starts the processes. Raises MachineError where no file can be opened."""
+    try:
+        future: Future[Any] = pool.schedule(task, args=args, timeout=timeout)
+    except (OSError, BrokenProcessPool) as error:
+        check_machine(error.__cause__ or error)
+        raise
+    return future
+
+
+def _initialise(rater: Any, crawler: int) -> None:
+    global _rater  # noqa: PLW0603 - the one way to hand a process pool's tasks what they work with
+    _rater = rater
+    # A forked process inherits the reactor's signal handling: without this, ending a worker would be
+    # reported to the crawler as its own SIGTERM.
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with(crawler)
+
+
+def _nothing() -> None:
+    """A task that shows that the processes run."""
+
+
+def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:
+    return rate_all(_rater, task, pages)

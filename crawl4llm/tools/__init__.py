@@ -1,0 +1,1 @@
+"""Tools: what works on finished things, one folder a command."""

@@ -1,0 +1,176 @@
+"""Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
+
+A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
+``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
+``name-0000wb-00-00000`` on. A sample holds every kth document of each file, counted from the first, so that a file with
+fewer than k has none: the size of B13 (52,343,021 of 733,019,372 documents in 33,447 files) says so. It keeps the ids.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.archive.changes import writing
+from crawl4llm.tools.archive.checksums import COUNTS, MD5, write_counts, write_md5
+from crawl4llm.tools.archive.facts import TEXT, Facts
+from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.revisits import Refill, find_refilled
+from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, write_index
+from crawl4llm.tools.archive.selecting import load_lines, new_kept, select_sample
+from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
+from crawl4llm.tools.archive.warcinfo import TREC_ID, field_length, with_counts, with_field
+from crawl4llm.warc.header_values import one_line
+
+_PER_FOLDER: Final = 100
+"""Files of a directory, directories of a segment, segments: what two digits can number."""
+_RECORD_DIGITS: Final = 5
+
+
+class CopyOptions(NamedTuple):
+    """What kind of copy."""
+
+    name: str | None = None
+    """Of the dataset, for ids and ClueWeb12's layout; None: names stay, and there are no ids."""
+    every: int | None = None
+    """Which documents are kept; None: all."""
+
+
+class _File(NamedTuple):
+    """A file of the copy."""
+
+    number: int
+    source: Path
+    name: str
+    id_prefix: str | None
+
+
+def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[str]:
+    """Copy a dataset into a new folder; yields what was written. Raises InputError."""
+    if out.resolve().is_relative_to(dataset.root.resolve()):
+        raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise InputError(f"{out} holds something already; give a new folder")
+    load_lines(dataset, facts)
+    new_kept(facts)
+    select_sample(facts, options.every or 1)
+    find_refilled(facts)
+    refill = Refill(dataset, facts)
+    facts.execute(MOVES)
+    digests, counts = [], []
+    with writing(out):
+        for file in Progress(list(_files(dataset, facts, options)), "Copying", unit=" files"):
+            documents = _copy_file(facts, out, file, refill, numbered=options.name is not None)
+            if documents:
+                digests.append((file.name, md5_of(out / file.name)))
+                counts.append((file.name, documents))
+        if not counts:
+            raise InputError(f"no file of {dataset.root} has {options.every} documents; give a smaller --sample")
+        for index in (dataset.index, dataset.text_index):
+            if index.exists():
+                write_index(dataset, facts, out / index.name, index.name)
+    _write_lists(out, options.name, digests, counts)
+    yield f"copy       {out}: {sum(count for _, count in counts):,} documents and texts in {len(counts):,} files"
+
+
+def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_File]:
+    paths = dataset.warc_files()
+    texts = {file for (file,) in facts.rows("SELECT DISTINCT file FROM records WHERE kind = ?", TEXT)}
+    serial = 0
+    for number, name in list(facts.rows("SELECT file, name FROM files ORDER BY file")):
+        if options.name is None:
+            yield _File(number, paths[name], name, None)
+        elif number in texts:  # ClueWeb12 has none: beside the segments, under their own names
+            yield _File(number, paths[name], f"text/{name}", None)
+        else:
+            segment, rest = divmod(serial, _PER_FOLDER**2)
+            directory, file = divmod(rest, _PER_FOLDER)
+            serial += 1
+            if segment >= _PER_FOLDER:
+                raise InputError(f"{dataset.root} holds more files than ClueWeb12's names can number")
+            place = f"{segment:02d}{directory:02d}wb"
+            suffix = name[name.rindex(".warc") :]
+            path = f"{options.name}_{segment:02d}/{place}/{place}-{file:02d}{suffix}"
+            yield _File(number, paths[name], path, f"{options.name.lower()}-{place}-{file:02d}-")
+
+
+def _copy_file(facts: Facts, out: Path, file: _File, refill: Refill, *, numbered: bool) -> int:
+    """Copy what is kept of a file, if there are documents in it; returns how many."""
+    rows = list(
+        facts.rows(
+            """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
+            ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset""",
+            file.number,
+        )
+    )
+    documents = sum(number is not None for *_, number in rows)
+    if not documents:
+        return 0
+    reader = WarcReader(file.source)
+    lines: dict[int, bytes] = {}
+
+    def changed(offset: int, length: int, number: int | None) -> bytes | None:
+        """What is written instead of a record, if it is another."""
+        record, line = refill(reader, file.number, offset) or (None, None)
+        if line is not None:
+            lines[offset] = line
+        if number is None or file.id_prefix is None:
+            return record
+        return with_field(record or reader.read(offset, length), TREC_ID, _id(file, number))
+
+    def size(offset: int, length: int, held: int, number: int | None) -> int:
+        record = changed(offset, length, None)
+        added = field_length(TREC_ID, _id(file, number)) if number is not None and file.id_prefix else 0
+        return added + (len(record) if record else held + LINE_ENDS)
+
+    others = sum(size(*row[:2], *row[3:]) for row in rows if row[2] != "warcinfo") if numbered else 0
+
+    def places() -> Iterator[Place]:
+        for offset, length, kind, _, number in rows:
+            if kind != "warcinfo":
+                yield Place(offset, length, changed(offset, length, number))
+                continue
+            record = with_field(reader.read(offset, length), b"WARC-Filename", _filename(file))
+            yield Place(offset, length, with_counts(record, documents, others) if numbered else record)
+
+    path = out / file.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = first_offset(facts, file.number)
+    with path.open("wb") as target:
+        shutil.copymode(file.source, path)
+        for place, offset, length in copy_records(reader, file.name, places(), target, first=first):
+            move = (file.number, place.offset, file.name, offset, length, lines.get(place.offset))
+            facts.add("moves", [move])
+    return documents
+
+
+def _id(file: _File, number: int) -> bytes:
+    return f"{file.id_prefix}{number:0{_RECORD_DIGITS}d}".encode("ascii")
+
+
+def _filename(file: _File) -> bytes:
+    return one_line(Path(file.name).name).encode()
+
+
+def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], counts: list[tuple[str, int]]) -> None:
+    """MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
+    if name is None:
+        write_md5(out / MD5, digests)
+        write_counts(out / COUNTS, counts)
+        return
+    for segment in sorted({file.partition("/")[0] for file, _ in digests}):
+        within = f"{segment}/"
+        write_md5(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
+        with writing(out):
+            (out / "recordcounts").mkdir(exist_ok=True)
+        write_counts(
+            out / "recordcounts" / f"{segment}_counts.txt",
+            [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)],
+        )

@@ -1,0 +1,190 @@
+"""What the records of a dataset are and where they lie, in an SQLite database: more of them than fit in memory.
+
+The database is a temporary file (``TMPDIR``), some 400 bytes a record. Each file is surveyed into one of its own, which
+is then merged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from crawl4llm.base.bars import Lines
+from crawl4llm.base.errors import InputError
+from crawl4llm.warc.header_values import one_line
+
+CONTENT = ("response", "resource", "conversion", "revisit")
+"""Records with a page's content; they are in the index."""
+TEXT = "text"
+"""What we call a conversion record with text that was extracted from another record."""
+UNREADABLE = "unreadable"
+"""What we call a record whose head can be read, and whose content cannot."""
+
+_TABLES = """
+CREATE TABLE files(
+    file INTEGER PRIMARY KEY, name TEXT, changed INTEGER, md5 TEXT, bytes INTEGER, stated_documents TEXT,
+    stated_bytes TEXT);
+CREATE TABLE records(
+    file INTEGER, offset INTEGER, length INTEGER, kind TEXT, name TEXT, refers BLOB, url TEXT, date TEXT, digest TEXT,
+    mime TEXT, status TEXT, doc TEXT, page INTEGER, size INTEGER, rid BLOB, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+CREATE TABLE refs(file INTEGER, offset INTEGER, target BLOB);
+CREATE TABLE damage(file INTEGER, offset INTEGER, length INTEGER);
+CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
+"""
+_STEPS = 100_000
+"""Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
+_MERGED = ("files", "records", "refs", "damage", "problems")
+_INDEXES = """
+CREATE INDEX by_rid ON records(rid);
+CREATE TABLE documents AS
+    SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
+        m.offset AS m_offset, m.page AS m_page
+    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
+    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind IN ('response', 'resource', 'conversion', 'revisit');
+CREATE INDEX by_doc ON documents(doc);
+CREATE INDEX by_place ON documents(file, offset);
+CREATE INDEX by_page ON documents(file, page);
+CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
+CREATE TABLE log(number INTEGER, doc TEXT);
+CREATE TABLE lost(doc TEXT);
+"""
+
+
+class Row(NamedTuple):
+    """A record."""
+
+    file: int
+    offset: int
+    length: int
+    """Bytes that it takes in the file."""
+    kind: str
+    """WARC-Type, or TEXT, or UNREADABLE."""
+    name: str
+    """WARC-Record-ID."""
+    refers: bytes | None
+    """The hash of WARC-Refers-To."""
+    url: str
+    date: str
+    digest: str
+    """WARC-Payload-Digest."""
+    mime: str
+    """As the index has it."""
+    status: str | None
+    doc: str | None
+    """Of the metadata record that a crawl writes of a page: the document key."""
+    page: int
+    """A number that the records of a page have in common, which stand together and end with the crawl's metadata."""
+    size: int
+    """Bytes of it, decompressed, without the line ends behind it."""
+    rid: bytes
+    """The hash of its name."""
+
+
+class Facts:
+    """The database, in a file of its own, or in a temporary one that is removed when it is closed."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
+        self.folder = Path(self._folder.name) if self._folder else None
+        with _full_disk():
+            self._db = sqlite3.connect(path or Path(str(self.folder), "facts.db"), isolation_level=None)
+            self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;")
+            self._db.executescript(_TABLES)
+            self._db.execute("BEGIN")
+
+    def __enter__(self) -> Facts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; a temporary one is gone."""
+        with _full_disk():
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+            self._db.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def merge(self, part: Path) -> None:
+        """Take over what another database holds, and remove it."""
+        with _full_disk():
+            self._db.execute("COMMIT")
+            self._db.execute("ATTACH ? AS part", (str(part),))
+            for table in _MERGED:
+                self._db.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
+            self._db.execute("DETACH part")
+            self._db.execute("BEGIN")
+        part.unlink()
+
+    def index(self) -> None:
+        """To be called when all is in: makes look-ups fast, and the table of documents.
+
+        From now on, as queries may take long, a line is printed now and then where standard error is no terminal.
+        """
+        if not sys.stderr.isatty():
+            self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
+        with _full_disk():
+            self._db.executescript(_INDEXES)
+            self._db.execute("BEGIN")
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows to a table."""
+        with _full_disk():
+            for row in rows:
+                marks = ",".join("?" * len(row))
+                self._db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+
+    def problem(self, file: str, offset: int | None, what: str) -> None:
+        """Note what is wrong."""
+        self.add("problems", [(file, offset, one_line(what))])
+
+    def execute(self, statement: str, *values: object) -> None:
+        """Change tables."""
+        with _full_disk():
+            self._db.execute(statement, values)
+
+    def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """The rows that a query finds."""
+        with _full_disk():
+            cursor = self._db.cursor()
+            yield from cursor.execute(query, values)
+
+    def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        """The first of them."""
+        return next(self.rows(query, *values), None)
+
+    def count(self, query: str, *values: object) -> int:
+        """The number that a query gives."""
+        row = self.first(query, *values)
+        return int(row[0]) if row else 0
+
+    def define(self, name: str, function: Any) -> None:
+        """Make a function of one argument known to queries."""
+        self._db.create_function(name, 1, function, deterministic=True)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """Turn a full disk into InputError."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" not in str(error):
+            raise
+        raise InputError(
+            f"{tempfile.gettempdir()}: no room for the temporary database; set TMPDIR to a larger disk"
+        ) from error
+
+
+def hashed(name: str | bytes) -> bytes:
+    """What a record's name is looked up by."""
+    return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()

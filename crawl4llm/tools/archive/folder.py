@@ -1,0 +1,134 @@
+"""Where a dataset lies: the output directory of a crawl with its ``warc/``, or any folder of WARC files."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS, WARC
+from crawl4llm.base.within import require_within
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.warc.files import OPEN_SUFFIX
+
+SORTED_INDEX = "sorted.cdxj"
+"""The index in byte order, which ``finish`` writes."""
+PURGED, LOST = "purged.jsonl", "lost.jsonl"
+"""What was removed because a domain opted out; pages of the crawl log that ``repair`` found to be gone."""
+
+_WARC_NAME = re.compile(rf"(.+\.warc(?:\.gz|\.zst)?)({re.escape(OPEN_SUFFIX)})?")
+
+
+class Dataset:
+    """The files of a dataset. Names of WARC files are paths below ``root``, without ``.open``."""
+
+    def __init__(self, given: Path) -> None:
+        """Raises InputError where there is no dataset, or a link in its place: it might be changed elsewhere."""
+        if not given.is_dir():
+            raise InputError(f"{given} is no folder; give the OUTPUT_DIR of a crawl, or a folder of WARC files")
+        self.given = given
+        self.root = given / WARC if (given / WARC).is_dir() else given
+        """The folder of WARC files and indexes."""
+        run = given if self.root != given else given.absolute().parent
+        has_log = ((run / crawl_log.NAME).exists() and run / WARC == self.root.absolute()) or self.root != given
+        self.base = run if has_log else self.root
+        """The folder with all that belongs to it."""
+        self.log = self.base / crawl_log.NAME
+        """The crawl log, which may not exist."""
+        self.index = self.root / INDEX_NAME
+        self.text_index = self.root / TEXT_INDEX_NAME
+        self.sorted_index = self.root / SORTED_INDEX
+        others = (self.base / name for name in (PURGED, LOST, SETTINGS))
+        require_within(self.base, self.root)
+        self._require_files(self.log, self.index, self.text_index, self.sorted_index, *others)
+
+    def warc_files(self) -> dict[str, Path]:
+        """Paths of the WARC files by name, numbers in names in their order.
+
+        Raises InputError where there are none, or what has such a name cannot be read as a file or lies elsewhere.
+        """
+        found: dict[str, Path] = {}
+        for path in self._walk(self.root):
+            match = _WARC_NAME.fullmatch(path.relative_to(self.root).as_posix())
+            if match is None:
+                continue
+            if not path.is_file():
+                raise InputError(f"{path} is no file, or a link that leads nowhere; mend it, or take it away")
+            if not _is_text(match[1]):
+                raise InputError(f"{path} has a name that is no UTF-8, which no index can hold; rename it")
+            if match[1] in found:
+                raise InputError(f"{path} and {found[match[1]].name} both exist; remove the one that is not wanted")
+            require_within(self.base, path)
+            found[match[1]] = path
+        if not found:
+            raise InputError(f"{self.root} holds no WARC files")
+        return {name: found[name] for name in sorted(found, key=natural_order)}
+
+    def lists(self, pattern: str) -> list[Path]:
+        """Return MD5 or count files, by a pattern of names. Raises InputError where one is no file, or elsewhere."""
+        paths = sorted(self.root.rglob(pattern))
+        self._require_files(*paths)
+        return paths
+
+    def _require_files(self, *paths: Path) -> None:
+        """Raise InputError where something that is there is no file (opening a FIFO waits), or lies elsewhere."""
+        require_within(self.base, *paths)
+        for path in paths:
+            if path.exists() and not path.is_file():
+                raise InputError(f"{path} is no file; take it away")
+
+    def _walk(self, folder: Path) -> Iterator[Path]:
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith("."):
+                continue
+            if path.is_dir():
+                require_within(self.base, path)
+                yield from self._walk(path)
+            else:
+                yield path
+
+    def require_idle(self) -> None:
+        """Raise InputError while a crawl writes it."""
+        self._require_idle([self.index, self.text_index, self.log, *self.root.rglob(f"*{OPEN_SUFFIX}")])
+
+    def _require_idle(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            if _is_written(path):
+                raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A key to sort names by in which 10 comes after 9."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a process holds the file as :class:`~crawl4llm.base.append_file.AppendFile` does."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks cannot tell
+        return False
+    finally:
+        os.close(handle)
+    return False

@@ -1,0 +1,138 @@
+"""Text files of a dataset, line by line: indexes and logs, which may be cut short or damaged."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+from crawl4llm.warc.cdxj import place_of, timestamp
+from crawl4llm.warc.header_values import one_line
+from crawl4llm.warc.urlkey import urlkey
+
+_SORTED_AT_ONCE: Final = 1 << 26
+"""Bytes of lines that are sorted in memory."""
+_MERGED_AT_ONCE: Final = 64
+_PLACE: Final = ("filename", "offset", "length")
+
+
+class IndexLine(NamedTuple):
+    """A line of an index."""
+
+    key: str
+    timestamp: str
+    fields: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The document key; empty where it is not known."""
+        return str(self.fields.get("id", ""))
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """File, offset and length of the record."""
+        return place_of(self.fields)
+
+    def differences(self, url: str, date: str, digest: str, status: str | None, document: str | None) -> list[str]:
+        """What the line says otherwise than its record does; ``document``: its key, None where it is not known.
+
+        Indexes of others may have keys of another form, no status and no id.
+        """
+        stated: list[tuple[str, Any, str | None]] = [
+            ("URL", self.fields.get("url"), url),
+            ("date", self.timestamp, timestamp(date)),
+            ("digest", self.fields.get("digest"), digest),
+        ]
+        if self.fields.get("status") is not None:
+            stated.append(("status", self.fields["status"], status))
+        if document is not None:
+            stated.append(("key", self.key, urlkey(url)))
+            if "id" in self.fields:
+                stated.append(("id", as_in_warc(self.id), document))
+        return [name for name, one, other in stated if one != other]
+
+    def at(self, filename: str, offset: int, length: int) -> bytes:
+        """The line of the same record at another place."""
+        fields = self.fields | dict(zip(_PLACE, (filename, str(offset), str(length)), strict=True))
+        return f"{self.key} {self.timestamp} {json.dumps(fields)}\n".encode("ascii")
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, with their ends; none where there is no file. Raises InputError."""
+    try:
+        with open_input(path) as file:
+            yield from file
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parse_index_line(line: bytes) -> IndexLine | None:
+    """The line, if it is a whole one."""
+    try:
+        key, timestamp, fields = line.decode("ascii").split(" ", 2)
+        parsed = IndexLine(key, timestamp, json.loads(fields))
+        whole = line.endswith(b"\n") and parsed.place[2] > 0
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return parsed if whole else None
+
+
+def parse_log_line(line: bytes) -> dict[str, Any] | None:
+    """The line of a crawl log, if it is a whole one."""
+    try:
+        parsed = json.loads(line)
+    except (RecursionError, ValueError):
+        return None
+    whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
+    return parsed if whole else None
+
+
+def as_in_warc(key: str) -> str:
+    """A document key as a metadata record has it."""
+    return re.sub(r"\s+$", "", one_line(key).strip())
+
+
+def sort_lines(lines: Iterable[bytes], out: BinaryIO, folder: Path) -> None:
+    """Write lines in byte order, each once; those that do not fit in memory are sorted through files in ``folder``."""
+    runs: list[Path] = []
+    held: list[bytes] = []
+    size = made = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size > _SORTED_AT_ONCE:
+            runs.append(_write_run(folder / f"run-{made}", sorted(held)))
+            made += 1
+            held, size = [], 0
+        if len(runs) == _MERGED_AT_ONCE:
+            merged = folder / f"run-{made}"
+            made += 1
+            with ExitStack() as opened:
+                _write_run(merged, _merged(runs, opened))
+            for run in runs:
+                run.unlink()
+            runs = [merged]
+    with ExitStack() as opened:
+        last = b""
+        for line in heapq.merge(_merged(runs, opened), sorted(held)):
+            if line != last:
+                out.write(line)
+            last = line
+
+
+def _merged(runs: list[Path], opened: ExitStack) -> Iterator[bytes]:
+    return iter(heapq.merge(*(opened.enter_context(run.open("rb")) for run in runs)))
+
+
+def _write_run(path: Path, lines: Iterable[bytes]) -> Path:
+    with path.open("wb") as file:
+        file.writelines(lines)
+    return path

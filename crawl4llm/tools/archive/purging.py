@@ -1,0 +1,155 @@
+"""Takes out of a dataset what is of a domain: pages, redirects through it, texts, entries of indexes and log.
+
+What is left in the crawl log of other pages stays, also where they were found on a page of the domain; so do the lines
+of ``failures.jsonl``, which say that its documents were not wanted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.opt_out import Domain
+from crawl4llm.base.within import require_within
+from crawl4llm.tools.archive.changes import Changes, writing
+from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.folder import PURGED, Dataset
+from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
+from crawl4llm.tools.archive.revisits import Refill, find_refilled
+from crawl4llm.tools.archive.rewrite_files import stage_rewrite
+from crawl4llm.tools.archive.selecting import load_lines, new_kept
+from crawl4llm.tools.archive.survey import surveyed
+
+_CONTENT = f"({', '.join(map(repr, CONTENT))})"
+
+
+def purge(
+    dataset: Dataset,
+    domain: Domain,
+    processes: int,
+    listing: Path | None = None,
+    ask: Callable[[str], None] | None = None,
+) -> Iterator[str]:
+    """Purge a domain with all below it; yields what went, when it is gone.
+
+    ``ask`` is told before what will go, and may raise InputError.
+    ``listing`` is what ``scrapy frontier --purge`` wrote; the run's own is taken where it is there. Raises InputError,
+    and nothing has changed, where a file is damaged, as nobody can tell what the damaged part holds.
+    """
+    if listing is None:
+        listing = dataset.base / f"purge-{domain.name}.jsonl"
+        require_within(dataset.base, listing)
+    with ExitStack() as opened:
+        changes = opened.enter_context(Changes(dataset.base))
+        facts = opened.enter_context(surveyed(dataset, processes, label="reading"))
+        problem = facts.first(
+            "SELECT f.name, d.offset FROM damage d JOIN files f ON f.file = d.file ORDER BY d.file, d.offset"
+        )
+        if problem is not None:
+            raise InputError(f"{dataset.root / problem[0]}: damaged at {problem[1]}; repair the dataset, then purge it")
+        load_lines(dataset, facts)
+        _find_documents(dataset, facts, domain, listing)
+        _select_others(facts)
+        counts = _counts(facts)
+        if not any(counts.values()) and not listing.exists():
+            yield f"nothing of {domain.name} in {dataset.given}"
+            return
+        if ask is not None:
+            going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
+        files = [file for (file,) in facts.rows("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")]
+        told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
+        counts["pages in the log"] = _stage_log(dataset, facts, changes)
+        _stage_note(dataset, facts, changes, domain, counts)
+        if listing.exists() and listing.resolve().parent == dataset.base.resolve():
+            changes.remove(dataset.base / listing.name)
+        changes.commit()
+    for what, count in counts.items():
+        yield f"{what:<18}{count:,}"
+    yield from told
+
+
+def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
+    """The table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
+    facts.define("of_domain", lru_cache(maxsize=1 << 16)(domain.holds))
+    facts.execute("CREATE TEMP TABLE purged(doc TEXT PRIMARY KEY)")
+    facts.execute("INSERT OR IGNORE INTO purged SELECT doc FROM documents WHERE of_domain(url)")
+    for path in (dataset.log, listing):
+        for number, line in enumerate(read_lines(path), 1):
+            parsed = parse_log_line(line)
+            if parsed is None:
+                raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
+            if path == listing or domain.holds(str(parsed.get("url"))):
+                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", as_in_warc(parsed["id"]))
+
+
+def _select_others(facts: Facts) -> None:
+    """The tables ``gone`` and ``kept``; and ``refilled``: revisits of other domains, whose original goes."""
+    facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
+    facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
+    facts.execute(
+        """INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
+        JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
+        WHERE d.doc IN (SELECT doc FROM purged)"""
+    )
+    facts.execute(
+        f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset FROM records t JOIN records c ON c.rid = t.refers
+        JOIN gone g ON g.file = c.file AND g.offset = c.offset WHERE t.kind = '{TEXT}'"""
+    )
+    new_kept(facts)
+    facts.execute(
+        f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
+            CASE WHEN r.kind = '{TEXT}'
+                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+                OR r.kind IN {_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
+        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)"""
+    )
+    find_refilled(facts)
+
+
+def _counts(facts: Facts) -> dict[str, int]:
+    gone = "gone g JOIN records r ON r.file = g.file AND r.offset = g.offset"
+    return {
+        "documents": facts.count("SELECT count(*) FROM documents WHERE doc IN (SELECT doc FROM purged)"),
+        "records": facts.count("SELECT count(*) FROM gone"),
+        "texts": facts.count(f"SELECT count(*) FROM {gone} WHERE r.kind = '{TEXT}'"),
+        "revisits filled": facts.count("SELECT count(*) FROM refilled"),
+    }
+
+
+def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
+    """Stage the crawl log without the domain's pages; returns how many there were."""
+    if not dataset.log.exists():
+        return 0
+    gone = 0
+    with writing(dataset.log), changes.stage(dataset.log).open("wb") as out:
+        for line in read_lines(dataset.log):
+            parsed = parse_log_line(line)
+            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", as_in_warc(parsed["id"])):
+                gone += 1
+            else:
+                out.write(line)
+    return gone
+
+
+def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain, counts: dict[str, int]) -> None:
+    """Stage the log of purges with one line more."""
+    path = dataset.base / PURGED
+    names = (
+        "SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset ORDER BY g.file, g.offset"
+    )
+    note: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "domain": domain.name,
+        "counts": counts,
+        "records": [name for (name,) in facts.rows(names)],
+    }
+    with writing(path), changes.stage(path).open("wb") as out:
+        out.writelines(read_lines(path))
+        out.write(f"{json.dumps(note)}\n".encode())

@@ -1,0 +1,183 @@
+"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.errors import CorruptRecord, InputError
+from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.tools.archive.digests import PAYLOAD_DIGEST, faults
+from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
+from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.reading import Stretch, WarcReader, header_values
+from crawl4llm.warc.container import UnreadableFile
+from crawl4llm.warc.frames import Frame
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, field_name
+
+_RECORD_ID: Final = field_name("WARC-Record-ID")
+_REFERS_TO: Final = field_name("WARC-Refers-To")
+_NUMBER_OF_DOCUMENTS: Final = field_name("WARC-Number-of-Documents")
+_FILE_LENGTH: Final = field_name("WARC-File-Length")
+LINE_ENDS: Final = 4
+"""Bytes behind a record's block (ISO 28500:2017, 4)."""
+_DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
+_LARGEST_METADATA: Final = 1 << 20
+_HASHED: Final = 1 << 22
+_KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
+
+
+class FileJob(NamedTuple):
+    """A WARC file to be read."""
+
+    number: int
+    name: str
+    path: Path
+    size: int
+    part: Path
+    """Where to put what is found."""
+    digests: bool
+    """Whether records are read to their end."""
+    md5: bool
+
+
+def survey_file(job: FileJob) -> None:
+    """Read a WARC file, and put what is found in a database of its own."""
+    with Facts(job.part) as facts:
+        try:
+            before = job.path.stat()
+            md5 = md5_of(job.path) if job.md5 else None
+            stated = _survey(job, facts)
+            facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, *stated)])
+            after = job.path.stat()
+        except UnreadableFile as error:
+            facts.problem(job.name, 0, str(error).removeprefix(f"{job.path}: "))
+            facts.add("damage", [(job.number, 0, job.size)])
+            facts.add("files", [(job.number, job.name, before.st_mtime_ns, md5, 0, "", "")])
+            return
+        except OSError as error:
+            raise InputError(f"{job.path} cannot be read: {error.strerror}") from error
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            facts.problem(job.name, None, "changed while it was read")
+
+
+def md5_of(path: Path) -> str:
+    md5 = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while data := file.read(_HASHED):
+            md5.update(data)
+    return md5.hexdigest()
+
+
+def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
+    """Note all records; returns bytes, decompressed, and what the file's warcinfo record states as ClueWeb12's do."""
+    reader = WarcReader(job.path)
+    read, page, documents, length = 0, 0, "", ""
+    for stretch in reader.stretches():
+        if stretch.frame is None:
+            at_end = stretch.offset + stretch.length >= reader.size
+            what = f"{stretch.length:,} bytes hold no whole record"
+            facts.problem(job.name, stretch.offset, f"cut short: the last {what}" if at_end else f"damaged: {what}")
+            facts.add("damage", [(job.number, stretch.offset, stretch.length)])
+            page += 1
+            continue
+        row, targets, found = _inspect(job, reader, stretch, stretch.frame)
+        row = row._replace(page=page)
+        page += row.doc is not None or row.kind == UNREADABLE
+        read += row.size + LINE_ENDS
+        if row.kind == "warcinfo" and stretch.frame.record is not None:
+            fields = stretch.frame.record.fields
+            documents, length = fields.text(_NUMBER_OF_DOCUMENTS), fields.text(_FILE_LENGTH)
+        facts.add("records", [row])
+        facts.add("refs", [(job.number, stretch.offset, target) for target in targets])
+        for what in found:
+            facts.problem(job.name, stretch.offset, f"{row.kind or 'record'} {what}")
+    return read, documents, length
+
+
+def _inspect(
+    job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame
+) -> tuple[Row, Sequence[bytes], Sequence[str]]:
+    """A record's row, the hashes of the records that it belongs to, and what is wrong with it."""
+    record = frame.record
+    assert record is not None
+    get = record.fields.get
+    head = frame.opening.data[: record.block_at]
+    refers = get(_REFERS_TO)
+    kind = TEXT if record.kind == "conversion" and refers else record.kind
+    found = []
+    if kind not in _KINDS and kind != TEXT:
+        found.append("has no WARC-Type that we know")
+    name = get(_RECORD_ID)
+    if not name:
+        found.append("has no WARC-Record-ID")
+    try:
+        doc = _document(frame) if kind == "metadata" else None
+        if job.digests:
+            found += faults(frame, reader.pieces(stretch.offset, stretch.length))
+    except CorruptRecord as error:
+        found.append(str(error))
+        kind, doc = UNREADABLE, None
+    http = frame.http
+    row = Row(
+        file=job.number,
+        offset=stretch.offset,
+        length=stretch.length,
+        kind=kind,
+        name=name.decode("utf-8", "replace"),
+        refers=hashed(refers) if refers else None,
+        url=get(TARGET_URI).strip(b"<>").decode("utf-8", "replace"),
+        date=record.fields.text(DATE),
+        digest=record.fields.text(PAYLOAD_DIGEST),
+        mime="warc/revisit" if kind == "revisit" else _mime(frame),
+        status=str(http.status) if http else None,
+        doc=doc,
+        page=0,
+        size=record.size or 0,
+        rid=hashed(name),
+    )
+    targets = [hashed(target) for target in header_values(head, "WARC-Concurrent-To")]
+    if refers and kind == "metadata":
+        targets.append(hashed(refers))
+    return row, targets, found
+
+
+def _mime(frame: Frame) -> str:
+    assert frame.record is not None
+    fields = frame.http.fields if frame.http else frame.record.fields
+    return fields.text(CONTENT_TYPE).partition(";")[0].strip()
+
+
+def _document(frame: Frame) -> str | None:
+    """The document key in the metadata record that a crawl writes of each page."""
+    record, opening = frame.record, frame.opening
+    assert record is not None
+    size = min(record.size or 0, _LARGEST_METADATA)
+    while len(opening.data) < size and opening.grow():
+        pass
+    key = _DOCUMENT.search(opening.data, record.block_at, size)
+    return key[1].decode("utf-8", "replace") if key else None
+
+
+@contextmanager
+def surveyed(
+    dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, label: str
+) -> Iterator[Facts]:
+    """The facts of a dataset: all its WARC files are read, with a progress bar; ``digests`` and ``md5`` as in FileJob.
+
+    Raises InputError where a file cannot be read at all.
+    """
+    with Facts() as facts:
+        assert facts.folder is not None
+        jobs = [
+            FileJob(number, name, path, path.stat().st_size, facts.folder / f"{number}.db", digests, md5)
+            for number, (name, path) in enumerate(dataset.warc_files().items())
+        ]
+        for job, _ in run_jobs(survey_file, jobs, processes, "B", label, f"a process was killed while {label}"):
+            facts.merge(job.part)
+        facts.index()
+        yield facts

@@ -1,0 +1,172 @@
+"""A dataset in one file that replay tools open: Web Archive Collection Zipped, version 1.1.1 (specs.webrecorder.net).
+
+The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
+their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
+
+wabac.js, which ReplayWeb.page replays with, takes a file's local header to be without extra fields where its entry in
+the ZIP's directory has none. So a file has ZIP64 sizes (APPNOTE 6.3.10, 4.5.3) in both where it is that large, else in
+neither.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from crawl4llm import __version__
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.archive.changes import whole_file
+from crawl4llm.tools.archive.finishing import write_sorted
+from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.lines import IndexLine, parse_index_line, read_lines
+
+VERSION: Final = "1.1.1"
+_LINES: Final = 1024
+_COPIED: Final = 1 << 20
+_MADE: Final = {
+    "index.cdx.gz": "indexes/index.cdx.gz",
+    "index.idx": "indexes/index.idx",
+    "pages.jsonl": "pages/pages.jsonl",
+}
+
+
+def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
+    """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields what was written.
+
+    Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
+    them to replay. Raises InputError.
+    """
+    if path.suffix != ".wacz":
+        raise InputError(f"{path}: a WACZ has a name that ends with .wacz")
+    if path.exists():
+        raise InputError(f"{path} exists already; give another name, or remove it")
+    files = list(_indexed_files(dataset))
+    with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
+        package = _Package(archive)
+        for file in Progress(files, "Packing", unit=" files"):
+            new.chmod(new.stat().st_mode & file.stat().st_mode)  # with credentials, they are for their owner alone
+            with file.open("rb") as source:
+                package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
+        _write_index(dataset, folder)
+        with (folder / "pages.jsonl").open("wb") as pages:
+            pages.writelines(_pages(dataset))
+        for made, name in _MADE.items():
+            with (folder / made).open("rb") as source:
+                package.add(name, source, compress=made == "pages.jsonl")
+        package.finish(dataset.given.resolve().name)
+    yield f"wacz       {path}"
+
+
+def _indexed_files(dataset: Dataset) -> Iterator[Path]:
+    paths = dataset.warc_files()
+    named: dict[str, None] = {}
+    for line in read_lines(dataset.index):
+        parsed = parse_index_line(line)
+        if parsed is not None:
+            named[parsed.place[0]] = None
+    for name in named:
+        if name not in paths or "/" in name or not name.endswith((".warc", ".warc.gz")):
+            raise InputError(f"{dataset.root / name}: a WACZ holds .warc.gz files that lie in one folder only")
+        yield paths[name]
+    if not named:
+        raise InputError(f"{dataset.index} has no entries; there is nothing to replay")
+
+
+class _Package:
+    """The files of a WACZ, with the list of them that goes in last."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._resources: list[dict[str, Any]] = []
+
+    def add(self, name: str, source: BinaryIO, info: zipfile.ZipInfo | None = None, *, compress: bool = False) -> None:
+        entry = zipfile.ZipInfo(name) if info is None else info
+        entry.filename = name
+        entry.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+        is_large = os.fstat(source.fileno()).st_size > zipfile.ZIP64_LIMIT
+        entry.file_size = 0  # of one that is nearly so large zipfile would write ZIP64 sizes in the local header alone
+        digest, size = hashlib.sha256(), 0
+        with self._archive.open(entry, "w", force_zip64=is_large) as out:
+            for piece in iter(lambda: source.read(_COPIED), b""):
+                out.write(piece)
+                digest.update(piece)
+                size += len(piece)
+        self._resources.append(
+            {
+                "name": name.rpartition("/")[2].lower(),
+                "path": name,
+                "hash": f"sha256:{digest.hexdigest()}",
+                "bytes": size,
+            }
+        )
+
+    def finish(self, title: str) -> None:
+        """Write ``datapackage.json`` and its digest."""
+        package = {
+            "profile": "data-package",
+            "wacz_version": VERSION,
+            "title": title,
+            "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "software": f"crawl4llm/{__version__}",
+            "resources": self._resources,
+        }
+        data = json.dumps(package, indent=2).encode()
+        digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+        for name, content in (("datapackage.json", data), ("datapackage-digest.json", json.dumps(digest).encode())):
+            self._archive.writestr(name, content, zipfile.ZIP_DEFLATED)
+
+
+def _write_index(dataset: Dataset, folder: Path) -> None:
+    ordered = folder / "sorted.cdxj"
+    write_sorted(dataset.index, ordered, folder)
+    with (
+        ordered.open("rb") as lines,
+        (folder / "index.cdx.gz").open("wb") as data,
+        (folder / "index.idx").open("w") as places,
+    ):
+        places.write(f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': 'index.cdx.gz'})}\n")
+        offset = 0
+        while block := list(islice(lines, _LINES)):
+            member = gzip.compress(b"".join(block), mtime=0)
+            place = {
+                "offset": offset,
+                "length": len(member),
+                "digest": f"sha256:{hashlib.sha256(member).hexdigest()}",
+            }
+            places.write(f"{block[0].split(b'{', 1)[0].strip().decode('ascii')} {json.dumps(place)}\n")
+            data.write(member)
+            offset += len(member)
+
+
+def _pages(dataset: Dataset) -> Iterator[bytes]:
+    """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
+    yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
+    found = False
+    for number, line in enumerate(read_lines(dataset.index), 1):
+        parsed = parse_index_line(line)
+        if parsed is None or not parsed.id or _is_text(parsed):
+            continue
+        found = True
+        try:
+            stamp = datetime.strptime(parsed.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+            page = {"id": parsed.id, "url": parsed.fields["url"], "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
+        except (KeyError, ValueError):
+            at = f"{dataset.index} line {number}"
+            raise InputError(f"{at} has no URL, or a date that is none; repair the dataset, then pack it") from None
+        yield json.dumps(page).encode() + b"\n"
+    if not found:
+        raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
+
+
+def _is_text(line: IndexLine) -> bool:
+    """Whether a line is of a conversion record, which is all that is held of its page."""
+    return "status" not in line.fields and line.fields.get("mime") == "text/plain"

@@ -1,0 +1,121 @@
+"""``scrapy evaluate``: from the output directories of some runs to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.engine.run import open_rater
+from crawl4llm.options import read_options
+from crawl4llm.past_runs import take_over
+from crawl4llm.scoring import load_scorer
+from crawl4llm.scoring.model_rules import follow_rules
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate.arrays import Floats
+from crawl4llm.tools.evaluate.figures import Report
+from crawl4llm.tools.evaluate.runs import Run, read_runs
+from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview, selecting
+from crawl4llm.tools.evaluate.subject import Subject
+from crawl4llm.tools.evaluate.survey import Survey
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_MODEL_FILES = (".bin", ".ftz")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for besides what every report has."""
+
+    sample: int | None = None
+    """Documents to look at instead of the whole corpus."""
+    topic: Sequence[str] = ()
+    """Words of which a page on the topic has one."""
+    scorers: Sequence[str] = ()
+    """Two scorers to correlate: what SCORER takes, or the path of a fastText model."""
+
+
+def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> Report:
+    """Evaluate the runs in some output directories. Raises InputError.
+
+    Settings on the command line count, then those of the first run, then the project's.
+    """
+    runs = read_runs(paths)
+    take_over(settings, runs[0].facts, runs[0].path)
+    corpus, rater = open_rater(settings)
+    try:
+        corpus.check()
+        check_same(runs[0], corpus, rater)
+        return _report(
+            runs,
+            Survey(corpus, read_options(settings), sample=wanted.sample, crawled=[run.keys for run in runs]),
+            rater,
+            wanted,
+        )
+    finally:
+        corpus.close()
+
+
+def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
+    """Raise InputError unless corpus and model are those of the run."""
+    for setting, what, then, now in (
+        ("CORPUS", "corpus_digest", run.facts["corpus_digest"], corpus.identity()),
+        ("SCORER_MODEL", "model_digest", run.facts["model_digest"], f"sha256:{rater.scorer.digest}"),
+    ):
+        if then != now:
+            raise InputError(
+                f"{run.path}: {what} was {then} when it was crawled, and that of {setting} is {now} now; set {setting} "
+                "to what was used then"
+            )
+
+
+def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted) -> Report:
+    subject = Subject(runs, survey, rater)
+    scorers = _scorers(survey, rater, wanted.scorers)
+    return Report(
+        title=f"Evaluation of {', '.join(run.name for run in runs)}",
+        notes=list(_notes(runs, survey)),
+        sections=[
+            *overview.tables(subject),
+            *coverage.figures(subject),
+            *selecting.sections(subject),
+            *ordering.sections(subject, wanted.topic),
+            *correlations.sections(subject, scorers),
+        ],
+        runs=[{"name": run.name, "path": str(run.path), **run.facts} for run in runs],
+    )
+
+
+def _scorers(survey: Survey, rater: PageRater, given: Sequence[str]) -> list[tuple[str, Floats]]:
+    """Names and scores of the scorers that are given."""
+    found = []
+    for name in given:
+        options = replace(survey.options, scorer=name)
+        if name.endswith(_MODEL_FILES):
+            options = follow_rules(replace(survey.options, scorer="fasttext", scorer_model=name))
+        same = name == survey.options.scorer
+        scorer = rater.scorer if same else load_scorer(options)
+        found.append((name, survey.scores(replace(rater, scorer=scorer), options.scorer).influence))
+    return found
+
+
+def _notes(runs: Sequence[Run], survey: Survey) -> Iterator[str]:
+    for run in runs:
+        if run.unfinished is not None:
+            yield (
+                f"{run.name} ({run.path}) was not finished: {run.unfinished}. It is evaluated as far as it goes, "
+                f"{len(run):,} of {run.wanted:,} pages."
+            )
+        if run.facts["settings"].get("CRAWL_SCOPE", "web") != "web":
+            yield f"{run.name} kept to its seeds' domains (CRAWL_SCOPE); what seeds can reach is given without that."
+    if survey.sampled:
+        yield (
+            f"A sample of {survey.surveyed:,} of {survey.size:,} documents was looked at, besides those crawled. Bands "
+            "are 95% confidence intervals. What needs all links of the corpus is left out: what the seeds can reach, "
+            "PageRank, and the influence of outlinks."
+        )

@@ -1,0 +1,98 @@
+"""The report as one HTML page that needs nothing else: no network, no other file, no library in the browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.report.colours import dark_plots
+from crawl4llm.tools.evaluate.report.comparison import compare
+from crawl4llm.tools.evaluate.report.data import Value, printable
+
+_UNDEFINED = "\N{EN DASH}"
+
+
+class Section(NamedTuple):
+    """A figure or table of the page. ``plot`` is empty for a table; the ``table`` of a figure sums up its series.
+
+    ``numeric`` says of each column of the table whether it holds numbers.
+    """
+
+    id: str
+    title: str
+    definition: str
+    plot: str
+    table: Table
+    numeric: Sequence[bool]
+
+
+def render(report: Report, plots: Mapping[str, str]) -> str:
+    """The page. ``plots``: the ``svg`` element of each figure, by its id. Text is escaped by the template engine."""
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = shown
+    script = _template("report.js")
+    page = environment.get_template("report.html").render(
+        report=report,
+        sections=[_section(section, plots) for section in report.sections],
+        comparison=compare(report.runs),
+        style=_template("report.css") + f"@media screen and (prefers-color-scheme: dark) {{\n{dark_plots()}\n}}",
+        script=script,
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return printable(page)
+
+
+def _template(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _section(section: Figure | Table, plots: Mapping[str, str]) -> Section:
+    if isinstance(section, Figure):
+        plot, table = plots[section.id], series_table(section)
+    else:
+        plot, table = "", section
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
+    numeric = [_is_numeric(column) for column in columns]
+    return Section(section.id, section.title, section.definition, plot, table, numeric)
+
+
+def series_table(figure: Figure) -> Table:
+    """The ends and extremes of each series of a figure: what a plot tells those who cannot see it."""
+    columns = ("series", "points", "first", "last", "least", "greatest")
+    rows = [[series.name, *_summary(series)] for series in figure.series]
+    return Table(figure.id, figure.title, figure.definition, columns, rows)
+
+
+def _summary(series: Series) -> tuple[Value, ...]:
+    defined = [y for y in series.y if y is not None]
+    if not defined:
+        return 0, None, None, None, None
+    return len(defined), defined[0], defined[-1], min(defined), max(defined)
+
+
+def _is_numeric(column: Iterable[Value]) -> bool:
+    values = [value for value in column if value is not None]
+    return bool(values) and not any(isinstance(value, str) for value in values)
+
+
+def shown(value: Value) -> str:
+    """A value for human eyes: four significant digits, thousands apart; a dash for what is undefined."""
+    if value is None:
+        return _UNDEFINED
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

@@ -1,0 +1,164 @@
+"""Runs: what crawls have left in their output directories, and whether they can be compared."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.domains import domain_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import input_lines, read_json
+from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS
+from crawl4llm.base.urls import host_of
+from crawl4llm.base.within import require_within
+from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.live.web import LiveWeb
+from crawl4llm.tools.evaluate.arrays import Floats, Integers
+
+_SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
+"""What decides influence scores: runs that differ in one of these cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One crawl. Arrays have one value for each page crawled, in crawl order."""
+
+    path: Path
+    name: str
+    """The policy, and where several runs have the same, the directory's name too."""
+    facts: Mapping[str, Any]
+    """``settings.json``."""
+    keys: Sequence[str]
+    priority: Floats
+    influence: Floats
+    """NaN where the log has null."""
+    visited: Integers
+    fetched: Integers
+    domains: Integers
+    """Registrable domains seen so far, with this page's."""
+    seeds: Sequence[str]
+    """Keys of the seeds, as far as they are known."""
+    unfinished: str | None
+    """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def wanted(self) -> int:
+        """N: the pages it was to crawl."""
+        return int(self.facts["settings"]["CRAWL_MAX_PAGES"])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs in some output directories, which are of one corpus and one model.
+
+    Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
+    two cannot be compared.
+    """
+    facts = [_facts(path) for path in paths]
+    for path, theirs in zip(paths[1:], facts[1:], strict=True):
+        for what in _SAME:
+            if theirs[what] != facts[0][what]:
+                raise InputError(
+                    f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
+                    "the other; evaluate them by themselves"
+                )
+    return [_read(path, theirs, name) for path, theirs, name in zip(paths, facts, _names(paths, facts), strict=True)]
+
+
+def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    policies = [str(theirs["policy"]) for theirs in facts]
+    names = [
+        policy if policies.count(policy) == 1 else f"{policy} ({path.resolve().name})"
+        for policy, path in zip(policies, paths, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = [f"{policy} ({path})" for policy, path in zip(policies, paths, strict=True)]
+    return names
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    require_within(path, path / SETTINGS, path / STATS, path / SEEDS)
+    try:
+        facts = read_json(path / SETTINGS)
+    except OSError as error:
+        raise InputError(
+            f"{path}: {SETTINGS} cannot be read ({error.strerror}); give the OUTPUT_DIR of a crawl"
+        ) from None
+    except ValueError:
+        raise InputError(f"{path}: {SETTINGS} is damaged") from None
+    if not isinstance(facts, dict) or not all(name in facts for name in (*_SAME, "policy", "settings")):
+        raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
+    if not isinstance(facts["settings"], dict) or type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
+        raise InputError(f"{path}: {SETTINGS} is damaged: its settings have no CRAWL_MAX_PAGES")
+    if facts.get("corpus") == LiveWeb.name:
+        raise InputError(
+            f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"
+        )
+    return facts
+
+
+def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
+    keys: list[str] = []
+    numbers = array("d")
+    domains: set[str] = set()
+    seeds: list[str] = []
+    for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
+        try:
+            domains.add(domain_of(host_of(line["url"])))
+            keys.append(line["id"])
+            scores = _number(line["priority"]), _number(line["influence"])
+            numbers.extend((*scores, line["visited"], line["fetched"], len(domains)))
+            if line["parent"] is None:
+                seeds.append(line["id"])
+        except (LookupError, TypeError, ValueError):
+            raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
+    if not keys:
+        raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
+    columns = np.array(numbers).reshape(len(keys), -1).T
+    counts = columns[2:].astype(np.int64)
+    return Run(
+        path=path,
+        name=name,
+        facts=facts,
+        keys=keys,
+        priority=columns[0],
+        influence=columns[1],
+        visited=counts[0],
+        fetched=counts[1],
+        domains=counts[2],
+        seeds=_seeds(path) or seeds,
+        unfinished=_why_unfinished(path),
+    )
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _seeds(path: Path) -> list[str]:
+    """Keys of the seeds, which the crawl has written down; empty where there is no such file."""
+    try:
+        return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path / SEEDS} cannot be read: {error}") from None
+
+
+def _why_unfinished(path: Path) -> str | None:
+    try:
+        stats = read_json(path / STATS)
+        reason = stats.get("finish_reason")
+    except FileNotFoundError:
+        return f"it still runs or was killed: there is no {STATS}"
+    except (OSError, ValueError, AttributeError):
+        return f"its {STATS} cannot be read"
+    return None if reason in {MAX_PAGES, FRONTIER_EMPTY} else f"it ended by {reason}"

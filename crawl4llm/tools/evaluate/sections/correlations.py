@@ -1,0 +1,186 @@
+"""Correlations over the pages of the corpus (Craw4LLM, figures 2 and 5), and the histogram of backlinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from crawl4llm.tools.evaluate.arrays import Floats
+from crawl4llm.tools.evaluate.correlation import Correlation, rank_correlation
+from crawl4llm.tools.evaluate.figures import Figure, Series, Table
+from crawl4llm.tools.evaluate.sections.common import Cell, number, numbers, places
+from crawl4llm.tools.evaluate.subject import Subject
+
+PAGERANK_DAMPING = 0.85
+"""Of figure 2, where the paper names none: the usual one (Page et al. 1999)."""
+
+_POINTS = 3000
+"""Pages shown in a plot."""
+_SECOND_NEIGHBOURS = 50_000
+"""Pages whose second neighbours are looked at; a random draw of larger corpora, as the paper has it."""
+_HISTOGRAM = 50
+"""Backlinks up to which each number has a bar."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two numbers of each page, and what to say of their correlation."""
+
+    id: str
+    names: tuple[str, str]
+    """What stands on the axes x and y."""
+    values: tuple[Floats, Floats]
+    source: str = ""
+    """Whose figure it is."""
+    published: float | None = None
+    x_log: bool = False
+    y_log: bool = False
+
+    @cached_property
+    def correlation(self) -> Correlation:
+        """Of the pages that have both."""
+        return rank_correlation(*self.values)
+
+
+def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Figure | Table]:
+    """A table of all correlations, a plot of each, and the histogram. ``scorers`` are names and scores of two."""
+    pairs = pairs_of(subject)
+    if scorers:
+        (x_name, x), (y_name, y) = scorers
+        surveyed = subject.survey.surveyed
+        pairs.append(Pair("scorers", (x_name, y_name), (x[:surveyed], y[:surveyed])))
+    return [_table(pairs), *map(_plot, pairs), *_histogram(subject)]
+
+
+def pairs_of(subject: Subject) -> list[Pair]:
+    """What is correlated, as far as it is known."""
+    surveyed = subject.survey.surveyed
+    influence = subject.scores.influence[:surveyed]
+    pairs = []
+    indegree = None if subject.backlinks is None else subject.backlinks[:surveyed]
+    if indegree is not None:
+        pairs.append(
+            Pair(
+                "influence-indegree",
+                ("in-degree", "influence"),
+                (indegree, influence),
+                "Craw4LLM, figure 2a",
+                published=-0.11,
+                x_log=True,
+            )
+        )
+    if subject.graph is None:
+        return pairs
+    rank = subject.graph.pagerank(PAGERANK_DAMPING)
+    if indegree is not None:
+        pairs.append(
+            Pair(
+                "pagerank-indegree",
+                ("in-degree", "PageRank"),
+                (indegree, rank),
+                "Craw4LLM, figure 2b",
+                published=0.88,
+                x_log=True,
+                y_log=True,
+            )
+        )
+    pairs.append(Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True))
+    first = subject.graph.mean_of_neighbours(influence)
+    pairs.append(
+        Pair(
+            "influence-1-hop",
+            ("influence", "mean influence of 1-hop outlinks"),
+            (influence, first),
+            "Craw4LLM, figure 5a",
+            published=0.61,
+        )
+    )
+    drawn = np.arange(surveyed)
+    if surveyed > _SECOND_NEIGHBOURS:
+        drawn = np.sort(np.random.default_rng(0).choice(surveyed, _SECOND_NEIGHBOURS, replace=False))
+    second = subject.graph.mean_of_second_neighbours(influence, drawn)
+    pairs.append(
+        Pair(
+            "influence-2-hop",
+            ("influence", "mean influence of 2-hop outlinks"),
+            (influence[drawn], second),
+            "Craw4LLM, figure 5b",
+            published=0.60,
+        )
+    )
+    return pairs
+
+
+def _table(pairs: Sequence[Pair]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            *(f"{pair.names[1]} with {pair.names[0]}", number(pair.correlation.value)),
+            *(number(pair.correlation.low), number(pair.correlation.high), pair.correlation.pairs),
+            *(pair.published, pair.source or None, pair.correlation.undefined),
+        ]
+        for pair in pairs
+    ]
+    return Table(
+        id="correlations",
+        title="Correlations",
+        definition="Spearman's rank correlation over the pages that have both numbers, with a 95% interval (Bonett and "
+        "Wright 2000) that says how far a larger web of this kind may be from it. In-degree: links to a page that the "
+        "corpus records, else those between its documents. PageRank of the links between documents, damping "
+        f"{PAGERANK_DAMPING}. 1- and 2-hop outlinks: documents one link away, and those two links away and no fewer. "
+        "Published: on ClueWeb22-B or -A.",
+        columns=["Of", "Spearman", "Low", "High", "Pages", "Published", "Where", "Undefined because"],
+        rows=rows,
+    )
+
+
+def _plot(pair: Pair) -> Figure:
+    x, y = pair.values
+    both = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if len(both) > _POINTS:
+        both = np.sort(np.random.default_rng(0).choice(both, _POINTS, replace=False))
+    value = pair.correlation.value
+    told = f"undefined: {pair.correlation.undefined}" if value is None else f"{value:.3f}"
+    return Figure(
+        id=f"correlation-{pair.id}",
+        title=f"Correlation of {pair.names[1]} with {pair.names[0]}",
+        definition=f"{pair.source}{'. ' if pair.source else ''}Each point is a page, {len(both):,} of "
+        f"{pair.correlation.pairs:,}. Spearman correlation {told}.",
+        x_label=pair.names[0],
+        y_label=pair.names[1],
+        series=[Series("pages", places(x[both]), numbers(y[both]), kind="points")],
+        x_log=pair.x_log,
+        y_log=pair.y_log,
+    )
+
+
+def _histogram(subject: Subject) -> list[Figure | Table]:
+    if subject.backlinks is None:
+        return []
+    backlinks = subject.backlinks[: subject.survey.surveyed]
+    counts = np.bincount(backlinks[np.isfinite(backlinks)].astype(np.int64), minlength=_HISTOGRAM + 1)
+    few = np.arange(_HISTOGRAM + 1)
+    rows: list[list[Cell]] = []
+    low, high = 0, 0
+    while low < len(counts):
+        rows.append([low, high, int(counts[low : high + 1].sum())])
+        low, high = high + 1, 2 * high + 1
+    return [
+        Figure(
+            id="backlinks",
+            title="Backlinks of pages",
+            definition=f"How many pages have so many backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
+            x_label="backlinks",
+            y_label="pages",
+            series=[Series("pages", places(few), numbers(counts[: _HISTOGRAM + 1]), kind="bars")],
+        ),
+        Table(
+            id="backlinks-all",
+            title="Backlinks of pages, all",
+            definition="How many pages have so many backlinks.",
+            columns=["From", "To", "Pages"],
+            rows=rows,
+        ),
+    ]

@@ -1,0 +1,174 @@
+"""What is known of the pages of a corpus, one number a document: computed once, and kept in the project's data dir."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.options import Options
+from crawl4llm.scoring.rating import PageRater, Rating, indegree
+from crawl4llm.scoring.topic import Mentions, mentions_of
+from crawl4llm.tools.evaluate.arrays import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.blocks import Arrays
+from crawl4llm.tools.evaluate.documents import ABSENT, Documents, as_array
+from crawl4llm.tools.evaluate.graph import LinkGraph
+from crawl4llm.tools.evaluate.page_tasks import ScoredPage, Targets, scored_page, targets
+from crawl4llm.tools.evaluate.passes import Pages, Task, blocks_of, run_pass
+from simulate.open import data_dir
+
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Influence scores by document, NaN where there is none, and tokens of the texts."""
+
+    influence: Floats
+    tokens: Integers
+    reasons: Counter[str]
+    """Why documents of the corpus, or of the sample, have no score or no text: how many of them, by reason."""
+
+
+@dataclass(frozen=True)
+class TopicPages:
+    """Which documents are on a topic, by the rules of Cho et al. 1998, section 7."""
+
+    hot: Flags
+    """A word of the topic in the title, or more than 10 times in the body."""
+    hot_if_linked: Flags
+    """In the title, or 10 times or more in the body; hot where it has five or more backlinks too."""
+
+
+class Survey:
+    """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
+
+    Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        options: Options,
+        *,
+        sample: int | None = None,
+        crawled: Sequence[Sequence[str]] = (),
+        cache: Path | None = None,
+    ) -> None:
+        self.corpus = corpus
+        self.options = options
+        self.size = len(corpus)
+        self.sampled = sample is not None and sample < self.size
+        self._cache = data_dir() / "evaluation" if cache is None else cache
+        self._parts = [Pages(WHOLE, self.size, corpus.keys)]
+        if sample is not None and self.sampled:
+            seed = options.crawl_seed
+            drawn = sorted(corpus.sample(sample, seed))
+            self._parts = [_listed(f"sample {sample} {seed}", drawn), *map(_of_crawl, crawled)]
+        self.surveyed = self._parts[0].count
+        self.documents = Documents(chain.from_iterable(part.keys() for part in self._parts))
+
+    def scores(self, rater: PageRater, scorer: str) -> Scores:
+        """Influence by the rater's scorer, which SCORER names ``scorer``."""
+        depends_on = {
+            **self._text(rater),
+            "scorer": scorer,
+            "model": rater.scorer.digest,
+            "label": getattr(rater.scorer, "label", self.options.scorer_label),
+        }
+        blocks = self._run(Task("scores", depends_on, scored_page, _pack_scores), rater)
+        reasons: Counter[str] = Counter()
+        for block in blocks[: blocks_of(self.surveyed)]:
+            reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
+        return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
+
+    def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
+        """Which pages are on the topic that some words tell."""
+        depends_on = {**self._text(rater), "topic": list(words)}
+        blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
+        in_title, in_body = _joined(blocks, "in_title") > 0, _joined(blocks, "in_body")
+        return TopicPages(in_title | (in_body > 10), in_title | (in_body >= 10))
+
+    def indegree(self, rater: PageRater) -> Floats | None:
+        """Links to each document that the corpus records; None where it records none."""
+        try:
+            self.corpus.require("inlinks")
+        except InputError:
+            return None
+        blocks = self._run(Task("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
+        return _joined(blocks, "value")
+
+    def graph(self, rater: PageRater) -> LinkGraph | None:
+        """The links between all documents; None where only a sample is looked at."""
+        if self.sampled:
+            return None
+        blocks = self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater)
+        counts = np.concatenate([block["counts"] for block in blocks])
+        linked = self.documents.numbers(np.concatenate([block["fingerprints"] for block in blocks]))
+        sources = np.repeat(np.arange(self.size), counts)
+        held = linked != ABSENT
+        return LinkGraph(self.size, sources[held], linked[held])
+
+    def _text(self, rater: PageRater) -> dict[str, Any]:
+        """What decides the text of a page."""
+        return {
+            "corpus": self.corpus.identity(),
+            "text": self.options.simulation_text,
+            "extractor": rater.extractor,
+        }
+
+    def _run(self, task: Task[Any], rater: PageRater) -> list[Arrays]:
+        return [block for part in self._parts for block in run_pass(task, part, rater, self.options, self._cache)]
+
+
+def _listed(name: str, keys: Sequence[str]) -> Pages:
+    return Pages(name, len(keys), partial(iter, keys))
+
+
+def _of_crawl(keys: Sequence[str]) -> Pages:
+    digest = hashlib.sha256(json.dumps(list(keys)).encode()).hexdigest()
+    return _listed(f"crawled {digest}", keys)
+
+
+def _joined(blocks: Sequence[Arrays], name: str) -> Floats:
+    return np.concatenate([np.zeros(0), *(block[name] for block in blocks)])
+
+
+def _pack_scores(pages: Sequence[ScoredPage | Rating]) -> Arrays:
+    reasons = Counter(page.reason for page in pages if page.reason is not None)
+    return {
+        "influence": np.array([np.nan if page.score is None else page.score for page in pages], dtype=np.float64),
+        "tokens": np.array([page.tokens if isinstance(page, ScoredPage) else 0 for page in pages], dtype=np.uint32),
+        "reasons": np.array(sorted(reasons), dtype=np.str_),
+        "counts": np.array([reasons[reason] for reason in sorted(reasons)], dtype=np.int64),
+    }
+
+
+def _pack_mentions(pages: Sequence[Mentions | Rating]) -> Arrays:
+    found = [page if isinstance(page, Mentions) else Mentions(False, 0) for page in pages]
+    return {
+        "in_title": np.array([mentions.in_title for mentions in found], dtype=np.bool_),
+        "in_body": np.array([mentions.in_body for mentions in found], dtype=np.uint32),
+    }
+
+
+def _pack_ratings(pages: Sequence[Rating]) -> Arrays:
+    return {"value": np.array([np.nan if page.score is None else page.score for page in pages], dtype=np.float64)}
+
+
+def _pack_targets(pages: Sequence[Targets | Rating]) -> Arrays:
+    linked = [page.fingerprints if isinstance(page, Targets) else b"" for page in pages]
+    return {
+        "counts": np.array([len(data) // 8 for data in linked], dtype=np.int64),
+        "fingerprints": as_array(b"".join(linked)),
+    }

@@ -1,0 +1,161 @@
+"""The dataset card of an export: ``README.md``, by which ``datasets.load_dataset`` and the Hugging Face Hub read it.
+
+Its head is YAML: where the data files lie (a reader would take ``manifest.json`` for one), the types of all fields (it
+would guess them from the first documents, whose influence may be null), how many documents there are. The card says
+nothing that the manifest does not, so that it can be made anew with that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.markdown import cell
+from crawl4llm.tools.export.formats import COMPRESSORS, PARQUET
+
+CARD = "README.md"
+OPT_OUT_FIELDS: Final = ("robots", "opt-out")
+"""What the warcinfo record of an archive says of the manners by which its pages were fetched."""
+
+_FIELDS: Final = {
+    "id": ("string", "the document key"),
+    "text": ("string", "the main text of the page"),
+    "source": ("string", "always `crawl4llm`, for dolma"),
+    "created": ("string", "the date, or nothing; for dolma"),
+    "url": ("string", "of the page"),
+    "date": ("string", "when the page was fetched, in UTC"),
+    "language": ("string", "as archived; null where it is not known"),
+    "influence": ("float64", "the score of the text by the model below, higher is better; null where it has none"),
+    "warc_file": ("string", "the archive file that the page lies in"),
+    "warc_offset": ("int64", "where its record begins there"),
+    "warc_length": ("int64", "how long the record is"),
+    "digest": ("string", "the record's WARC-Payload-Digest"),
+}
+_METADATA: Final = {
+    "WARC-Target-URI": "string",
+    "WARC-Date": "string",
+    "influence": "float64",
+    "language": "string",
+}
+_JSON_ONLY: Final = ("source", "created")
+_BOUNDS: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+"""Of the Hub's size categories."""
+_CODE: Final = re.compile(r"([a-z]{2,3})(?:[-_,].*)?", re.IGNORECASE)
+"""What the Hub takes for a language, with what may follow it: a region, or other languages of the page."""
+_MOST_LISTED: Final = 50
+
+
+def card(manifest: Mapping[str, Any], path: Path) -> str:
+    """Return the card of the export that a manifest describes; what comes from data is escaped.
+
+    Raises InputError, naming ``path``, where it is no manifest of an export.
+    """
+    try:
+        return "\n".join(_lines(manifest))
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise damaged(path) from None
+
+
+def damaged(manifest: Path) -> InputError:
+    """Return the one-line error for a manifest that is no export's."""
+    return InputError(f"{manifest} is damaged; remove the export and make it again")
+
+
+def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    names = [shard["name"] for shard in manifest["shards"]]
+    form = names[0].partition(".")[2] if names else manifest["settings"]["format"]
+    form = form if form in COMPRESSORS else PARQUET
+    languages = _languages(manifest)
+    documents, words, size = manifest["documents"], manifest["tokens"]["words"], manifest["text_bytes"]
+    yield "---"
+    yield from _head(form, documents, size, languages)
+    yield from ("---", "", "# Texts of crawled pages", "")
+    yield (
+        f"{documents:,} documents with {words:,} words, {size:,} bytes of text, in {len(names):,} files. "
+        f"Made by `scrapy export` of crawl4llm {cell(manifest.get('crawl4llm'))}. `manifest.json` has the size and "
+        "SHA-256 of each file, and all settings. A purge writes it and this card anew."
+    )
+    yield from ("", "```python", 'datasets.load_dataset("path/of/this/folder", split="train")', "```", "")
+    if form.endswith("zst"):
+        yield from (
+            "The files are compressed with Zstandard: `datasets` needs the package `zstandard` to read them.",
+            "",
+        )
+    yield from _table("## Fields", ("field", "type", "what"), _fields(form))
+    listed = [(cell(name or "not known"), f"{count:,}") for name, count in languages.most_common(_MOST_LISTED)]
+    if len(languages) > _MOST_LISTED:
+        listed.append(("others", f"{sum(count for _, count in languages.most_common()[_MOST_LISTED:]):,}"))
+    yield from _table("## Languages", ("language", "documents"), listed)
+    yield from _table("## Sources", ("source", "kind", "crawl", "model of its influence scores"), _sources(manifest))
+    if scored_by := manifest.get("model_digest"):
+        yield from (f"Pages without a score were scored by the model with the digest {cell(scored_by)}.", "")
+    left_out = manifest.get("left_out", {}).items()
+    yield from _table("## Left out", ("reason", "pages"), [(cell(why), f"{count:,}") for why, count in left_out])
+    yield from _opt_outs(manifest)
+
+
+def _head(form: str, documents: int, text_bytes: int, languages: Mapping[str, int]) -> Iterator[str]:
+    codes = sorted({found[1].lower() for name in languages if (found := _CODE.fullmatch(name))})
+    if codes:
+        yield from ("language:", *(f"- {json.dumps(code)}" for code in codes))  # quoted: `no` is false in YAML
+    yield from ("size_categories:", f"- {_size(documents)}", "configs:", "- config_name: default", "  data_files:")
+    yield from ("  - split: train", f"    path: documents/*.{form}", "dataset_info:", "  features:")
+    for name, (kind, _) in _FIELDS.items():
+        if form != PARQUET or name not in _JSON_ONLY:
+            yield from (f"  - name: {name}", f"    dtype: {kind}")
+    if form != PARQUET:
+        yield from ("  - name: metadata", "    struct:")
+        for name, kind in _METADATA.items():
+            yield from (f"    - name: {name}", f"      dtype: {kind}")
+    yield from ("  splits:", "  - name: train", f"    num_bytes: {text_bytes}", f"    num_examples: {documents}")
+
+
+def _size(documents: int) -> str:
+    place = max(len(str(documents)) - 3, 0)
+    if not place:
+        return f"n<{_BOUNDS[0]}"
+    return f"{_BOUNDS[place - 1]}<n<{_BOUNDS[place]}" if place < len(_BOUNDS) else f"n>{_BOUNDS[-1]}"
+
+
+def _fields(form: str) -> Iterator[tuple[str, str, str]]:
+    for name, (kind, what) in _FIELDS.items():
+        if form != PARQUET or name not in _JSON_ONLY:
+            yield f"`{name}`", kind, what
+    if form != PARQUET:
+        yield "`metadata`", "struct", ", ".join(f"`{name}`" for name in _METADATA)
+
+
+def _languages(manifest: Mapping[str, Any]) -> Counter[str]:
+    """Documents by language; empty where a file tells nothing of it, as those of older exports."""
+    counted = [shard.get("languages") for shard in manifest["shards"]]
+    return Counter() if None in counted else sum(map(Counter, counted), Counter())
+
+
+def _sources(manifest: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for source in manifest.get("sources", []):
+        yield tuple(cell(source.get(name) or "-") for name in ("given", "kind", "crawl_id", "model_digest"))
+
+
+def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
+    notes = zip(manifest.get("sources", []), manifest.get("opt_out", []), strict=False)
+    rows = [
+        (cell(source.get("given")), *(cell(said.get(name) or "-") for name in OPT_OUT_FIELDS)) for source, said in notes
+    ]
+    title = "## Opt-outs\n\nWhat the archives say of how their pages were fetched:"
+    yield from _table(title, ("source", *OPT_OUT_FIELDS), rows)
+    columns = ("date", "domain", "documents")
+    purged = [tuple(cell(purge[name]) for name in columns) for purge in manifest.get("purged", [])]
+    yield from _table("Taken out since, for sites that opted out:", columns, purged)
+    yield from ("To take out another site: `scrapy archive purge DOMAIN ARCHIVE --export FOLDER`.", "")
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table with a line above it; nothing where it has no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if lines:
+        yield from (title, "", f"| {' | '.join(columns)} |", f"|{'-|' * len(columns)}", *lines, "")

@@ -1,0 +1,172 @@
+"""The directory of an export: its files in ``documents/``, the dataset card and ``manifest.json`` once it is finished,
+``work/`` until then.
+
+The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import read_json, write_json, write_text
+from crawl4llm.base.within import require_all_within, within
+from crawl4llm.tools.export.card import CARD, card
+from crawl4llm.tools.export.formats import FORMATS
+from crawl4llm.tools.export.shards import ShardFacts
+
+MANIFEST, DOCUMENTS = "manifest.json", "documents"
+LISTED = "listed"
+"""What the first stage notes when it is done."""
+_WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
+
+
+class ExportFolder:
+    """One export's directory. Raises InputError, naming it, where it cannot be used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.documents = path / DOCUMENTS
+        self.work = path / _WORK
+        self._shards = self.work / "shards"
+
+    def check_free(self) -> None:
+        """Raise InputError where the directory holds something that is no export, or links that lead out of it."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--out {self.path} is no directory; give another")
+        require_all_within(self.path)
+        if (self.path / MANIFEST).exists() or (self.work / _REQUEST).exists():
+            return
+        begun = {self.work, self.documents}  # by one that was killed before it had begun
+        held = set(self.path.iterdir()) if self.path.is_dir() else set()
+        if held - begun or (self.documents in held and any(self.documents.iterdir())):
+            raise InputError(f"--out {self.path} is not empty and holds no export; give another directory")
+
+    @contextmanager
+    def claimed(self, request: Mapping[str, Any], state: Any) -> Iterator[bool]:
+        """Be the one that writes this export; what is yielded tells whether it is finished already.
+
+        ``request`` is what decides its content, and stands in the manifest; ``state`` says whether the sources are as
+        they were when it was begun. Raises InputError where the directory holds another export, or one of sources that
+        have changed, or another process is writing to it.
+        """
+        manifest = read_json(self.path / MANIFEST)
+        if manifest:
+            self._check_same(manifest, request)
+            self._check_files(manifest)
+            if not (self.path / CARD).exists():  # an older version has made it
+                write_text(self.path / CARD, card(manifest, self.path / MANIFEST))
+            shutil.rmtree(self.work, ignore_errors=True)
+            yield True
+            return
+        try:
+            for folder in (self.documents, self.work, self._shards):
+                folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.work / _LOCK).open("wb")
+        except OSError as error:
+            raise InputError(f"--out {self.path} cannot be written: {error.strerror}") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"--out {self.path}: another process is writing this export") from None
+            self._take_up(request, state)
+            yield False
+
+    def _take_up(self, request: Mapping[str, Any], state: Any) -> None:
+        begun = read_json(self.work / _REQUEST)
+        if not begun or not self.facts(LISTED):
+            write_json(self.work / _REQUEST, {**request, "state": state}, fsync=True)
+            return
+        self._check_same(begun, request)
+        if begun["state"] != _plain(state):
+            raise InputError(
+                f"the sources have changed since the export in {self.path} was begun; remove it, or give another --out"
+            )
+
+    def _check_same(self, theirs: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        for what, mine in _plain(request).items():
+            if theirs.get(what) != mine:
+                differing = _first_difference(theirs.get(what), mine)
+                raise InputError(
+                    f"--out {self.path} holds another export: {what}{differing}; give another directory, or remove it"
+                )
+
+    def _check_files(self, manifest: Mapping[str, Any]) -> None:
+        for shard in listed_shards(self.path, manifest):
+            path = self.documents / shard["name"]
+            if not path.exists() or path.stat().st_size != shard["bytes"]:
+                raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """What was noted under a name; empty where nothing was. Once LISTED is, the work depends on the request."""
+        return read_json(self.work / f"{name}.json")
+
+    def note(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Note something for an export that goes on after a kill."""
+        write_json(self.work / f"{name}.json", facts, fsync=True)
+
+    def written(self, name: str, plan: str) -> ShardFacts | None:
+        """A file that was written as planned; None where it is to be written."""
+        noted = read_json(self._shards / f"{name}.json")
+        path = self.documents / name
+        if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
+            return None
+        facts = ShardFacts(*noted["facts"])
+        return facts if (facts.name, facts.bytes) == (name, path.stat().st_size) else None
+
+    def note_written(self, plan: str, facts: ShardFacts) -> None:
+        """Note that a file was written."""
+        write_json(self._shards / f"{facts.name}.json", {"plan": plan, "facts": facts})
+
+    def finish(self, manifest: Mapping[str, Any], names: set[str]) -> None:
+        """Remove files of other names, which an export that was killed planned; write the card and the manifest."""
+        for path in self.documents.iterdir():
+            if path.name not in names:
+                path.unlink()
+        write_text(self.path / CARD, card(manifest, self.path / MANIFEST), fsync=True)
+        write_json(self.path / MANIFEST, manifest, fsync=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a manifest says of its files. Raises InputError where it is none, damaged, or names other files."""
+    shards = manifest.get("shards")
+    if not isinstance(shards, list):
+        raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
+    for number, shard in enumerate(shards):
+        facts: dict[str, Any] = shard if isinstance(shard, dict) else {}
+        path = within(folder / DOCUMENTS, facts.get("name"), folder / MANIFEST)
+        counted = all(isinstance(facts.get(name), int) for name in _COUNTS)
+        if path.name.partition(".")[2] not in FORMATS or not counted:
+            raise InputError(f"{folder / MANIFEST}: its shard {number} is damaged; export again")
+    return shards
+
+
+def plan_digest(numbers: bytes, suffix: str) -> str:
+    """Tells a file from another one of that name."""
+    return hashlib.sha256(suffix.encode() + b"\0" + numbers).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A value as it comes back from JSON."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _first_difference(theirs: Any, mine: Any) -> str:
+    """Where two values differ, in a few words."""
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        for name in mine:
+            if theirs.get(name) != mine[name]:
+                return f" {name}{_first_difference(theirs.get(name), mine[name])}"
+    if isinstance(theirs, str | float | int | None) and isinstance(mine, str | float | int | None):
+        return f" was {theirs}, is {mine} now"
+    return " differ"

@@ -1,0 +1,171 @@
+"""The files of an export, in the formats that pretraining pipelines read.
+
+A line of JSON has what datatrove's readers take (``text``, ``id``; all else becomes metadata), dolma's document format
+(``id``, ``text``, ``source``, ``created``; taggers see of the rest what is in ``metadata``), and DCLM's pipelines
+(``text``, ``url``; their configurations begin with ``move_url_modifier``, which takes the URL from ``metadata``).
+
+A compressed file is one gzip member or one Zstandard frame: DCLM's reader, and others made with python-zstandard, stop
+after the first frame. Nothing in it depends on time or place. gzip is zlib's level 6, Zstandard level 3.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.export.hashed_file import Compressor, HashedFile, Plain
+from crawl4llm.tools.export.json_lines import dump_line
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+SOURCE = "crawl4llm"
+"""What dolma's ``source`` says."""
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_CHUNK = 1 << 20
+_ROW_GROUP = 1000
+"""Documents in a row group of Parquet; they are held in memory until it is full."""
+
+
+class Document(NamedTuple):
+    """What is written of a page; fields are those of the files."""
+
+    id: str
+    text: str
+    url: str
+    date: str | None
+    language: str | None
+    influence: float | None
+    warc_file: str
+    warc_offset: int
+    warc_length: int
+    digest: str | None
+
+
+def _gzip() -> Compressor:
+    return zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+
+
+def _zstd() -> Compressor:
+    parameter = zstd.CompressionParameter
+    return zstd.ZstdCompressor(options={parameter.compression_level: _ZSTD_LEVEL, parameter.checksum_flag: 1})
+
+
+COMPRESSORS: dict[str, Callable[[], Compressor]] = {"jsonl.zst": _zstd, "jsonl.gz": _gzip, "jsonl": Plain}
+PARQUET = "parquet"
+FORMATS = (*COMPRESSORS, PARQUET)
+"""What ``--format`` takes; files are named so."""
+
+
+def check_installed(name: str) -> None:
+    """Raise InputError where a format needs a package that is missing."""
+    if name == PARQUET:
+        try:
+            import pyarrow  # noqa: F401 - only looked for
+        except ImportError:
+            raise InputError("--format parquet needs pyarrow; pip install 'crawl4llm[export]'") from None
+
+
+class ShardFile(Protocol):
+    """A file of documents that is being written."""
+
+    def add(self, document: Document) -> None:
+        """Write a document."""
+        ...
+
+    def finish(self) -> None:
+        """Write what is left; the file itself is closed by who opened it."""
+        ...
+
+
+class JsonLines:
+    """JSON, a document a line."""
+
+    def __init__(self, file: HashedFile) -> None:
+        self._file = file
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    def add(self, document: Document) -> None:
+        """See :class:`ShardFile`."""
+        line = dump_line(
+            {
+                "id": document.id,
+                "text": document.text,
+                "source": SOURCE,
+                "created": document.date or "",
+                "url": document.url,
+                "date": document.date,
+                "language": document.language,
+                "influence": document.influence,
+                "warc_file": document.warc_file,
+                "warc_offset": document.warc_offset,
+                "warc_length": document.warc_length,
+                "digest": document.digest,
+                "metadata": {
+                    "WARC-Target-URI": document.url,
+                    "WARC-Date": document.date,
+                    "influence": document.influence,
+                    "language": document.language,
+                },
+            }
+        )
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= _CHUNK:
+            self._write()
+
+    def _write(self) -> None:
+        self._file.write(b"".join(self._lines))
+        self._lines.clear()
+        self._size = 0
+
+    def finish(self) -> None:
+        """See :class:`ShardFile`."""
+        self._write()
+
+
+class Parquet:
+    """Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`."""
+
+    def __init__(self, file: HashedFile) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        types = {"influence": pa.float64(), "warc_offset": pa.int64(), "warc_length": pa.int64()}
+        self._schema = pa.schema([(name, types.get(name, pa.string())) for name in Document._fields])
+        self._table = pa.Table
+        self._writer = parquet.ParquetWriter(pa.PythonFile(file, mode="w"), self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, document: Document) -> None:
+        """See :class:`ShardFile`."""
+        self._rows.append(document._asdict())
+        if len(self._rows) == _ROW_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        self._writer.write_table(self._table.from_pylist(self._rows, self._schema))
+        self._rows.clear()
+
+    def finish(self) -> None:
+        """See :class:`ShardFile`."""
+        if self._rows:
+            self._write()
+        self._writer.close()
+
+
+def open_file(path: Path, name: str) -> HashedFile:
+    """A new file for documents in one of FORMATS. Raises OSError."""
+    return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
+
+
+def open_shard(file: HashedFile, name: str) -> ShardFile:
+    """What writes documents in one of FORMATS to a file."""
+    return Parquet(file) if name == PARQUET else JsonLines(file)

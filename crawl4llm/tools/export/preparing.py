@@ -1,0 +1,214 @@
+"""What must be known of a document before it can be selected, and is not: found out in worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.compression import compress
+from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.options import Options
+from crawl4llm.scoring import Scorer
+from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.tools.evaluate.page_tasks import count_tokens
+from crawl4llm.tools.export.near_duplicates import signature_of
+from crawl4llm.tools.export.reading import Reader, Stored, as_text
+from crawl4llm.tools.export.rows import (
+    LISTED_ROWS,
+    NUMBER,
+    PREPARED_ROWS,
+    SPOOL,
+    SPOOL_NAME,
+    TO_PREPARE,
+    Row,
+    RowFile,
+    RowWriter,
+)
+from crawl4llm.tools.export.selecting import NO_INFLUENCE
+from crawl4llm.tools.export.sources import SourceFile
+from crawl4llm.warc.header_values import utf8
+from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.records import Record, field_name, parse_http
+from simulate.warcs.scan import PAYLOAD_DIGEST
+
+BLOCK = 1024
+"""Documents that are prepared, and saved, at once."""
+
+_LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
+
+LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
+"""What is not known of a document that was listed. LACKS_TEXT: text, or what the head of its record says, without which
+it cannot be written; LACKS_MEASURES: length, language and signature, which none has yet."""
+
+
+def lacking(row: Row) -> int:
+    """All that a document lacks, added up; nothing where it is left out."""
+    if row.reason is not None:
+        return 0
+    of_text = LACKS_TEXT if row.text is None or row.date is None else 0
+    return of_text | (0 if row.text_digest else LACKS_DIGEST) | (0 if row.scored else LACKS_INFLUENCE) | LACKS_MEASURES
+
+
+def scores_pages(options: Options) -> bool:
+    """Whether pages that have no influence score are given one."""
+    return options.scorer_model is not None or options.scorer != "fasttext"
+
+
+class Prepared(NamedTuple):
+    """A row with all that selecting needs."""
+
+    row: Row
+    text: bytes | None
+    """A gzip member with the text, where it had to be extracted."""
+
+
+class Preparer:
+    """What a worker needs: pickled where processes are spawned, inherited where they are forked.
+
+    ``scorer`` scores pages that have no influence; without one they stay so. ``signatures``: whether MinHashes of texts
+    are wanted; ``unscored``: whether pages without influence are; ``largest``: as for Reader.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        files: Sequence[SourceFile],
+        extractor: str,
+        scorer: Scorer | None,
+        *,
+        signatures: bool,
+        unscored: bool,
+        largest: int | None,
+    ) -> None:
+        self._again = partial(
+            Preparer, work, files, extractor, scorer, signatures=signatures, unscored=unscored, largest=largest
+        )
+        self.rows = RowFile(work / LISTED_ROWS)
+        self.reader = Reader(files, Path(), largest)
+        self.extractor = extractor
+        self.scorer = scorer
+        self.signatures = signatures
+        self.unscored = unscored
+
+    def __reduce__(self) -> tuple[Callable[[], Preparer], tuple[()]]:
+        return self._again, ()
+
+
+def prepare(preparer: Preparer, number: int) -> Prepared:
+    """The task of a worker: all of a document that selecting may need. Raises PageError."""
+    row = preparer.rows[number]
+    if row.date is None or row.text is None:
+        stored = preparer.reader.content(row)
+        row = _with_heads(row, stored.record)
+        if row.text is not None and row.language is None and tuple(row.text[:2]) != (row.file, row.offset):
+            row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
+    about = preparer.reader.about(row)
+    influence = row.influence if row.scored else about.influence
+    scorer = None if row.scored else preparer.scorer
+    if influence is None and scorer is None and not preparer.unscored:
+        return Prepared(row._replace(reason=NO_INFLUENCE), None)
+    if row.text is None:
+        text = extract_text(_html(stored, preparer.reader.largest), EXTRACTORS[preparer.extractor])
+        data = encoded = utf8(text)
+    else:
+        data = preparer.reader.text(row)
+        text, encoded = as_text(data)
+    if not text.strip():
+        return Prepared(row._replace(reason=NO_TEXT), None)
+    if influence is None and scorer is not None:
+        influence = rate_text(scorer, text, row.url).score
+    row = row._replace(
+        influence=influence,
+        language=row.language or about.language,
+        known=True,
+        text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
+        text_bytes=len(encoded),
+        words=count_tokens(text),
+        signature=signature_of(text) if preparer.signatures else None,
+    )
+    return Prepared(row, compress(data) if row.text is None else None)
+
+
+def _with_heads(row: Row, record: Record) -> Row:
+    """The row with what the head of the page's record says."""
+    fields = record.fields
+    return row._replace(
+        url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        date=row.date or record.date,
+        digest=row.digest or fields.text(PAYLOAD_DIGEST) or None,
+        language=row.language or _language(record),
+    )
+
+
+def _language(record: Record) -> str | None:
+    return next(filter(None, map(record.fields.text, _LANGUAGES)), None)
+
+
+def _text_record(row: Row) -> Row:
+    """The row of the record that holds the text: that of a WET file has the language, while the page's has not."""
+    assert row.text is not None
+    file, offset, length = row.text
+    return row._replace(file=file, offset=offset, length=length)
+
+
+def _html(stored: Stored, largest: int | None) -> bytes:
+    """The HTML in a record, in UTF-8."""
+    record = stored.record
+    try:
+        http = parse_http(stored.data, record.block_at) if record.kind in {"response", "revisit"} else None
+    except ValueError:
+        http = None
+    try:
+        return html_in_utf8(stored.data, record, http, largest)
+    except ValueError as error:
+        raise CorruptRecord(f"{stored.at}: {error}") from error
+
+
+def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) -> Iterator[int]:
+    """Write the prepared rows of the documents that are to be, and texts that had to be extracted to the spool.
+
+    What was done by an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
+    """
+    to_prepare = np.fromfile(work / TO_PREPARE, dtype=NUMBER).tolist()
+    rows = work / PREPARED_ROWS
+    done = len(RowFile(rows)) if rows.exists() else 0
+    yield done
+    if done == len(to_prepare):
+        return
+    workers.start()
+    texts = AppendFile(work / SPOOL_NAME, at=_spooled(rows) if done else 0)
+    with RowWriter(rows, at=done) as writer:
+        for start in range(done, len(to_prepare), BLOCK):
+            numbers = to_prepare[start : start + BLOCK]
+            answers = asyncio.run(workers.run(prepare, numbers))
+            saved = [_save(preparer, *answer, texts) for answer in zip(numbers, answers, strict=True)]
+            texts.sync()
+            writer.append(saved)
+            writer.sync()
+            yield len(numbers)
+    texts.close()
+
+
+def _spooled(rows: Path) -> int:
+    """The size of a spool that holds the texts of all rows that were written, and maybe some more."""
+    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] == SPOOL)
+    return max(ends, default=0)
+
+
+def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile) -> Row:
+    """The row of a document, whose text goes to the spool where it was extracted."""
+    if isinstance(answer, Rating):
+        return preparer.rows[number]._replace(reason=answer.reason)
+    if answer.text is None:
+        return answer.row
+    return answer.row._replace(text=[SPOOL, texts.append(answer.text), len(answer.text)])

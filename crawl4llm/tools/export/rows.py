@@ -1,0 +1,207 @@
+"""What is known of each document of an export: a row, in a file that lets any of them be read."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.export.json_lines import dump_line, load_all
+
+SPOOL, SPOOL_NAME = -1, "texts"
+"""Number and name of the file of texts that this export has extracted."""
+LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
+"""Files of a work folder: rows as they were listed; some of them with all that selecting needs; and the numbers of
+those, ascending."""
+NUMBER: Final = np.dtype("<i8")
+"""How numbers of documents are stored."""
+_END_BYTES: Final = 8
+_TOGETHER: Final = 256
+"""Rows that are read at once."""
+
+
+class Row(NamedTuple):
+    """A document, by its number: its place in the order of the sources."""
+
+    id: str
+    """The document key; a normalised URL where the archive has none."""
+    url: str
+    date: str | None
+    """When it was captured: W3C date-time in UTC."""
+    digest: str | None
+    """WARC-Payload-Digest of the record that holds the page."""
+    file: int
+    """Number of the source file in which that record lies."""
+    offset: int
+    length: int
+    after: int
+    """Bytes from its end to the next document or the end of the file: records about it stand there."""
+    text: Sequence[int] | None
+    """File, offset and length of the record that holds the text; None where it is still to be extracted."""
+    text_digest: str | None = None
+    """``sha1:`` and Base32, over the text in UTF-8; None where it is not known yet."""
+    influence: float | None = None
+    language: str | None = None
+    known: bool = False
+    """Whether influence and language are all that there is to know; else the record after the page may tell more."""
+    scored: bool = False
+    """Whether influence is that of a crawl log, null too."""
+    reason: str | None = None
+    """Why it is left out, where that is known already."""
+    text_bytes: int = 0
+    words: int = 0
+    signature: str | None = None
+    """MinHash of the text, in hex."""
+
+
+class RowWriter:
+    """Appends rows. Those before a :meth:`sync` are there after a kill or a power cut, and none in part."""
+
+    def __init__(self, path: Path, at: int = 0) -> None:
+        """Go on after row ``at`` of the file. Raises InputError."""
+        ends = _read_ends(path)[:at] if at else np.zeros(0, "<u8")
+        self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
+        self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
+        self._waiting = bytearray()
+
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Write rows. Raises InputError where that fails (disk full)."""
+        ends = array("Q")
+        lines = []
+        size = self._rows.size
+        for row in rows:
+            lines.append(dump_line([*row]))
+            size += len(lines[-1])
+            ends.append(size)
+        self._rows.append(b"".join(lines))
+        self._waiting += np.array(ends, "<u8").tobytes()
+
+    def sync(self) -> None:
+        """Have all rows on the disk, then their ends: a row without one does not count."""
+        self._rows.sync()
+        self._ends.append(bytes(self._waiting))
+        self._ends.sync()
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._rows.close()
+        self._ends.close()
+
+
+class RowFile:
+    """Rows that were written, read by number or all. Raises InputError where they cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ends = _read_ends(path)
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, number: int) -> Row:
+        start = int(self._ends[number - 1]) if number else 0
+        line = os.pread(self._file.fileno(), int(self._ends[number]) - start, start)
+        return self._parse([line])[0]
+
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Rows by their numbers, in that order; those that lie together are read together."""
+        start = 0
+        for stop in range(1, len(numbers) + 1):
+            if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
+                first, last = numbers[start], numbers[stop - 1]
+                begin = int(self._ends[first - 1]) if first else 0
+                lines = os.pread(self._file.fileno(), int(self._ends[last]) - begin, begin)
+                yield from self._parse(lines.splitlines())
+                start = stop
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.several(range(len(self)))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _parse(self, lines: Sequence[bytes]) -> list[Row]:
+        try:
+            return [Row(*values) for values in load_all(lines)]
+        except (TypeError, ValueError):
+            raise InputError(f"{self._path} is damaged; remove the output directory and export again") from None
+
+
+class Rows:
+    """All rows of an export: those that were prepared in that form, the others as they were listed.
+
+    ``folder`` is the work folder. Raises InputError where files in it cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._listed = RowFile(folder / LISTED_ROWS)
+        try:
+            self._numbers = np.fromfile(folder / TO_PREPARE, dtype=NUMBER)
+        except OSError as error:
+            raise InputError(f"{folder / TO_PREPARE} cannot be read: {error.strerror}") from None
+        self._prepared = RowFile(folder / PREPARED_ROWS) if len(self._numbers) else None
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __getitem__(self, number: int) -> Row:
+        if self._prepared is not None:
+            place = int(np.searchsorted(self._numbers, number))
+            if place < len(self._numbers) and self._numbers[place] == number:
+                return self._prepared[place]
+        return self._listed[number]
+
+    def several(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Rows by their numbers, in that order."""
+        return self._listed.several(numbers) if self._prepared is None else map(self.__getitem__, numbers)
+
+    def __iter__(self) -> Iterator[Row]:
+        numbers = iter(self._numbers.tolist())
+        prepared = iter(self._prepared or ())
+        following = next(numbers, None)
+        for number, row in enumerate(self._listed):
+            if number == following:
+                following = next(numbers, None)
+                yield next(prepared)
+            else:
+                yield row
+
+    def close(self) -> None:
+        """Close the files."""
+        self._listed.close()
+        if self._prepared is not None:
+            self._prepared.close()
+
+
+def _ends_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.ends")
+
+
+def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Where the rows of a file end; none where there is no such file. A piece that was cut off does not count."""
+    try:
+        data = _ends_path(path).read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise InputError(f"{_ends_path(path)} cannot be read: {error.strerror}") from None
+    return np.frombuffer(data[: len(data) // _END_BYTES * _END_BYTES], "<u8")

@@ -1,0 +1,166 @@
+"""Writes the files of an export: each is a job of its own, done whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl4llm.base.append_file import sync_path
+from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
+from crawl4llm.scoring.rating import NO_TEXT
+from crawl4llm.tools.export.formats import Document, open_file, open_shard
+from crawl4llm.tools.export.reading import Reader, as_text
+from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
+from crawl4llm.tools.export.sources import SourceFile
+from crawl4llm.tools.export.words import WordCount
+from crawl4llm.warc.files import OPEN_SUFFIX
+
+OTHER_LANGUAGES = "..."
+_MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
+"""Bounds to what foreign archives can put into a manifest."""
+
+
+class ShardFacts(NamedTuple):
+    """What the manifest says of a file."""
+
+    name: str
+    documents: int
+    words: int
+    text_bytes: int
+    bytes: int
+    sha256: str
+    languages: Mapping[str, int]
+    """Documents by language, as :class:`Languages` counts them."""
+
+
+class Languages:
+    """Counts documents by language; one that has none counts as the empty string."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, language: str | None) -> None:
+        """Count a document. What no language tag can be, and all beyond a thousand, count as OTHER_LANGUAGES."""
+        name = language or ""
+        if len(name) > _LONGEST_LANGUAGE or (len(self._counts) >= _MOST_LANGUAGES and name not in self._counts):
+            name = OTHER_LANGUAGES
+        self._counts[name] += 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Documents by language, in the order of the names."""
+        return dict(sorted(self._counts.items()))
+
+
+class Written(NamedTuple):
+    """What became of a job."""
+
+    facts: ShardFacts | None
+    """None where there is no file, because some documents cannot be had."""
+    unfit: dict[int, str]
+    """Documents that cannot be had, and the reason."""
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """A file to write. Pickled for the process that does it."""
+
+    path: Path
+    format: str
+    numbers: bytes
+    """Of the documents, 64 bits each."""
+    work: Path
+    """The work folder."""
+    files: tuple[SourceFile, ...]
+    largest: int | None
+    """Bytes that a text may have."""
+
+    @property
+    def size(self) -> int:
+        """Documents."""
+        return len(self.numbers) // 8
+
+
+def write_shard(job: ShardJob) -> Written:
+    """Write a file under its name once all of it is on the disk.
+
+    Where a document turns out to be damaged or empty, no file is written, but all others are read, to know all such.
+    Raises InputError where it cannot be written.
+    """
+    temporary = job.path.with_name(job.path.name + OPEN_SUFFIX)
+    try:
+        written = _write(job, temporary)
+        if written.facts is not None:
+            temporary.replace(job.path)
+            sync_path(job.path.parent)
+        else:
+            temporary.unlink()
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(
+            f"{job.path} cannot be written: {os.strerror(error.errno) if error.errno else error}"
+        ) from None
+    return written
+
+
+def _write(job: ShardJob, path: Path) -> Written:
+    rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME, job.largest)
+    names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
+    file = open_file(path, job.format)
+    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
+    unfit: dict[int, str] = {}
+    try:
+        shard = open_shard(file, job.format)
+        numbers = np.frombuffer(job.numbers, dtype=NUMBER).tolist()
+        for number, row in zip(numbers, rows.several(numbers), strict=True):
+            try:
+                text, encoded = as_text(reader.text(row))
+            except PageError as error:
+                unfit[number] = TooLarge.reason if isinstance(error, TooLarge) else CorruptRecord.reason
+                continue
+            if not text.strip():
+                unfit[number] = NO_TEXT
+            if unfit:
+                continue
+            words.add(encoded)
+            documents += 1
+            text_bytes += len(encoded)
+            document = _document(row, text, reader, names)
+            languages.add(document.language)
+            shard.add(document)
+        shard.finish()
+    finally:
+        rows.close()
+        file.close()
+    if unfit:
+        return Written(None, unfit)
+    facts = ShardFacts(job.path.name, documents, words.total, text_bytes, file.size, file.digest, languages.counts)
+    return Written(facts, unfit)
+
+
+def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Document:
+    influence, language = row.influence, row.language
+    if not row.known:
+        about = reader.about(row)
+        language = language or about.language
+        influence = influence if row.scored else about.influence
+    return Document(
+        row.id,
+        text,
+        row.url,
+        row.date,
+        language,
+        influence,
+        names[row.file],
+        row.offset,
+        row.length,
+        row.digest,
+    )

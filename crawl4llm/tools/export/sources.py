@@ -1,0 +1,163 @@
+"""The sources of an export: run folders, folders of our own WARC files, and WARC files of any origin."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.tools.export.card import OPT_OUT_FIELDS
+from crawl4llm.tools.export.rows import Row
+from crawl4llm.warc.container import UnreadableFile, scan
+from crawl4llm.warc.frames import Frame
+from crawl4llm.warc.writer import INDEX_NAME
+
+_LARGEST_WARCINFO = 1 << 16
+
+
+class SourceFile(NamedTuple):
+    """A file that records are read from."""
+
+    path: str
+    size: int
+    changed: int
+    """Its time of change in nanoseconds."""
+    points: str
+    """Where the ways into a file are that is compressed as a whole."""
+    named: bool
+    """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
+
+
+class Source(Protocol):
+    """Where documents come from."""
+
+    @property
+    def given(self) -> str:
+        """As the user named it."""
+        ...
+
+    @property
+    def run(self) -> Path | None:
+        """The output directory of the crawl it is of, None where it is of none."""
+        ...
+
+    @property
+    def files(self) -> Sequence[SourceFile]:
+        """All that records are read from."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says of it: equal for equal sources."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """``settings.json`` of the run it is from; empty where there is none."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
+        ...
+
+    def rows(self, first_file: int) -> Iterator[Row]:
+        """The documents in the order of the archive; ``first_file`` is the number of its first file."""
+        ...
+
+
+def open_source(given: str, processes: int) -> Source:
+    """A source by what the user gave; ``processes`` index it where there is no index. Raises InputError."""
+    from crawl4llm.tools.export.archive_source import ArchiveSource
+    from crawl4llm.tools.export.warc_source import WarcSource
+
+    path = Path(given).expanduser()
+    if (path / crawl_log.NAME).is_file():
+        if not (path / WARC / INDEX_NAME).is_file():
+            raise InputError(f"{given}: {_without_index(path / WARC)}")
+        return ArchiveSource(given, path / WARC, path)
+    if _is_ours(path / INDEX_NAME):
+        is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
+        return ArchiveSource(given, path, path.parent if is_of_run else None)
+    return WarcSource(given, processes)
+
+
+def _is_ours(index: Path) -> bool:
+    """Whether a file is an index as our archives have them: its lines name documents."""
+    try:
+        with open_input(index) as lines:
+            line = lines.readline(LONGEST_LINE)
+    except OSError:
+        return False
+    try:
+        return not line or "id" in parse_json(line.split(b" ", 2)[2])
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+def _without_index(folder: Path) -> str:
+    if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
+        return f"{WARC}/{INDEX_NAME} is missing; `scrapy archive repair` makes it anew"
+    return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
+
+
+def opt_out_notes(source: Source) -> dict[str, str]:
+    """Return what the first record of an archive of ours, its warcinfo, says of robots.txt and opt-outs.
+
+    Empty where there is none: other archives call it by other names, or say nothing. (``robots`` is of ISO 28500:2017,
+    6.2.)
+    """
+    if not source.files or not source.files[0].named:
+        return {}
+    path = Path(source.files[0].path)
+    with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        return scan(path, Path(folder) / "points", _first_warcinfo)
+    return {}
+
+
+def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
+    frame = next(iter(frames), None)
+    if frame is None or frame.record is None or frame.record.kind != "warcinfo":
+        return {}
+    while len(frame.opening.data) < min(frame.record.size or 0, _LARGEST_WARCINFO) and frame.opening.grow():
+        pass
+    block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
+    fields = (line.partition(":") for line in block.splitlines())
+    return {name: value.strip() for name, _, value in fields if name in OPT_OUT_FIELDS}
+
+
+def changed_file(files: Sequence[SourceFile]) -> str | None:
+    """The first of some files that is not as it was; None where all are."""
+    for file in files:
+        try:
+            stat = Path(file.path).stat()
+        except OSError:
+            return file.path
+        if (stat.st_size, stat.st_mtime_ns) != (file.size, file.changed):
+            return file.path
+    return None
+
+
+def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
+    """A file as it is now. Raises InputError where it cannot be read."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    return SourceFile(str(path), stat.st_size, stat.st_mtime_ns, str(points), named)
+
+
+def run_settings(run: Path | None) -> Mapping[str, Any]:
+    """``settings.json`` of a run; empty where there is none. Raises InputError where it is damaged: what the texts and
+    scores of the run are of stands there.
+    """
+    settings = {} if run is None else read_json(run / SETTINGS)
+    if run is not None and not settings and (run / SETTINGS).exists():
+        raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
+    return settings

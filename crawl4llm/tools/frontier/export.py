@@ -1,0 +1,85 @@
+"""``scrapy frontier JOBDIR --export FILE``: the documents in the frontier as JSONL."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from tqdm import tqdm
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--export``."""
+    parser.add_argument(
+        "--export",
+        metavar="FILE",
+        help="write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
+    )
+
+
+def run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Write the file, or yield its lines where that is ``-``."""
+    if not Path(opts.export).name:
+        raise InputError(f"--export {opts.export!r} is not the name of a file")
+    with StoredCrawl(opts.jobdir) as crawl:
+        if opts.export == "-":
+            yield from _lines(crawl)
+            return
+        path = Path(opts.export)
+        _write(path, crawl)
+        yield f"{len(crawl.frontier):,} documents written to {path}"
+
+
+def _lines(crawl: StoredCrawl) -> Iterator[str]:
+    for entry in tqdm(crawl.frontier, "Exporting", len(crawl.frontier), unit=" documents", disable=None):
+        yield json.dumps(
+            {
+                "id": entry.key,
+                "url": entry.url,
+                "score": entry.score,
+                "depth": entry.depth,
+                "parent": entry.parent,
+                "attempts": entry.attempts,
+            }
+        )
+
+
+def _write(path: Path, crawl: StoredCrawl) -> None:
+    """Write a new file whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
+    try:
+        _refuse_to_overwrite(path)
+        with ExitStack() as opened:
+            file = opened.enter_context(temporary.open("xb"))
+            opened.callback(temporary.unlink, missing_ok=True)
+            _write_lines(_lines(crawl), file, compressed=path.suffix == ".gz")
+            file.close()
+            _refuse_to_overwrite(path)
+            temporary.rename(path)
+    except OSError as error:
+        raise InputError(f"--export {path} cannot be written: {error.strerror}") from None
+
+
+def _write_lines(lines: Iterator[str], file: BinaryIO, *, compressed: bool) -> None:
+    with ExitStack() as opened:
+        if compressed:  # without name and time: equal frontiers make equal files
+            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
+        for line in lines:
+            file.write(line.encode("ascii") + b"\n")
+
+
+def _refuse_to_overwrite(path: Path) -> None:
+    if path.exists():
+        raise InputError(f"--export {path} exists already; give another name, or remove it")

@@ -1,0 +1,175 @@
+"""``scrapy frontier JOBDIR --purge DOMAIN``: a domain that opted out leaves the frontier."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.arguments import add_question_options
+from crawl4llm.base.crawl_log import FAILURES, failure_line
+from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.opt_out import OPT_OUT, Domain, domain_to_purge
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.terminal import can_ask, confirm
+from crawl4llm.base.urls import host_of
+from crawl4llm.base.within import fresh
+from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.writer import INDEX_NAME
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--purge``, ``--whole-suffix`` and ``--yes``."""
+    parser.add_argument(
+        "--purge",
+        type=str.strip,
+        metavar="DOMAIN",
+        help="remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
+    )
+    add_question_options(parser)
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
+    domain = domain_to_purge(opts.purge, whole_suffix=opts.whole_suffix)
+    with StoredCrawl(opts.jobdir, change=True) as crawl:
+        crawl.require_begun()
+        output = crawl.output(settings)
+        with closing(_Purge(crawl, domain, settings, output)) as purge:
+            if can_ask() and not opts.yes:
+                confirm(f"drop {domain.name} and all below it from JOBDIR {crawl.path}: {purge.going()}")
+            add_purged(crawl.store, domain.name)
+            leased = purge.leases()
+            queued = purge.queued()
+            injected = purge.injected_seeds()
+        listed = output / f"purge-{domain.name}.jsonl"
+        archived = _list_archived(crawl, domain, output / WARC / INDEX_NAME, listed)
+    yield f"queued    {queued:,} dropped"
+    yield f"leased    {leased:,} dropped"
+    yield f"injected  {injected:,} seeds taken back"
+    yield f"archived  {archived:,}{f', listed for removal in {listed}' if archived else ''}"
+
+
+class _Purge:
+    """Takes documents of a domain from the frontier of a crawl; each step is committed with its lines in the log."""
+
+    def __init__(self, crawl: StoredCrawl, domain: Domain, settings: BaseSettings, output: Path) -> None:
+        self._crawl = crawl
+        self._domain = domain
+        self._settings = settings
+        self._corpus: Corpus | None = None
+        self._failures = output / FAILURES
+        self._opened_log: AppendFile | None = None
+
+    @property
+    def _log(self) -> AppendFile:
+        """The log of failures; what was not committed of it is dropped when it is first asked for."""
+        if self._opened_log is None:
+            self._opened_log = AppendFile(self._failures, self._crawl.state.log.failures)
+        return self._opened_log
+
+    def going(self) -> str:
+        """How many there are, in words."""
+        frontier = self._crawl.frontier
+        reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
+        queued = sum(map(self._is_unwanted, reading))
+        leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
+        injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
+        return f"{queued:,} queued, {leased:,} leased, {injected:,} injected seeds"
+
+    def leases(self) -> int:
+        """Drop those on lease; returns how many there were."""
+        frontier = self._crawl.frontier
+        leases = [lease for lease in frontier.leases() if self._is_unwanted(lease.entry)]
+        for lease in leases:
+            frontier.settle(lease, Outcome.DROPPED, OPT_OUT)
+        self._commit([lease.entry for lease in leases])
+        return len(leases)
+
+    def queued(self) -> int:
+        """Drop those queued; returns how many there were."""
+        dropped = 0
+        for gone in tqdm(self._crawl.frontier.rewrite(self._is_unwanted), "Purging", unit=" pieces", disable=None):
+            self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
+            self._commit(gone)
+            dropped += len(gone)
+        return dropped
+
+    def injected_seeds(self) -> int:
+        """Take back seeds that the crawl has not taken up; returns how many there were."""
+        seeds = self._crawl.state.seeds
+        left = [key for key in seeds if not self._domain.holds(self._url(key))]
+        if len(left) < len(seeds):
+            set_seeds(self._crawl.store, left)
+            self._crawl.store.commit()
+        return len(seeds) - len(left)
+
+    def close(self) -> None:
+        """Close log and corpus."""
+        if self._opened_log is not None:
+            self._opened_log.close()
+        if self._corpus is not None:
+            self._corpus.close()
+
+    def _is_unwanted(self, entry: Entry) -> bool:
+        return self._domain.holds(entry.url or self._url(entry.key))
+
+    def _url(self, key: str) -> str:
+        """The URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        if host_of(key):
+            return key
+        if self._corpus is None:
+            self._corpus = self._crawl.open_corpus(self._settings)
+        try:
+            return self._corpus.page(key).url
+        except PageError:
+            return ""
+
+    def _commit(self, dropped: Iterable[Entry]) -> None:
+        self._log.append(
+            "".join(
+                f"{json.dumps(failure_line(Outcome.DROPPED.value, OPT_OUT, entry))}\n" for entry in dropped
+            ).encode()
+        )
+        self._log.sync()
+        self._crawl.frontier.save()
+        move_log(self._crawl.store, self._crawl.state.log._replace(failures=self._log.size))
+        self._crawl.store.commit()
+
+
+def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path) -> int:
+    """Write where the domain's pages are, if there are any; returns how many there are."""
+    if not crawl.state.archive.index_offset:
+        return 0
+    archived = 0
+    temporary = listed.with_name(f"{listed.name}.open")
+    try:
+        with fresh(temporary).open("w", encoding="ascii") as file:
+            for entry in islice(cdxj.read(index), crawl.pages):
+                if domain.holds(entry.url):
+                    place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+                    file.write(f"{json.dumps(place)}\n")
+                    archived += 1
+        if archived:
+            temporary.replace(listed)
+        else:
+            temporary.unlink()
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise InputError(f"{listed} cannot be written: {error.strerror}") from None
+    return archived

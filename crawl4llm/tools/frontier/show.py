@@ -1,0 +1,137 @@
+"""``scrapy frontier JOBDIR``: what the crawl holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timezone
+from heapq import nsmallest
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.urls import host_of
+from crawl4llm.crawl.counters import REDIRECTS
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.frontier import Outcome
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_LEASES = 20
+"""That are shown."""
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--hosts`` and ``--best``."""
+    parser.add_argument(
+        "--hosts",
+        type=_count,
+        default=20,
+        metavar="K",
+        help="show the K hosts with the most documents in the frontier (default: 20); 0 saves reading all of it",
+    )
+    parser.add_argument("--best", type=_count, default=10, metavar="K", help="show the K best documents (default: 10)")
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Yield all there is to say of the last commit; the crawl may be running.
+
+    Raises InputError, at the end, where documents are lost.
+    """
+    with StoredCrawl(opts.jobdir) as crawl:
+        yield from _identity(crawl, settings)
+        yield ""
+        yield from _states(crawl)
+        if opts.hosts:
+            yield from _hosts(crawl, opts.hosts)
+        if opts.best:
+            yield from _best(crawl, opts.best)
+        yield from _leases(crawl)
+        crawl.check_balance()
+
+
+def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
+    committed = datetime.fromtimestamp(crawl.store_path.stat().st_mtime, tz=timezone.utc)
+    size = 0
+    for path in crawl.path.iterdir():
+        with suppress(FileNotFoundError):  # a crawl that is running renames files
+            size += path.lstat().st_size
+    try:
+        output = crawl.output(settings)
+    except InputError as error:
+        last_run, place = {}, f"unknown: {error}"
+    else:
+        last_run, place = read_json(output / SETTINGS), str(output)
+    settings_then = last_run.get("settings")
+    wanted = settings_then.get("CRAWL_MAX_PAGES") if isinstance(settings_then, dict) else None
+    yield f"crawl      {crawl.job['crawl_id']}"
+    yield f"output     {place}"
+    yield f"now        {'not running' if crawl.holder is None else f'in use by process {crawl.holder}'}"
+    yield f"committed  {committed:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"crawled    {crawl.pages:,}{f' of {wanted:,}' if isinstance(wanted, int) else ''} pages"
+    yield f"size       {size / 1e6:,.1f} MB on disk"
+
+
+def _states(crawl: StoredCrawl) -> Iterator[str]:
+    """Each document ever discovered, by what became of it."""
+    ended = _outcomes(crawl)
+    yield f"queued     {len(crawl.frontier):,}"
+    yield f"leased     {crawl.frontier.leased:,}"
+    yield f"archived   {sum(ended[Outcome.ARCHIVED].values()):,}"
+    for outcome in (Outcome.FAILED, Outcome.DROPPED):
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(ended[outcome].items()))
+        yield f"{outcome.value:<11}{sum(ended[outcome].values()):,}{f' ({reasons})' if reasons else ''}"
+    redirects = (crawl.state.crawl or {"counts": {}})["counts"].get(REDIRECTS)
+    followed = f", {redirects:,} of them redirect hops" if redirects else ""
+    yield f"visited    {len(crawl.visited):,}{followed}"
+    if crawl.state.seeds:
+        yield f"injected   {len(crawl.state.seeds):,} seeds, taken up when the crawl is resumed"
+
+
+def _outcomes(crawl: StoredCrawl) -> dict[Outcome, Counter[str]]:
+    """Documents that ended, by outcome and reason, those included that never entered the frontier."""
+    ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
+    for (outcome, reason), count in crawl.frontier.outcomes.items():
+        ended[outcome][reason or ""] += count
+    for key, count in (crawl.state.crawl or {"counts": {}})["counts"].items():
+        kind, _, reason = key.partition("/")
+        if reason and kind in {Outcome.FAILED.value, Outcome.DROPPED.value}:
+            ended[Outcome(kind)][reason] += count
+    return ended
+
+
+def _hosts(crawl: StoredCrawl, most: int) -> Iterator[str]:
+    queued = tqdm(crawl.frontier, "Reading the frontier", len(crawl.frontier), unit=" documents", disable=None)
+    counts = Counter(host_of(entry.url or entry.key) for entry in queued)
+    if counts:
+        yield f"\n{'queued':>12}  host ({min(most, len(counts)):,} of {len(counts):,})"
+    for host, count in nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{count:>12,}  {harmless(host) or '(known by id alone)'}"
+
+
+def _best(crawl: StoredCrawl, most: int) -> Iterator[str]:
+    for place, entry in enumerate(islice(crawl.frontier, most)):
+        if not place:
+            yield f"\n{'score':>12}  best documents"
+        yield harmless(f"{entry.score:>12.6f}  {entry.key}  {entry.url if entry.url != entry.key else ''}".rstrip())
+
+
+def _leases(crawl: StoredCrawl) -> Iterator[str]:
+    leases = crawl.frontier.leases()
+    if leases:
+        yield f"\n{'score':>12}  on lease ({min(_LEASES, len(leases))} of {len(leases):,}), by attempt"
+    for entry, _ in leases[:_LEASES]:
+        yield harmless(f"{entry.score:>12.6f}  {entry.attempts}  {entry.key}  {entry.url}".rstrip())
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 0 or a positive integer")
+    return int(text)

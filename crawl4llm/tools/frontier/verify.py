@@ -1,0 +1,115 @@
+"""``scrapy frontier JOBDIR --verify``: whether everything is there that was committed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.append_file import lost
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.within import within
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.series import SeriesPosition
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_LONGEST_LINE = 1 << 20
+"""Bytes; a line of a log holds no more than two keys and a URL."""
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--verify``."""
+    parser.add_argument(
+        "--verify", action="store_true", help="check the JOBDIR and that the output holds what was committed"
+    )
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Yield ``sound``, or raise InputError that names the file and what is wrong with it."""
+    with StoredCrawl(opts.jobdir, thorough=True) as crawl:
+        crawl.check_balance()
+        if crawl.state.crawl is not None:
+            output = crawl.output(settings)
+            _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)
+            _check_lines(output / crawl_log.FAILURES, crawl.state.log.failures)
+            if crawl.state.archive.index_offset:
+                _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.pages)
+            if crawl.state.archive.text_index_offset:
+                _check_archive(output / WARC, TEXT_INDEX_NAME, crawl.state.archive.texts)
+    yield "sound"
+
+
+def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
+    """Check the first ``size`` bytes of a log: so many lines, each of them JSON."""
+    _check_size(path, size)
+    found = read = 0
+    bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=None)
+    try:
+        with open_input(path) as file, bar:
+            while read < size:
+                line = file.readline(min(size - read, _LONGEST_LINE))
+                found += 1
+                read += len(line)
+                if not _is_whole(line):
+                    raise _damaged(f"{path} line {found:,}")
+                bar.update(len(line))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if lines not in {None, found}:
+        raise _damaged(f"{path}, which holds {found:,} pages of {lines:,},")
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        parse_json(line)
+    except ValueError:
+        return False
+    return line.endswith(b"\n")
+
+
+def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: int | None = None) -> None:
+    """Check that an index tells of so many pages, and that its files are long enough for them."""
+    index = directory / name
+    _check_size(index, position.index_offset)
+    ends: dict[str, int] = {}
+    found, filename = 0, ""
+    for entry in cdxj.read(index, end=position.index_offset):
+        filename = entry.filename
+        ends[filename] = entry.offset + entry.length
+        found += 1
+    if pages not in {None, found}:
+        raise _damaged(f"{index}, which holds {found:,} pages of {pages:,},")
+    ends[filename] = max(ends[filename], position.offset)  # with the metadata of its last page
+    for filename, end in ends.items():
+        _check_size(within(directory, filename, index), end)
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Check that a file, which may bear ``.open`` after its name, holds so many bytes."""
+    # A crawl that is running may rename the file between two looks.
+    for place in (path, path.with_name(path.name + OPEN_SUFFIX), path):
+        try:
+            found = place.stat().st_size
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise InputError(f"{place} cannot be read: {error.strerror}") from None
+        if found < size:
+            raise lost(place, f"holds {found:,} bytes", f"{size:,}")
+        return
+    raise lost(path, "is missing", f"{size:,} bytes of it")
+
+
+def _damaged(what: str) -> InputError:
+    return InputError(f"{what} is damaged; restore it from a backup or begin a new crawl")

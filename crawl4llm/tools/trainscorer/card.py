@@ -1,0 +1,143 @@
+"""The model card: what a model was made of, how good it is, how to use it, and what not to expect of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crawl4llm import __version__
+from crawl4llm.base.markdown import cell
+from crawl4llm.scoring.model_rules import ModelRules
+from crawl4llm.tools.trainscorer.measures import Measures
+from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe
+from crawl4llm.tools.trainscorer.sources import Source
+
+CARD, PLOT = "MODEL_CARD.md", "calibration.svg"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One model file, and what came of testing it."""
+
+    name: str
+    size: int
+    rules: ModelRules
+    measures: Measures
+
+
+@dataclass(frozen=True)
+class Data:
+    """What one class was made of."""
+
+    sources: Sequence[Source]
+    counts: dict[str, int]
+    """``distinct`` texts, and others by the reason why they were left out."""
+    trained_on: int
+
+
+def model_card(models: Sequence[Trained], positive: Data, negative: Data, recipe: Recipe, *, plot: bool) -> str:
+    """The card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
+    rules = models[0].rules
+    lines = [
+        f"# {models[0].name}",
+        "",
+        f"An influence model, made by `scrapy trainscorer` of crawl4llm {__version__}: a fastText classifier.",
+        "It gives a page's main text the probability that it is one of the positive texts.",
+        "",
+        *_use(models, rules),
+        "## Data",
+        "",
+        *_data("Positive", POSITIVE, positive),
+        *_data("Negative", NEGATIVE, negative),
+        "Each text counts once; a negative text that is positive too counts as positive.",
+        "A hash of the text decides whether it is held out, so no text is on both sides.",
+        "",
+        *_recipe(recipe),
+        "## On held-out texts",
+        "",
+    ]
+    for model in models:
+        lines += _figures(model)
+    if plot:
+        lines += [f"![Calibration]({PLOT})", ""]
+    return "\n".join([*lines, *_limits(recipe)])
+
+
+def _use(models: Sequence[Trained], rules: ModelRules) -> Iterator[str]:
+    yield from ("## Use", "", "```sh")
+    yield from (f"scrapy crawl influence -s SCORER_MODEL={model.name}" for model in models)
+    yield from ("```", "")
+    extractor = f"extractor of the texts (`{rules.extractor}`)" if rules.extractor else "rule for texts"
+    yield (
+        f"Keep the `.json` file beside the model: it tells the crawler the label (`{rules.label}`) and the {extractor}"
+        ". With other programs: strip the text, join its lines with one space, ask fastText for the probability of the "
+        "label."
+    )
+    if rules.extractor is None:
+        yield "No text was taken from HTML here: set `TEXT_EXTRACTOR` to what they were taken with, where you know it."
+    yield from ("", "| file | bytes | SHA-256 |", "|-|-|-|")
+    yield from (f"| `{model.name}` | {model.size:,} | `{model.rules.digest}` |" for model in models)
+    yield ""
+
+
+def _data(name: str, label: str, data: Data) -> Iterator[str]:
+    left_out = [f"{count:,} {reason}" for reason, count in data.counts.items() if reason != "distinct"]
+    yield f"{name} (`{label}`): {data.counts['distinct']:,} texts, {data.trained_on:,} of them trained on" + (
+        f"; left out: {', '.join(left_out)}." if left_out else "."
+    )
+    yield from ("", "| source | kind | extracted by | texts | not usable | SHA-256 |", "|-|-|-|-|-|-|")
+    for source in data.sources:
+        unusable = ", ".join(f"{count} {why}" for why, count in sorted(source.counts.items()) if why != "texts")
+        cells = (
+            cell(source.given),
+            source.kind,
+            source.extractor or "-",
+            f"{source.counts['texts']:,}",
+            unusable or "-",
+            ", ".join(f"{what} `{digest}`" for what, digest in source.digests.items()),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _recipe(recipe: Recipe) -> Iterator[str]:
+    yield from ("## Recipe", "")
+    yield (
+        "Supervised fastText as DCLM trains it (Li et al. 2024, DataComp-LM, section 4.4): text stripped, its lines "
+        "joined with one space."
+    )
+    yield from ("", "| | |", "|-|-|")
+    yield from (f"| {name} | {value} |" for name, value in recipe.fasttext().items())
+    yield f"| classes balanced | {'yes' if recipe.balance else 'no'} |"
+    yield from (f"| held out | {recipe.held_out:g} |", "")
+
+
+def _figures(model: Trained) -> Iterator[str]:
+    found = model.measures
+    yield (
+        f"`{model.name}`, on {found.positive:,} positive and {found.negative:,} negative texts: average precision "
+        f"{found.average_precision:.4f}, expected calibration error {found.expected_calibration_error:.4f}."
+    )
+    yield from ("", "| score from | texts taken | precision | recall | F1 |", "|-|-|-|-|-|")
+    for at in found.thresholds:
+        precision = "-" if at.precision is None else f"{at.precision:.4f}"
+        yield f"| {at.threshold:g} | {at.share:.1%} | {precision} | {at.recall:.4f} | {at.f1:.4f} |"
+    yield ""
+
+
+def _limits(recipe: Recipe) -> Iterator[str]:
+    yield from ("## Limits", "")
+    share = (
+        "as many positive as negative texts" if recipe.balance else "the shares of positive and negative texts above"
+    )
+    yield (
+        f"- Scores are calibrated for {share}. Where good pages are rarer, as in most crawls, fewer of the texts from "
+        "a score on are good than the table says; the order stays."
+    )
+    yield (
+        "- It knows what told the two classes apart, which may be their sources rather than their worth: language, "
+        "length, boilerplate, the extractor. Take both from the same kind of pages, extracted alike."
+    )
+    yield "- Held-out texts come from the same sources as the others. Texts that are nearly equal may be on both sides."
+    yield "- Words of languages that neither class has say nothing."
+    yield ""

@@ -1,0 +1,109 @@
+"""Running fastText, in a process of its own: its C++ code heeds no Ctrl-C, and its failures may end the process."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import re
+import signal
+from collections.abc import Mapping
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.base.bars import Lines
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.orphans import end_with
+from crawl4llm.scoring.fasttext_file import inspect_model
+
+_WITH_PROGRESS = 2
+"""fastText's ``verbose``, with which it writes to standard error how far it is."""
+_SHARE = re.compile(rb"Progress: *([0-9.]+%)")
+_LONGEST_SAID = 1000
+
+
+def fit(examples: Path, model: Path, arguments: Mapping[str, Any], *, quantised: Path | None, progress: bool) -> None:
+    """Train a model on a file of examples and write it; if wanted, a quantised one besides.
+
+    ``progress``: fastText shows how far it is, as it does on a terminal; else a line is printed now and then.
+    Raises InputError where fastText fails, and OSError where its files are not whole: it does not tell when the disk is
+    full. Ended by an interrupt, it leaves no process behind.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    said, says = context.Pipe(duplex=False)
+    given = {**arguments, "input": str(examples), "verbose": _WITH_PROGRESS}
+    process = context.Process(
+        target=_fit, args=(sender, os.getpid(), given, model, quantised, None if progress else says)
+    )
+    process.start()
+    sender.close()
+    says.close()
+    try:
+        _tell_until_done(receiver, said)
+        fault: str | None = receiver.recv()
+    except EOFError:
+        process.join()
+        fault = f"its process has ended with {process.exitcode}, maybe for want of memory"
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+        said.close()
+    if fault is not None:
+        raise InputError(f"fastText cannot train on this: {fault}; see --buckets, --dim, --rate and --min-count")
+    for path in filter(None, (model, quantised)):
+        try:
+            finite = inspect_model(path).finite
+        except InputError:
+            raise OSError(errno.ENOSPC, f"{path.name} was not written whole; is the disk full?") from None
+        if not finite:
+            raise InputError("fastText has trained weights that are NaN; try a smaller --rate")
+
+
+def _tell_until_done(receiver: Connection, said: Connection) -> None:
+    """Print a line now and then, of what fastText says, until there is a result or the process has ended."""
+    lines, last = Lines("training"), b""
+    listened: list[Connection] = [receiver, said]
+    while receiver not in (ready := wait(listened, timeout=1)):
+        if said in ready:
+            piece = os.read(said.fileno(), 1 << 16)
+            last = (last + piece)[-_LONGEST_SAID:]
+            if not piece:
+                listened.remove(said)
+        if lines.due():
+            shares = _SHARE.findall(last)
+            lines.say(shares[-1].decode() if shares else "reading the examples")
+
+
+def _fit(
+    sender: Connection,
+    parent: int,
+    arguments: dict[str, Any],
+    model: Path,
+    quantised: Path | None,
+    says: Connection | None,
+) -> None:
+    """Train in a process of its own; ``says`` takes what fastText writes to standard error."""
+    if says is not None:
+        os.dup2(says.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with(parent)
+    sender.send(_failure(arguments, model, quantised))
+
+
+def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
+    """Do the work; returns what fastText says where it cannot."""
+    import fasttext
+
+    try:
+        trained = fasttext.train_supervised(**arguments)
+        trained.save_model(str(model))
+        if quantised is not None:
+            trained.quantize(qnorm=True, verbose=arguments["verbose"], thread=1)
+            trained.save_model(str(quantised))
+    except (ValueError, RuntimeError, MemoryError) as error:  # the C++ exceptions that its binding passes on
+        return " ".join(str(error).split()) or type(error).__name__
+    return None

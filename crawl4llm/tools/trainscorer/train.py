@@ -1,0 +1,142 @@
+"""From texts of two classes to the folder of a model."""
+
+from __future__ import annotations
+
+import shutil
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.run_folder import write_json, write_text
+from crawl4llm.base.terminal import wants_bar
+from crawl4llm.options import read_options
+from crawl4llm.scoring import score_of
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.model_rules import ModelRules, rules_path
+from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, model_card
+from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
+from crawl4llm.tools.trainscorer.fit import fit
+from crawl4llm.tools.trainscorer.folder import check_folder, new_folder
+from crawl4llm.tools.trainscorer.measures import Measures, measure
+from crawl4llm.tools.trainscorer.plot import calibration_plot, can_plot
+from crawl4llm.tools.trainscorer.recipe import POSITIVE, Recipe
+from crawl4llm.tools.trainscorer.sources import Source, Sources
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+MODEL, QUANTISED = "model.bin", "model.ftz"
+EVALUATION = "evaluation.json"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be trained on what."""
+
+    positive: Sequence[str]
+    negative: Sequence[str]
+    out: Path
+    text_field: str
+    recipe: Recipe
+
+
+def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
+    """Train a model into the folder ``wanted.out``, and yield what there is to tell. Raises InputError.
+
+    Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
+    as JSON. The same texts and recipe give the same bytes.
+    """
+    check_folder(wanted.out)
+    bar = wants_bar(read_options(settings).progress_bar)
+    sources = Sources(settings, wanted.text_field)
+    classes = {
+        positive: [sources.find(given) for given in (wanted.positive if positive else wanted.negative)]
+        for positive in (True, False)
+    }
+    with new_folder(wanted.out) as folder:
+        work = folder / "work"
+        work.mkdir()
+        with Examples(work, wanted.recipe) as examples:
+            for positive, given in classes.items():
+                yield from _collect(examples, sources, given, positive=positive, bar=bar)
+            examples.split()
+            trained_on = _write(work / "train.txt", examples.training())
+            quantised = folder / QUANTISED if wanted.recipe.quantize else None
+            arguments = wanted.recipe.fasttext()
+            fit(work / "train.txt", folder / MODEL, arguments, quantised=quantised, progress=bar)
+            extractor = _extractor([*classes[True], *classes[False]])
+            paths = [path for path in (folder / MODEL, quantised) if path is not None]
+            models = [_test(path, extractor, examples.held_out(), bar=bar) for path in paths]
+            data = {
+                positive: Data(given, examples.counts(positive=positive), trained_on[positive])
+                for positive, given in classes.items()
+            }
+        _describe(folder, models, data, wanted.recipe)
+        shutil.rmtree(work)
+    yield from (_in_short(model) for model in models)
+    if not can_plot():
+        yield f"No {PLOT} was drawn: pip install 'crawl4llm[evaluation]'"
+    yield f"Wrote {wanted.out}: read {wanted.out / CARD}"
+    yield f"Next: scrapy crawl influence -s SCORER_MODEL={wanted.out / models[-1].name}"
+
+
+def _collect(
+    examples: Examples, sources: Sources, given: Sequence[Source], *, positive: bool, bar: bool
+) -> Iterator[str]:
+    name = "positive" if positive else "negative"
+    for source in given:
+        for text in Progress(sources.texts(source), name, unit=" texts", bar=bar):
+            examples.add(text, positive=positive)
+        found = ", ".join(f"{count:,} {what}" for what, count in sorted(source.counts.items())) or "no texts"
+        yield f"{name}  {source.given} ({source.kind}): {found}"
+    yield f"{name}  " + ", ".join(f"{count:,} {what}" for what, count in examples.counts(positive=positive).items())
+
+
+def _write(path: Path, training: Iterator[Example]) -> dict[bool, int]:
+    """Write the training file; returns how many examples of each class it has."""
+    counts = {True: 0, False: 0}
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for example in training:
+            file.write(training_line(example))
+            counts[example.positive] += 1
+    return counts
+
+
+def _extractor(sources: Sequence[Source]) -> str | None:
+    return next((source.extractor for source in sources if source.extractor), None)
+
+
+def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar: bool) -> Trained:
+    """Score the held-out texts as a crawl would."""
+    scorer = FastTextScorer(path, POSITIVE)
+    scores, truth = array("d"), array("b")
+    for example in Progress(held_out, "testing", unit=" texts", bar=bar):
+        scores.append(score_of(scorer, example.line, "held out"))
+        truth.append(example.positive)
+    measures = measure(np.array(scores), np.array(truth, dtype=np.bool_))
+    return Trained(path.name, path.stat().st_size, ModelRules(POSITIVE, extractor, scorer.digest), measures)
+
+
+def _describe(folder: Path, models: Sequence[Trained], data: dict[bool, Data], recipe: Recipe) -> None:
+    for model in models:
+        write_json(rules_path(folder / model.name), model.rules.to_json())
+    figures = {model.name: model.measures.to_json() for model in models}
+    write_json(folder / EVALUATION, figures)
+    if can_plot():
+        write_text(folder / PLOT, calibration_plot(models))
+    write_text(folder / CARD, model_card(models, data[True], data[False], recipe, plot=can_plot()))
+
+
+def _in_short(model: Trained) -> str:
+    found: Measures = model.measures
+    half = next(at for at in found.thresholds if at.threshold == 0.5)
+    precision = "-" if half.precision is None else f"{half.precision:.3f}"
+    return (
+        f"{model.name}  precision {precision}, recall {half.recall:.3f}, F1 {half.f1:.3f} at 0.5; average precision "
+        f"{found.average_precision:.3f}; calibration error {found.expected_calibration_error:.3f}"
+    )

@@ -1,0 +1,131 @@
+"""Records of what went over the network: ``response`` or ``revisit``, and the ``request`` that led to it.
+
+WARC-IP-Address (ISO 28500:2017, 5.10) and WARC-Protocol (IIPC, warc-specifications issue 42) stand on both; the request
+names its response in WARC-Concurrent-To (5.7), which counts for both directions. The payload digest is over the entity
+as the server sent it, or as it could be had. WARC-Truncated (5.13) gives the reason why a body is not whole.
+
+A payload that the archive holds already makes a ``revisit`` of the profile identical-payload-digest (6.7.2): the HTTP
+head alone, with WARC-Truncated as the profile asks, and the original's id, URL and date.
+
+A capture whose URL does not fit into a head is left out; a page's own is then stored as a corpus's page is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from crawl4llm.base.capture import Capture
+from crawl4llm.warc.header_values import MAX_URI, safe_uri
+from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
+from crawl4llm.warc.serialise import digest, record_id, serialise
+from crawl4llm.warc.written_records import RESPONSE_TYPE, ContentRecord, RecordBuilder, record_head
+
+REVISIT_MIME = "warc/revisit"
+"""What an index gives as media type of a revisit record (cdxj-indexer)."""
+REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+
+_REQUEST_TYPE = "application/http; msgtype=request"
+_PROTOCOL = re.compile(r"[a-z0-9./-]{1,20}")
+_LONGEST_TYPE = 200
+_UNKNOWN_TYPE = "unk"
+
+
+class Original(NamedTuple):
+    """The record that holds a payload which is not stored again."""
+
+    id: str
+    url: str
+    date: str
+
+
+FindOriginal = Callable[[str], Original | None]
+"""Gives the record in the archive that holds the payload of a digest, if one does."""
+
+
+class Exchange(NamedTuple):
+    """A response, and the request that it answers."""
+
+    response: ContentRecord
+    request: bytes
+
+
+class ExchangeBuilder:
+    """Builds the records of captures, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
+
+    def __init__(self, records: RecordBuilder, *, credentials: bool = False) -> None:
+        self._records = records
+        self._credentials = credentials
+
+    def exchange(self, capture: Capture, key: str, warcinfo_id: str, *, hop: int, find: FindOriginal) -> Exchange:
+        """The records of a capture that led to the document ``key``; ``hop``: captures from this one to the page.
+
+        It must have a URL that fits.
+        """
+        payload_digest = digest(capture.body)
+        original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
+        if original and len(original.url) + len(capture.url) > MAX_URI:
+            original = None  # the head would be too long for some readers
+        kind = "revisit" if original else "response"
+        identifier = record_id(self._records.crawl_id, _name(kind, hop), key)
+        url = safe_uri(capture.url)
+        date = self._records.date(capture.date)
+        network = _network(capture.ip_address, capture.protocol)
+        http_head, said = response_head(capture)
+        head = record_head(kind, identifier, date, url, warcinfo_id) + network + _said(said)
+        if original:
+            head += (
+                f"WARC-Profile: {REVISIT_PROFILE}\r\nWARC-Refers-To: {original.id}\r\n"
+                f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
+                "WARC-Truncated: length\r\n"
+            )
+        elif capture.truncated:
+            head += f"WARC-Truncated: {capture.truncated}\r\n"
+        data = serialise(head, RESPONSE_TYPE, http_head + (b"" if original else capture.body), payload_digest)
+        mime = REVISIT_MIME if original else _media_type(capture)
+        response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
+
+        http_head, said = request_head(capture, url, credentials=self._credentials)
+        head = record_head(
+            "request", record_id(self._records.crawl_id, _name("request", hop), key), date, url, warcinfo_id
+        )
+        head += f"{network}WARC-Concurrent-To: {identifier}\r\n{_said(said)}"
+        request = serialise(head, _REQUEST_TYPE, http_head + capture.request_body, digest(capture.request_body))
+        return Exchange(response, request)
+
+
+def has_uri(capture: Capture) -> bool:
+    """Whether a capture's URL can stand in a record of HTTP messages: it is one of http or https, and not too long."""
+    return safe_uri(capture.url).startswith(("http:", "https:"))
+
+
+def _name(kind: str, hop: int) -> str:
+    """What tells a record from others of its kind and document."""
+    return f"{kind}-{hop}" if hop else kind
+
+
+@lru_cache(maxsize=1024)
+def _network(address: str | None, protocol: str | None) -> str:
+    fields = ""
+    with suppress(ValueError):  # no address
+        fields = f"WARC-IP-Address: {ip_address(address or '')}\r\n"
+    if protocol and _PROTOCOL.fullmatch(protocol):
+        fields += f"WARC-Protocol: {protocol}\r\n"
+    return fields
+
+
+def _said(of_headers: str | None) -> str:
+    return f"{HEADERS_FIELD}: {of_headers}\r\n" if of_headers else ""
+
+
+def _media_type(capture: Capture) -> str:
+    """The media type as cdxj-indexer reads it: the first Content-Type up to a semicolon or space."""
+    for name, value in capture.headers:
+        if name.lower() == b"content-type":
+            media_type = re.split(r"[;\s]", value.decode("utf-8", "replace").strip(), maxsplit=1)[0]
+            return media_type[:_LONGEST_TYPE] or _UNKNOWN_TYPE
+    return _UNKNOWN_TYPE

@@ -1,0 +1,150 @@
+"""Gzip files whose records are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
+
+A record's head says how long the record is, and a gzip member ends with the length of what it holds (RFC 1952, 2.3.1).
+So a record's end is where bytes that look like the head of a gzip member have the expected length right before them.
+Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.base.gz import gunzip, largest_stored
+from crawl4llm.base.pread import PreadFile
+from crawl4llm.warc.frames import Frame, WholeFileCompressed, heads_or_none, too_large
+from crawl4llm.warc.records import RECORD_START
+
+GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_LENGTH_BYTES: Final = 4
+_SMALLEST_MEMBER: Final = 18
+_LONGEST_END: Final = 4
+"""Bytes that may stand after a record's block: two line ends (ISO 28500:2017, 4), in some files fewer."""
+_FIRST_READ, _FIRST_INFLATED = 2048, 1024
+_NEXT_READ: Final = 1 << 16
+_NEXT_INFLATED: Final = 1 << 20
+_SEARCHED: Final = 1 << 18
+"""Bytes searched at once: few enough that the records in them are still in the processor's cache when they are read."""
+
+
+class GzipRecords:
+    """The records of a gzip file, a member each."""
+
+    def __init__(self, file: PreadFile) -> None:
+        self._file = file
+
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        if most is not None and length > largest_stored(most):
+            raise too_large(self._file.path, offset)
+        try:
+            data = gunzip(self._file.read(length, offset), most)
+        except (zlib.error, EOFError) as error:
+            raise CorruptRecord(f"{self._file.path}: record at {offset}: {error}") from error
+        if most is not None and len(data) > most:
+            raise too_large(self._file.path, offset)
+        return data
+
+    def frames(self) -> Iterator[Frame]:
+        """All records, in file order. Raises WholeFileCompressed where a member holds several."""
+        starts = self._member_starts()
+        position: int | None = 0
+        while position is not None:
+            opening = _Opening(self._file, position)
+            record, http = heads_or_none(opening)
+            end, following = self._end(position, record.size if record else None, starts)
+            if end is None:
+                yield Frame(position, 0, None, None, opening)
+            else:
+                yield Frame(position, end - position, record, http, opening)
+            position = following
+
+    def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
+        """Where a member ends, None for a damaged one; and where the next begins, None where there is none."""
+        end = None
+        for start, stated in starts:
+            if start < position + _SMALLEST_MEMBER or (end is not None and start < end):
+                continue
+            if end is not None or _agree(stated, size):
+                return end or start, start
+            if self._is_record(start):
+                end = self._measure(position, size)
+                if end is None or end <= start:
+                    return end, start
+        tail = self._file.read(_LENGTH_BYTES, max(0, self._file.size - _LENGTH_BYTES))
+        if end is None and _agree(int.from_bytes(tail, "little"), size):
+            return self._file.size, None
+        return end or self._measure(position, size), None
+
+    def _member_starts(self) -> Iterator[tuple[int, int]]:
+        """Where a member may begin, and the length that the one before it states, if one does."""
+        for base in range(0, self._file.size, _SEARCHED):
+            data = self._file.read(_SEARCHED + _LENGTH_BYTES + len(GZIP_MAGIC) - 1, base)
+            for match in _MEMBER_START.finditer(data, _LENGTH_BYTES):
+                start = match.start()
+                yield base + start, int.from_bytes(data[start - _LENGTH_BYTES : start], "little")
+
+    def _is_record(self, position: int) -> bool:
+        return RECORD_START.match(_Opening(self._file, position).data) is not None
+
+    def _measure(self, position: int, size: int | None) -> int | None:
+        """Where the member at ``position`` ends, by inflating it; None for a damaged one."""
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        inflated = 0
+        beyond = b""
+        while not member.eof:
+            data = member.unconsumed_tail
+            if not data:
+                data = self._file.read(_NEXT_READ, position)
+                position += len(data)
+            try:
+                content = member.decompress(data, _NEXT_INFLATED)
+            except zlib.error:
+                return None
+            if not (data or content or member.eof):
+                return None
+            if size is not None and len(beyond) < _NEXT_READ:
+                beyond += content[max(0, size - inflated) :]
+                if RECORD_START.match(beyond.lstrip(b"\r\n")):
+                    raise WholeFileCompressed
+            inflated += len(content)
+        return position - len(member.unused_data)
+
+
+class _Opening:
+    """The beginning of what a gzip member holds."""
+
+    def __init__(self, file: PreadFile, position: int) -> None:
+        self._file = file
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._damaged = False
+        data = file.read(_FIRST_READ, position)
+        self._position = position + len(data)
+        self.data = self._inflate(data, _FIRST_INFLATED)
+
+    def grow(self) -> bool:
+        """Make ``data`` longer; False where there is no more."""
+        data = self._member.unconsumed_tail
+        if not data and not self._member.eof:
+            data = self._file.read(_FIRST_READ, self._position)
+            self._position += len(data)
+        if not data or self._damaged or self._member.eof:
+            return False
+        self.data += self._inflate(data, 2 * len(self.data) + 1)
+        return True
+
+    def _inflate(self, data: bytes, limit: int) -> bytes:
+        try:
+            return self._member.decompress(data, limit)
+        except zlib.error:
+            self._damaged = True
+            return b""
+
+
+def _agree(stated: int, size: int | None) -> bool:
+    return size is not None and (stated - size) % (1 << 32) <= _LONGEST_END

@@ -1,0 +1,133 @@
+"""HTTP messages as records hold them: from a capture, with a head of bounded size that fits what is stored.
+
+Bodies are stored after transfer-decoding, and some after content-decoding. The head then keeps what it said of them
+under names that begin with ``X-Crawler-``, and has the true Content-Length, as in Common Crawl's archives. Values stay
+the bytes they were, UTF-8 or not; only line ends and NUL, which no field can hold (RFC 9110, 5.5), become spaces.
+Messages of HTTP/2 and later are written in the form of HTTP/1.1; WARC-Protocol says what they were.
+
+Archives are read by others, so credentials are left out: what a request tells a proxy (RFC 9110, 11.7.2) always, Cookie
+(RFC 6265) and Authorization (RFC 9110, 11.6.2) unless they are asked for. A response that was taken from the wire keeps
+all that it had; one whose fields were put together again from what a handler made of them loses Set-Cookie.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from crawl4llm.base.capture import Capture, HeaderFields
+
+MAX_HEAD = 31 * 1024
+"""Bytes of a head that are kept; FastWARC reads heads of 32 KiB at most unless told otherwise."""
+HEADERS_FIELD = "Crawl4LLM-HTTP-Headers"
+"""Extension field of a record whose HTTP head is not the one that was received."""
+RECONSTRUCTED, REORDERED, SHORTENED = "reconstructed", "order and case not kept", "shortened"
+WITHHELD = "credentials left out"
+"""What that field says of it."""
+
+_LONGEST_PART = 1 << 12
+"""Bytes of a method or reason phrase."""
+_LONGEST_SIGNAL = 1 << 10
+_AFTER_HOST = re.compile(r"[^:]*:/*[^/?#]*([^#]*)")
+_NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
+_NO_NAME = re.compile(rb"[^!-9;-~]")
+_IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
+"""Without these a message is not understood: they are kept before all others."""
+_FOR_PROXIES = {b"proxy-authorization"}
+_CREDENTIALS = {b"cookie", b"authorization"}
+_SET_COOKIE = {b"set-cookie"}
+_SIGNALS = {
+    b"x-robots-tag": "X-Robots-Tag",
+    b"tdm-reservation": "TDM-Reservation",
+    b"tdm-policy": "TDM-Policy",
+    b"content-usage": "Content-Usage",
+}
+"""Header fields by which sites opt out of uses (Google's robots directives, TDMRep, IETF's AI Preferences)."""
+
+
+def response_head(capture: Capture) -> tuple[bytes, str | None]:
+    """Status line and fields of a response with the empty line, and what is to be said of them, if anything."""
+    reason = _clean(capture.reason.encode("latin-1", "replace")[:_LONGEST_PART])
+    line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
+    received, withheld = _without(set() if capture.exact_headers else _SET_COOKIE, _fitting(capture))
+    fields, shortened = _bounded(received, MAX_HEAD - len(line))
+    said = [REORDERED] * (not capture.exact_headers) + [WITHHELD] * withheld + [SHORTENED] * shortened
+    return _head(line, fields), ", ".join(said) or None
+
+
+def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tuple[bytes, str | None]:
+    """Request line and fields with the empty line, for the URL as it is written; and what is to be said of them.
+
+    ``credentials``: with Cookie and Authorization.
+    """
+    found = _AFTER_HOST.match(url)
+    target = found[1] if found else ""
+    if not target.startswith("/"):
+        target = f"/{target}"
+    method = _NO_NAME.sub(b"?", capture.method.encode("ascii", "replace")[:_LONGEST_PART])
+    line = b"%b %b HTTP/1.1" % (method, target.encode())  # what is sent, whatever version the answer has
+    sent, _ = _without(_FOR_PROXIES, capture.request_headers)
+    sent, withheld = _without(set() if credentials else _CREDENTIALS, sent)
+    fields, shortened = _bounded(sent, MAX_HEAD - len(line))
+    return _head(line, fields), ", ".join([WITHHELD] * withheld + [SHORTENED] * shortened) or None
+
+
+def opt_out_signals(capture: Capture) -> str | None:
+    """What the head of a response says of the uses that its page may be put to; None where it says nothing."""
+    said = (
+        f"{_SIGNALS[name.lower()]}: {value.strip().decode('utf-8', 'replace')}"
+        for name, value in capture.headers
+        if name.lower() in _SIGNALS
+    )
+    return "; ".join(said)[:_LONGEST_SIGNAL] or None
+
+
+def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, bool]:
+    """The fields but for some; and whether there were any of these."""
+    kept = [field for field in fields if field[0].strip().lower() not in names]
+    return kept, len(kept) < len(fields)
+
+
+def _version(capture: Capture) -> bytes:
+    return b"1.0" if capture.protocol == "http/1.0" else b"1.1"
+
+
+def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
+    """The fields of a response, changed to fit the body as it is stored."""
+    renamed = {b"transfer-encoding"} | ({b"content-encoding"} if capture.body_is_decoded else set())
+    length = b"%d" % len(capture.body)
+    fields: list[tuple[bytes, bytes]] = []
+    changed = said = False
+    for name, value in capture.headers:
+        lower = name.lower()
+        if lower in renamed or (lower == b"content-length" and value.strip() != length and capture.method != "HEAD"):
+            fields.append((b"X-Crawler-" + name, value))
+            changed = True
+        else:
+            fields.append((name, value))
+            said |= lower == b"content-length"
+    if changed and not said:
+        fields.append((b"Content-Length", length))
+    return fields
+
+
+def _bounded(fields: HeaderFields, room: int) -> tuple[HeaderFields, bool]:
+    """The fields that fit into so many bytes, the important ones before others, in their order; and if some do not."""
+    if sum(len(name) + len(value) + 4 for name, value in fields) <= room:
+        return fields, False
+    kept: set[int] = set()
+    for number in sorted(range(len(fields)), key=lambda number: fields[number][0].lower() not in _IMPORTANT):
+        size = sum(map(len, fields[number])) + 4
+        if size <= room:
+            kept.add(number)
+            room -= size
+    return [field for number, field in enumerate(fields) if number in kept], True
+
+
+def _head(first_line: bytes, fields: HeaderFields) -> bytes:
+    lines = [b"%b: %b" % (_NO_NAME.sub(b"?", name), _clean(value)) for name, value in fields if name]
+    return b"\r\n".join([first_line, *lines, b"", b""])
+
+
+def _clean(value: bytes) -> bytes:
+    return _NO_FIELD_CONTENT.sub(b" ", value).strip()

@@ -1,0 +1,151 @@
+"""What an archived HTTP response says, once it is unwrapped: transfer coding, content coding, charset.
+
+Archives hold bodies as they came, or decoded under the head of the coded ones; so a coding is undone where the body
+shows it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final
+
+from w3lib.encoding import html_to_unicode
+
+from crawl4llm.base.errors import TooLarge
+from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_brotli: Any = None
+with suppress(ImportError):  # newer versions of Scrapy bring it
+    _brotli = import_module("brotli")
+    if not hasattr(_brotli.Decompressor, "can_accept_more_data"):  # before 1.2 nothing bounds what it makes
+        _brotli = None
+
+_TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
+_CONTENT_ENCODING: Final = field_name("Content-Encoding")
+_NO_CHARSETS: Final = {"punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
+"""Codecs of Python that no browser takes for a page's charset (Encoding Standard, 4.2)."""
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+_LINE_END = re.compile(rb"\r?\n")
+_LARGEST_BODY: Final = 1 << 28
+"""Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
+_HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
+_LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
+_GZIP_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def html_in_utf8(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> bytes:
+    """The HTML that a record holds, in UTF-8. Raises as :func:`html_of` does."""
+    return html_of(entity(data, record, http), http.fields if http else record.fields, most)
+
+
+def html_of(body: bytes, fields: Fields, most: int | None = None) -> bytes:
+    """The HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
+
+    ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
+    declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
+    a coding is damaged, and TooLarge for a body of more than ``most`` bytes, coded or not.
+    """
+    head = fields.text(CONTENT_TYPE)
+    _check_size(body, most)
+    for coding in reversed(fields.text(_CONTENT_ENCODING).lower().split(",")):
+        body = _decode(body, coding.strip().removeprefix("x-"), _LARGEST_BODY if most is None else most + 1)
+        _check_size(body, most)
+    try:
+        charset, text = html_to_unicode(head, body, auto_detect_fun=_guess_charset)
+        if charset.replace("_", "-") not in _NO_CHARSETS:
+            return text.encode()
+    except (LookupError, UnicodeError):  # a codec that is not for text, as ``hex``, or for host names only, as ``idna``
+        pass
+    return body.decode(_guess_charset(body), "replace").encode()
+
+
+def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
+    """The body that a record holds, after transfer-decoding and before content-decoding."""
+    if http is None:
+        return record.block(data)
+    body = data[http.body_at : record.size]
+    return _join_chunks(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
+
+
+def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
+    """Whether a body, which begins in ``data``, is of an HTML media type or, where it has none, looks like HTML."""
+    kind = media_type(content_type)
+    return kind in _HTML_TYPES or (not kind and _LOOKS_LIKE_HTML.match(data, body_at) is not None)
+
+
+def media_type(content_type: bytes) -> bytes:
+    """The media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
+    kind = content_type.partition(b";")[0].strip().lower()
+    return b"" if kind == b"application/http" else kind
+
+
+def _check_size(body: bytes, most: int | None) -> None:
+    if most is not None and len(body) > most:
+        raise TooLarge("the page is larger than DOWNLOAD_MAXSIZE")
+
+
+def _join_chunks(body: bytes) -> bytes:
+    """RFC 9112, 7.1; a body that is not chunked stays as it is, one that is cut short ends there."""
+    chunks: list[bytes] = []
+    at = 0
+    while line := _CHUNK_SIZE.match(body, at):
+        at = line.end() + int(line[1], 16)
+        chunks.append(body[line.end() : at])
+        end = _LINE_END.match(body, at)
+        if at == line.end() or end is None:
+            break
+        at = end.end()
+    return b"".join(chunks) if chunks else body
+
+
+def _decode(body: bytes, coding: str, most: int) -> bytes:
+    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged."""
+    try:
+        if coding == "gzip" and body.startswith(_GZIP_MAGIC):
+            return zlib.decompressobj(_GZIP_WINDOW).decompress(body, most)
+        if coding == "deflate":
+            return _inflate(body, most)
+        if coding == "zstd" and body.startswith(_ZSTD_MAGIC):
+            return zstd.ZstdDecompressor().decompress(body, most)
+    except (zlib.error, zstd.ZstdError) as error:
+        raise ValueError(f"content coding {coding}: {error}") from error
+    return _decode_brotli(body, most) if coding == "br" else body
+
+
+def _inflate(body: bytes, most: int) -> bytes:
+    """``deflate`` is the zlib format, from some servers without its head (RFC 9110, 8.4.1.2)."""
+    for window in (zlib.MAX_WBITS, _RAW_WINDOW):
+        try:
+            return zlib.decompressobj(window).decompress(body, most)
+        except zlib.error:
+            continue
+    return body
+
+
+def _decode_brotli(body: bytes, most: int) -> bytes:
+    """Brotli has no mark to know it by: what cannot be decoded is taken to be decoded already."""
+    if _brotli is None:
+        raise ValueError("content coding br: needs the package brotli, version 1.2 or newer")
+    try:
+        decoded: bytes = _brotli.Decompressor().process(body, output_buffer_limit=most)
+    except _brotli.error:
+        return body
+    return decoded[:most]
+
+
+def _guess_charset(body: bytes) -> str:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "windows-1252"
+    return "utf-8"

@@ -1,0 +1,267 @@
+"""What the crawl hands its pages to: each becomes a content record, a metadata record and a line of the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from crawl4llm.base.append_file import ArchiveError, sync_path
+from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.within import require_within
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.warc.exchanges import ExchangeBuilder, has_uri
+from crawl4llm.warc.files import Position, WarcFiles
+from crawl4llm.warc.http_messages import opt_out_signals
+from crawl4llm.warc.names import FileNames
+from crawl4llm.warc.revisits import StoredPayloads
+from crawl4llm.warc.serialise import Fields
+from crawl4llm.warc.series import IndexedFiles, Member, SeriesPosition
+from crawl4llm.warc.written_records import FORMAT_FIELDS, ContentRecord, RecordBuilder
+
+__all__ = [
+    "INDEX_NAME",
+    "TEXT_INDEX_NAME",
+    "Archive",
+    "ArchiveFormat",
+    "ArchiveInfo",
+    "ArchivePosition",
+    "ArchiveWriter",
+    "NullArchive",
+]
+
+
+class ArchivePosition(NamedTuple):
+    """How far the archive has been written: a place to commit, and to cut back to."""
+
+    serial: int
+    """Number of the WARC file that the next page goes to."""
+    offset: int
+    """Its size in bytes; 0 where it does not exist yet."""
+    index_offset: int
+    """Size of the index in bytes."""
+    text_serial: int = 0
+    """The same of the text files; 0 where there are none."""
+    text_offset: int = 0
+    text_index_offset: int = 0
+
+    @property
+    def pages(self) -> SeriesPosition:
+        """That of the page files."""
+        return SeriesPosition(*self[:3])
+
+    @property
+    def texts(self) -> SeriesPosition:
+        """That of the text files."""
+        return SeriesPosition(*self[3:])
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInfo:
+    """What an archive says of the crawl it comes from; equal for equal crawls."""
+
+    crawl_id: UUID
+    """Namespace of all record ids."""
+    prefix: str
+    """First part of the WARC files' names."""
+    start_date: str
+    """``2022-08-01T12:00:00Z``: date of the warcinfo records and of pages that carry none."""
+    fields: Fields
+    """What the warcinfo records say: software, operator, robots, policy ... (ISO 28500:2017 6.2).
+
+    The crawl id (``isPartOf``) and the format are added.
+    """
+    host: str | None = None
+    """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFormat:
+    """How an archive is written, but for the size of its files."""
+
+    compression: str = "gzip"
+    """A name of :data:`crawl4llm.base.compression.COMPRESSIONS`."""
+    text: bool = False
+    """Whether the pages' text is kept, in files of its own."""
+    revisits: int = 0
+    """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
+    max_age: float = 0
+    """Seconds after which a flush ends a file, where there is a host; 0: any age."""
+    fsync: bool = False
+    """Whether a flush or close that finishes files waits for the disk."""
+    credentials: bool = False
+    """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
+
+
+class Archive(Protocol):
+    """Where crawled pages go, in crawl order."""
+
+    keeps_text: bool
+    """Whether it wants to have the pages' text."""
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """Keep a page, ``fields`` about it, and the main text that was taken from it, if it is wanted.
+
+        ArchiveError, and nothing kept of it, where that fails.
+        """
+        ...
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
+
+        ArchiveError where that fails; such an archive must not be committed again, but opened at its last commit.
+        """
+        ...
+
+    def position(self) -> ArchivePosition:
+        """The end of all pages written so far; the operating system has every byte before it. Closing keeps it."""
+        ...
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Finish all files, ``fsync`` as in :meth:`flush`; the archive is not used afterwards."""
+        ...
+
+
+class ArchiveWriter:
+    """Writes WARC files and their index ``index.cdxj`` to a directory; the pages' text to others, with ``text.cdxj``.
+
+    A page's records stand side by side in one file of at most ``max_bytes``; a page larger than that has a file to
+    itself. A page is in the archive wholly, with its lines in the indexes, or not at all.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        info: ArchiveInfo,
+        max_bytes: int,
+        at: ArchivePosition | None = None,
+        form: ArchiveFormat = ArchiveFormat(),
+    ) -> None:
+        """Create the directory where needed, or, with ``at``, go on with the archive in it as it was at that position.
+
+        Raises ArchiveError: without ``at`` where the directory holds an archive already, with it where less than that
+        is left of one. Equal arguments make the archive of a crawl that never stopped, the names of a live one's files
+        apart.
+        """
+        try:
+            if at is not None:
+                require_within(directory.parent, directory)
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ArchiveError.of("create", directory, exc) from exc
+        self.keeps_text = form.text
+        self._directory = directory
+        self._info = info
+        self._max_bytes = max_bytes
+        self._form = form
+        self._compress = COMPRESSIONS[form.compression].compress
+        self._records = RecordBuilder(info.crawl_id, info.start_date)
+        self._exchanges = ExchangeBuilder(self._records, credentials=form.credentials)
+        self._pages = self._open(INDEX_NAME, info.prefix, at.pages if at else None)
+        self._texts = (
+            self._open(TEXT_INDEX_NAME, f"{info.prefix}-text", at.texts if at else None) if form.text else None
+        )
+        resumed = form.revisits and at is not None
+        self._payloads = StoredPayloads(directory, form.revisits, cdxj.read(directory / INDEX_NAME) if resumed else ())
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """See :meth:`Archive.write`. A text of white space alone has no record."""
+        added = self._pages.add(partial(self._page_members, page, fields))
+        if self._texts is not None and text is not None and text.strip():
+            content = [member.content for member in added.members if member.content][-1]
+            try:
+                self._texts.add(partial(self._text_members, page, content, text))
+            except ArchiveError:
+                self._pages.take_back(added)
+                raise
+        for entry in added.entries:
+            self._payloads.add(entry)
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """See :meth:`Archive.flush`."""
+        fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
+        for series in self._series:
+            series.flush(fsync=fsync)
+        if fsync:
+            self._sync_name()
+
+    def position(self) -> ArchivePosition:
+        """See :meth:`Archive.position`."""
+        return ArchivePosition(*(place for series in self._series for place in series.position))
+
+    def close(self, *, fsync: bool = False) -> None:
+        """See :meth:`Archive.close`."""
+        fsync = fsync or self._form.fsync
+        for series in self._series:
+            series.close(fsync=fsync)
+        if fsync:
+            self._sync_name()
+
+    @property
+    def _series(self) -> list[IndexedFiles]:
+        return [self._pages] if self._texts is None else [self._pages, self._texts]
+
+    def _open(self, index: str, prefix: str, at: SeriesPosition | None) -> IndexedFiles:
+        names = FileNames(prefix, COMPRESSIONS[self._form.compression].suffix, self._info.host)
+
+        def open_files(position: Position | None) -> WarcFiles:
+            form = self._form
+            private = form.credentials and index == INDEX_NAME
+            return WarcFiles(self._directory, names, self._max_bytes, self._warcinfo, position, form.max_age, private)
+
+        return IndexedFiles(self._directory / index, open_files, at)
+
+    def _sync_name(self) -> None:
+        sync_path(self._directory.parent)  # where the directory's own name may be new
+
+    def _page_members(self, page: PageRecord, fields: Fields, filename: str) -> list[Member]:
+        """All records of a page: those of redirects to it, of its content, of the request for it, and about it."""
+        members: list[Member] = []
+        warcinfo_id = self._records.warcinfo_id(filename)
+        if page.captures and has_uri(page.captures[-1]):
+            captures = [capture for capture in page.captures if has_uri(capture)]
+            for hop, capture in zip(range(len(captures) - 1, -1, -1), captures, strict=True):
+                content, request = self._exchanges.exchange(
+                    capture, page.key, warcinfo_id, hop=hop, find=self._payloads.find
+                )
+                members.append(Member(self._compress(content.data), content, "" if hop else page.key))
+                members.append(Member(self._compress(request)))
+            signals, taken = opt_out_signals(captures[-1]), captures[-1].milliseconds
+            fields = {**fields, "opt-out-signals": signals, "fetchTimeMs": taken}
+        else:
+            content = self._records.content(page, warcinfo_id)
+            members.append(Member(self._compress(content.data), content, page.key))
+        metadata = self._records.metadata(page.key, content, warcinfo_id, fields)
+        members.append(Member(self._compress(metadata)))
+        return members
+
+    def _text_members(self, page: PageRecord, content: ContentRecord, text: str, filename: str) -> list[Member]:
+        record = self._records.text(page, content, self._records.warcinfo_id(filename), text)
+        return [Member(self._compress(record.data), record, page.key)]
+
+    def _warcinfo(self, filename: str) -> bytes:
+        fields = {**self._info.fields, "isPartOf": self._info.crawl_id.urn, **FORMAT_FIELDS}
+        return self._compress(self._records.warcinfo(filename, fields))
+
+
+class NullArchive:
+    """Keeps nothing: archiving switched off."""
+
+    keeps_text = False
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """Drop the page."""
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Nothing to flush."""
+
+    def position(self) -> ArchivePosition:
+        """Always the beginning."""
+        return ArchivePosition(0, 0, 0)
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Nothing to close."""

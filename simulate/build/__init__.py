@@ -1,0 +1,1 @@
+"""Build: a corpus in ClueWeb22 format, made of WARC files."""

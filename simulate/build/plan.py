@@ -1,0 +1,190 @@
+"""The plan of a build: which page of the source gets which ClueWeb22-ID.
+
+The plan is a folder of files, so that any number of processes share it and memory does not grow with the corpus:
+
+- ``plan.json``, written last: a plan without it is not whole;
+- ``keys/{file id}``: the pages of a data file to be, a line ``{record}<TAB>{key}`` each, in no particular order;
+- ``table``: sorted entries of 24 bytes, for a link's target: 16 bytes of BLAKE2b of the key, the number of the data
+  file and the record in it, four bytes each, big-endian;
+- ``manifest.tsv``: lines ``{key}<TAB>{id}`` in the order of the source, then those of ids whose pages have vanished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import shutil
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from simulate.build.manifest import FIRST_ID, next_id
+from simulate.clueweb22.layout import DocId, format_id, language_of, split_id
+
+DEFAULT_LANGUAGE: Final = "en"
+"""The language folder of pages whose key does not name one."""
+
+_DIGEST_BYTES: Final = 16
+_NUMBER_BYTES: Final = 4
+_ENTRY_BYTES: Final = _DIGEST_BYTES + 2 * _NUMBER_BYTES
+_SHARDS: Final = 256
+_BUFFERED: Final = 100_000
+"""Pages held in memory before their lines and entries are written out."""
+_CACHED_TARGETS: Final = 1 << 16
+
+
+class PlannedFile(NamedTuple):
+    """A data file to be."""
+
+    file_id: str
+    records: int
+    """One more than the highest record number in use."""
+
+
+class Plan:
+    """A plan that has been made, opened. Raises FileNotFoundError where it is not whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        stored = json.loads((folder / "plan.json").read_bytes())
+        self.files = [PlannedFile(*file) for file in stored["files"]]
+        """The data files, by file id."""
+        self.documents: int = stored["documents"]
+        self._file_ids: list[str] = stored["file_ids"]
+        self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
+        with (folder / "table").open("rb") as file:
+            self._table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.new_id = lru_cache(maxsize=_CACHED_TARGETS)(self._new_id)
+        """The new id of the page with a key of the source, None where the source does not hold it."""
+
+    def file_number(self, file_id: str) -> int:
+        """The number under which a data file is known to the spilled links."""
+        return self._numbers[file_id]
+
+    def keys(self, file: PlannedFile) -> list[str | None]:
+        """The keys of a data file's pages by record number; None for a record that no page has."""
+        keys: list[str | None] = [None] * file.records
+        with (self._folder / "keys" / file.file_id).open(encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                record, _, key = line[:-1].partition("\t")
+                keys[int(record)] = key
+        return keys
+
+    def _new_id(self, key: str) -> str | None:
+        wanted = _digest(key)
+        table = self._table
+        entries = range(len(table) // _ENTRY_BYTES)
+        found = bisect_left(
+            entries, wanted, key=lambda entry: table[entry * _ENTRY_BYTES : entry * _ENTRY_BYTES + _DIGEST_BYTES]
+        )
+        entry = table[found * _ENTRY_BYTES : (found + 1) * _ENTRY_BYTES]
+        if not entry.startswith(wanted):
+            return None
+        numbers = entry[_DIGEST_BYTES:]
+        file, record = (int.from_bytes(part, "big") for part in (numbers[:_NUMBER_BYTES], numbers[_NUMBER_BYTES:]))
+        return format_id(self._file_ids[file], record)
+
+
+def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None:
+    """Give each page of the source an id and write the plan, unless it is there and whole.
+
+    ``previous`` has ids to be kept, by key. Other pages are numbered behind the highest of those, in the order of the
+    source's keys, each language for itself: a page whose key is a ClueWeb22-ID stays in its language, all others are
+    filed as English. Raises InputError where the layout has no more ids, and for a source without
+    pages.
+    """
+    if (folder / "plan.json").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    writer = _PlanWriter(folder)
+    missing = dict(previous)
+    with (folder / "manifest.tsv").open("w", encoding="utf-8", newline="\n") as manifest:
+        keys = Progress(source.keys(), "planning", len(source), unit=" pages")
+        for key, new_id in _assigned(keys, previous):
+            writer.add(key, new_id)
+            manifest.write(f"{key}\t{new_id}\n")
+            missing.pop(key, None)
+        manifest.writelines(f"{key}\t{gone}\n" for key, gone in sorted(missing.items(), key=lambda item: item[1]))
+    if not writer.documents:
+        raise InputError(f"the {source.name} corpus holds no pages to build from")
+    writer.finish()
+
+
+def _assigned(keys: Iterable[str], previous: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    last: dict[str, DocId] = {}
+    for document in filter(None, map(DocId.parse, previous.values())):
+        last[document.language] = max(document, last.get(document.language, document))
+    for key in keys:
+        kept = previous.get(key)
+        if kept is None:
+            language = language_of(key) if split_id(key) else DEFAULT_LANGUAGE
+            before = last.get(language)
+            last[language] = next_id(before) if before else FIRST_ID._replace(language=language)
+            kept = str(last[language])
+        yield key, kept
+
+
+class _PlanWriter:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shards = folder / "shards"
+        for made in (folder / "keys", self._shards):
+            made.mkdir()
+        self._numbers: dict[str, int] = {}
+        self._records: list[int] = []
+        self.documents = 0
+        self._lines: defaultdict[str, list[str]] = defaultdict(list)
+        self._entries = [bytearray() for _ in range(_SHARDS)]
+
+    def add(self, key: str, new_id: str) -> None:
+        place = split_id(new_id)
+        assert place is not None
+        file_id, record = place
+        number = self._numbers.setdefault(file_id, len(self._numbers))
+        if number == len(self._records):
+            self._records.append(0)
+        self._records[number] = max(self._records[number], record + 1)
+        digest = _digest(key)
+        self._lines[file_id].append(f"{record}\t{key}\n")
+        self._entries[digest[0]] += (
+            digest + number.to_bytes(_NUMBER_BYTES, "big") + record.to_bytes(_NUMBER_BYTES, "big")
+        )
+        self.documents += 1
+        if not self.documents % _BUFFERED:
+            self._flush()
+
+    def finish(self) -> None:
+        self._flush()
+        with (self._folder / "table").open("wb") as table:
+            for shard in sorted(self._shards.iterdir()):
+                body = shard.read_bytes()
+                entries = sorted(body[at : at + _ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES))
+                table.writelines(entries)
+        shutil.rmtree(self._shards)
+        files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
+        stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
+        temporary = self._folder / "plan.tmp"
+        temporary.write_text(json.dumps(stored))
+        temporary.replace(self._folder / "plan.json")
+
+    def _flush(self) -> None:
+        for file_id, lines in self._lines.items():
+            with (self._folder / "keys" / file_id).open("a", encoding="utf-8", newline="\n") as file:
+                file.writelines(lines)
+        self._lines.clear()
+        for shard, entries in enumerate(self._entries):
+            with (self._shards / f"{shard:02x}").open("ab") as file:
+                file.write(entries)
+            entries.clear()
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()

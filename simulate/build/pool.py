@@ -1,0 +1,186 @@
+"""The processes of a build. A page that hangs or kills its process costs no more than its text."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.orphans import end_with, sigint_blocked
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.terminal import guard_log
+from crawl4llm.scoring.workers import KILLED, TIMEOUT
+from simulate.build.files import DataFiles
+from simulate.build.pages import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
+from simulate.build.plan import Plan, PlannedFile
+
+_QUEUED_PER_PROCESS = 2
+_SECONDS_PER_PAGE = 0.25
+"""What a chunk gets on top of the limit for each of its pages; if that was not enough, they are read one by one."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Paths(NamedTuple):
+    """The folders of a build."""
+
+    root: Path
+    """Of the tree."""
+    work: Path
+    """Of what is removed when the tree is complete."""
+
+    @property
+    def plan(self) -> Path:
+        return self.work / "plan"
+
+
+class BuildOptions(NamedTuple):
+    """What decides, beside source and manifest, what a build writes."""
+
+    text: TextOptions
+    default_date: str
+    """Date of html records of pages whose date the source does not hold."""
+    time_limit: float
+    """Seconds that a page may take."""
+    slim_links: bool = False
+    """Whether of a link nothing is written but the id."""
+
+
+class _Worker:
+    """What the processes work with."""
+
+    def __init__(self, source: Corpus, paths: Paths, options: BuildOptions) -> None:
+        self.plan = Plan(paths.plan)
+        self.reader = PageReader(source, self.plan, options.text)
+        self.chunks = ChunkStore(paths.work / "pages")
+        self.files = DataFiles(
+            paths.root, paths.work, self.plan, source, options.default_date, slim_links=options.slim_links
+        )
+        self._keys: tuple[str, list[str | None]] = ("", [])
+
+    def keys(self, file: PlannedFile) -> list[str | None]:
+        """The keys of a file, which successive chunks share."""
+        if self._keys[0] != file.file_id:
+            self._keys = file.file_id, self.plan.keys(file)
+        return self._keys[1]
+
+
+_worker: _Worker
+"""In a process of the pool only."""
+
+
+class BuildPool:
+    """Processes that read chunks and write data files, for a ``with`` block.
+
+    Where a process is killed and no page is to blame, the block ends with InputError.
+    """
+
+    def __init__(self, source: Corpus, paths: Paths, options: BuildOptions, processes: int) -> None:
+        self._time_limit = options.time_limit
+        self._processes = processes
+        self._chunks = ChunkStore(paths.work / "pages")
+        self._pool = ProcessPool(
+            max_workers=processes,
+            initializer=_initialise,
+            initargs=(os.getpid(), source, paths, options),
+            context=multiprocessing.get_context("spawn"),  # the caller may have threads, which do not survive a fork
+        )
+
+    def __enter__(self) -> BuildPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._pool.stop()
+        self._pool.join()
+        if isinstance(error, ProcessExpired | BrokenProcessPool):
+            raise InputError(
+                "a process of the build was killed; if memory ran out, use fewer --jobs; "
+                "what is finished stays, and the same command goes on from there"
+            ) from error
+
+    def read(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Read chunks, and yield each when it is in the store."""
+        limit = self._time_limit + _SECONDS_PER_PAGE * PAGES_PER_CHUNK
+        for chunk, done in self._each(_read_chunk, chunks, limit):
+            try:
+                done.result()
+            except (FutureTimeout, ProcessExpired):
+                self._chunks.write(chunk, self._read_one_by_one(chunk))
+            yield chunk
+
+    def write(self, files: Iterable[tuple[str, PlannedFile]]) -> Iterator[tuple[str, PlannedFile]]:
+        """Write data files, given as kind and file, and yield each when it is done."""
+        for file, done in self._each(_write_file, files, None):
+            done.result()
+            yield file
+
+    def _each(self, work: Callable[[T], R], items: Iterable[T], limit: float | None) -> Iterator[tuple[T, Future[R]]]:
+        """Schedule the work on each item, a few ahead, and yield what is done, in any order."""
+        running: dict[Future[R], T] = {}
+        for item in items:
+            running[self._schedule(work, item, limit)] = item
+            if len(running) >= self._processes * _QUEUED_PER_PROCESS:
+                yield from _done(running)
+        while running:
+            yield from _done(running)
+
+    def _read_one_by_one(self, chunk: Chunk) -> list[Entry]:
+        places = [(chunk.file, record) for record in chunk.records]
+        started = [self._schedule(_read_page, (place, None), self._time_limit) for place in places]
+        return [self._result(future, place) for future, place in zip(started, places, strict=True)]
+
+    def _result(self, future: Future[Entry], place: tuple[PlannedFile, int]) -> Entry:
+        try:
+            return future.result()
+        except (FutureTimeout, ProcessExpired) as error:
+            reason = TIMEOUT if isinstance(error, FutureTimeout) else KILLED
+        try:
+            return self._schedule(_read_page, (place, reason), self._time_limit).result()
+        except (FutureTimeout, ProcessExpired):
+            return Unreadable(reason)
+
+    def _schedule(self, work: Callable[[T], R], item: T, limit: float | None) -> Future[R]:
+        if not self._pool.active:  # pebble gives up a pool when a process ends that had nothing to do
+            raise BrokenProcessPool
+        with sigint_blocked():
+            scheduled: Future[R] = self._pool.schedule(work, args=(item,), timeout=limit)
+        return scheduled
+
+
+def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    return [(running.pop(future), future) for future in done]
+
+
+# -- in the processes -------------------------------------------------------------------------------------------------
+
+
+def _initialise(parent: int, *parts: Any) -> None:
+    global _worker  # noqa: PLW0603 - the one way to hand a process pool's tasks what they work with
+    end_with(parent)
+    guard_log()  # a spawned process has its own
+    _worker = _Worker(*parts)
+
+
+def _read_chunk(chunk: Chunk) -> None:
+    _worker.chunks.write(chunk, [_read_page(((chunk.file, record), None)) for record in chunk.records])
+
+
+def _read_page(job: tuple[tuple[PlannedFile, int], str | None]) -> Entry:
+    (file, record), without_text = job
+    key = _worker.keys(file)[record]
+    return None if key is None else _worker.reader.read(key, without_text)
+
+
+def _write_file(job: tuple[str, PlannedFile]) -> None:
+    _worker.files.write(*job)

@@ -1,0 +1,1 @@
+"""ClueWeb22: pages, links and the URL index in its on-disk format."""

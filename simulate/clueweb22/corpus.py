@@ -1,0 +1,324 @@
+"""ClueWeb22 as the publisher distributes it, or any tree in its layout, as a corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, TypeVar
+
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
+from crawl4llm.base.gz import gunzip, largest_stored
+from crawl4llm.base.pages import Link, PageRecord
+from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, data_path, format_id, language_of, split_id
+from simulate.clueweb22.listing import Listing, check_files, kinds_held, list_files
+from simulate.clueweb22.record_files import RecordFiles
+from simulate.clueweb22.records import (
+    FULL_ID_POSITION,
+    HtmlRecord,
+    LinkRecord,
+    TextRecord,
+    link_reader,
+    parse_html,
+    parse_links,
+    parse_text,
+)
+from simulate.clueweb22.url_index import UrlIndex
+
+_KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
+_LARGEST_HEAD: Final = 1 << 20
+"""Bytes that the head of an ``html`` record may have."""
+_LARGEST_INLINKS: Final = 1 << 28
+_LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
+
+Record = TypeVar("Record")
+
+
+class ClueWeb22Corpus:
+    """A ClueWeb22 tree: document keys are ClueWeb22-IDs.
+
+    Any subset of the kinds' folders may be present, and in a folder any file may be missing. What the tree holds
+    content of (``txt`` or ``html``; where neither folder is there, links) is its documents. Quirks of the real data are
+    those of ``clueweb22-format.md``.
+
+    ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
+    to count (see :func:`simulate.clueweb22.records.link_reader`). ``url_index`` is the folder of the URL index. Of a
+    page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
+    TooLarge. Inlinks are no part of the page, and those of popular pages are many.
+
+    Raises InputError where ``root`` is not such a tree.
+    """
+
+    name = "clueweb22"
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        link_id_position: int = FULL_ID_POSITION,
+        target_prefix: str = "",
+        url_index: Path | None = None,
+        largest: int | None = None,
+    ) -> None:
+        self.root = Path(root)
+        self._link_options = (link_id_position, target_prefix)
+        self._url_index_folder = url_index
+        self._largest = largest
+        self._url_index: UrlIndex | None = None
+        self._kinds = kinds_held(self.root)
+        content = tuple(kind for kind in self._kinds if kind in {TXT, HTML})
+        self._document_kinds = content or self._kinds
+        self._holds_only_links = not content
+        self._files = RecordFiles(self.root)
+        reader = link_reader(link_id_position, target_prefix)
+        self._parse_links = {
+            kind: partial(parse_links, field=field, reader=reader) for kind, field in _LIST_FIELD.items()
+        }
+
+    def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
+        position, prefix = self._link_options
+        make = partial(
+            type(self),
+            self.root,
+            link_id_position=position,
+            target_prefix=prefix,
+            url_index=self._url_index_folder,
+            largest=self._largest,
+        )
+        return make, ()
+
+    # -- one document -------------------------------------------------------------------------------------------------
+
+    def page(self, key: str) -> PageRecord:
+        """The page with its html or, where none is held, its text; outlinks are None without their folder."""
+        html = self._html(key)
+        text = None if html else self._text(key)
+        links = self._links(OUTLINK, key)
+        if html is None and text is None and not self._holds_only_links:
+            raise self._missing(key)
+        page = PageRecord(key, url="", language=language_of(key))
+        for record in (links, text, html):  # of what several say, the last one's counts
+            page.language = (record and record.language) or page.language
+        if html:
+            page.html, page.date, page.url = html.html, html.date, html.url
+        if text:
+            page.text = text.text
+        if OUTLINK in self._kinds:
+            page.outlinks = links.links if links else []
+        page.url = page.url or self._url_beside_html(key, text or self._text(key), links)
+        return page
+
+    def text(self, key: str) -> str:
+        """The clean text of a page, possibly empty."""
+        record = self._text(key)
+        if record is None:
+            raise self._missing(key, "text")
+        return record.text
+
+    def html(self, key: str) -> bytes:
+        """The page's HTML in UTF-8."""
+        record = self._html(key)
+        if record is None:
+            raise self._missing(key, "html")
+        return record.html
+
+    def outlinks(self, key: str) -> list[Link]:
+        """The page's links in page order; empty where the record is an empty line or the file is missing."""
+        return self._links_of_document(OUTLINK, key)
+
+    def inlinks(self, key: str) -> list[Link]:
+        """The links to the page, each with the key and URL of its source; empty as for outlinks."""
+        return self._links_of_document(INLINK, key)
+
+    def url(self, key: str) -> str:
+        """The page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
+
+        ``txt`` URLs are cut at their first comma; ``outlink`` and ``inlink`` URLs are whole, but may be another page's
+        (quirks 1 to 3). So a link record's URL counts where it begins like the ``txt`` URL or there is no ``txt``.
+        """
+        html = self._html(key)
+        return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(OUTLINK, key))
+
+    def __contains__(self, key: object) -> bool:
+        place = split_id(key) if isinstance(key, str) else None
+        return place is not None and any(place[1] < self._files.count(kind, place[0]) for kind in self._document_kinds)
+
+    def is_key(self, text: str) -> bool:
+        """Whether ``text`` has the shape of a ClueWeb22-ID."""
+        return split_id(text) is not None
+
+    # -- all documents ------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._first_numbers[-1]
+
+    def keys(self) -> Iterator[str]:
+        """All ids, in ascending order."""
+        for file_id, records in self._records.items():
+            yield from (format_id(file_id, record) for record in range(records))
+
+    def sample(self, n: int, seed: int) -> list[str]:
+        """``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        if n > len(self):
+            raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
+        file_ids = list(self._records)
+        drawn = []
+        for number in random.Random(seed).sample(range(len(self)), n):
+            file = bisect_right(self._first_numbers, number) - 1
+            drawn.append(format_id(file_ids[file], number - self._first_numbers[file]))
+        return drawn
+
+    def require(self, *parts: str) -> None:
+        """Raise InputError unless the tree has the folder of each of ``parts`` (``text html outlinks inlinks``)."""
+        for part in parts:
+            kind = _KIND_OF_PART[part]
+            if kind not in self._kinds:
+                raise InputError(
+                    f"CORPUS {self.root}: the folder {kind}/ is missing, and a setting in use needs {part}"
+                )
+
+    def check(self) -> None:
+        """Raise InputError, naming the file, unless every data file is as long as its offset file says."""
+        check_files(self.root, self._listing)
+
+    def identity(self) -> str:
+        """SHA-256 of the names and sizes of all data files and of the options for links."""
+        digest = hashlib.sha256(repr(self._link_options).encode())
+        for kind, files in self._listing.items():
+            for file_id, sizes in files.items():
+                digest.update(f"\n{data_path(Path(), kind, file_id).as_posix()} {sizes.data}".encode())
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """Release file handles; a later look-up opens them again."""
+        self._files.close()
+        self._url_index = None
+
+    # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
+
+    def resolve(self, url: str) -> str | None:
+        """The id of the document at a URL; of several, the smallest. Raises InputError without an up-to-date index."""
+        if self._url_index is None:
+            if self._url_index_folder is None:
+                raise InputError(f"CORPUS {self.root}: no URL index; make it with `scrapy corpus index`")
+            self._url_index = UrlIndex(self._url_index_folder, self)
+        return self._url_index.find(url)
+
+    def url_parts(self) -> list[tuple[str, str]]:
+        """The data files that hold documents; the signature of each is its sizes in every kind."""
+        held = self._listing.items()
+        return [
+            (file_id, " ".join(f"{kind}={files[file_id].data}" for kind, files in held if file_id in files))
+            for file_id in self._records
+        ]
+
+    def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
+        """Record number and URL of the documents of a file; None for a damaged one."""
+        records = max(self._files.count(kind, part) for kind in self._document_kinds)
+        return ((record, self._url_or_none(format_id(part, record))) for record in range(records))
+
+    def key_at(self, part: str, item: int) -> str:
+        """The id of a file's record."""
+        return format_id(part, item)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _listing(self) -> Listing:
+        return list_files(self.root, self._kinds)
+
+    @cached_property
+    def _records(self) -> dict[str, int]:
+        """Documents by file id, in ascending order; the kind with the most records of a file counts."""
+        records: dict[str, int] = {}
+        for kind in self._document_kinds:
+            for file_id, sizes in self._listing[kind].items():
+                records[file_id] = max(sizes.records, records.get(file_id, 0))
+        return dict(sorted(records.items()))
+
+    @cached_property
+    def _first_numbers(self) -> list[int]:
+        """For each file, the documents in the files before it; at the end, all documents."""
+        return list(accumulate(self._records.values(), initial=0))
+
+    def _html(self, key: str) -> HtmlRecord | None:
+        record = self._record(HTML, key, parse_html)
+        if record is not None and self._largest is not None and len(record.html) > self._largest:
+            raise self._too_large(HTML, key)
+        return record
+
+    def _text(self, key: str) -> TextRecord | None:
+        return self._record(TXT, key, parse_text)
+
+    def _links(self, kind: str, key: str) -> LinkRecord | None:
+        return self._record(kind, key, self._parse_links[kind])
+
+    def _url_or_none(self, key: str) -> str | None:
+        try:
+            return self.url(key)
+        except PageError:
+            return None
+
+    def _links_of_document(self, kind: str, key: str) -> list[Link]:
+        record = self._links(kind, key)
+        if record is None and key not in self:
+            raise self._missing(key)
+        return record.links if record else []
+
+    def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
+        """A document's record of a kind; None where it has none, or an empty line in its place."""
+        place = split_id(key)
+        if place is None:
+            raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
+        if kind not in self._kinds:
+            return None
+        most = self._most(kind)
+        data = self._files.read(kind, *place, None if most is None else largest_stored(most))
+        if data is None:
+            return None
+        try:
+            data = gunzip(data, most)
+            if most is not None and len(data) > most:
+                raise self._too_large(kind, key)
+            return parse(data, key) if data and not data.isspace() else None
+        except (zlib.error, EOFError, ValueError) as error:
+            raise CorruptRecord(f"{data_path(self.root, kind, place[0])}: record {key}: {error}") from error
+
+    def _most(self, kind: str) -> int | None:
+        """How many bytes a record may have."""
+        if self._largest is None:
+            return None
+        if kind == INLINK:
+            return max(self._largest, _LARGEST_INLINKS)
+        return self._largest + (_LARGEST_HEAD if kind == HTML else 0)
+
+    def _too_large(self, kind: str, key: str) -> TooLarge:
+        return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
+
+    def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
+        """The URL by the rule of :meth:`url`, for a page without html."""
+        cut = text.url if text else ""
+        if outlinks and _completes(outlinks.url, cut):
+            return outlinks.url
+        try:
+            inlinks = self._links(INLINK, key)
+        except (CorruptRecord, TooLarge):  # no reason to lose the page: nothing else of it is read from there
+            inlinks = None
+        if inlinks and _completes(inlinks.url, cut):
+            return inlinks.url
+        if not cut:
+            raise self._missing(key, "URL")
+        return cut
+
+    def _missing(self, key: str, part: str = "") -> MissingRecord:
+        return MissingRecord(f"CORPUS {self.root}: does not hold {f'the {part} of ' if part else ''}{key}")
+
+
+def _completes(url: str, cut: str) -> bool:
+    """Whether ``url`` is ``cut``, or what it was before it was cut at its first comma."""
+    return bool(url) and (not cut or url == cut or url.startswith(f"{cut},"))

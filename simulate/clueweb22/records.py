@@ -1,0 +1,200 @@
+"""ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
+
+Shapes are those of the dataset's documentation (``clueweb22-format.md``, "Records"). A record of another shape raises
+MalformedRecordError with a short reason; the caller knows its file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.pages import Link
+from simulate.clueweb22.layout import split_id
+
+FULL_ID_POSITION = 5
+"""Where the id stands in a link as published."""
+
+_ID_FIELD = "ClueWeb22-ID"
+_OUTLINKS = "outlinks"
+_NOT_BOILERPLATE = ("", "0")
+_FRACTION = re.compile(r"\.[0-9]+")
+_new_tuple = tuple.__new__
+
+
+class MalformedRecordError(ValueError):
+    """The bytes are not a record of the kind and document asked for."""
+
+
+class TextRecord(NamedTuple):
+    """A record of kind ``txt``. Its URL may be cut at the first comma."""
+
+    url: str
+    language: str
+    text: str
+
+
+class LinkRecord(NamedTuple):
+    """A record of kind ``outlink`` or ``inlink``; slimmed copies may leave ``url`` and ``language`` empty."""
+
+    url: str
+    language: str
+    links: list[Link]
+
+
+class HtmlRecord(NamedTuple):
+    """A record of kind ``html``; ``date`` is in UTC to the second, None where the record's cannot be read."""
+
+    url: str
+    language: str
+    date: str | None
+    html: bytes
+
+
+LinkReader = Callable[[list[Any]], list[Link]]
+
+
+def parse_text(data: bytes, key: str) -> TextRecord:
+    """Read a ``txt`` record of the document ``key``."""
+    record = _json_record(data, key)
+    text = record.get("Clean-Text")
+    if not isinstance(text, str):
+        raise MalformedRecordError("no Clean-Text")
+    return TextRecord(_string(record, "URL").strip(), _string(record, "Language"), text)
+
+
+def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRecord:
+    """Read an ``outlink`` or ``inlink`` record; ``field`` is ``outlinks`` or ``anchors``."""
+    record = _json_record(data, key)
+    links = record.get(field)
+    if not isinstance(links, list):
+        raise MalformedRecordError(f"no list {field}")
+    try:
+        read = reader(links)
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedRecordError(f"a link in {field} has another shape ({error})") from error
+    first = next((link.key for link in read if link.key is not None), None)
+    if first is not None and field == _OUTLINKS and split_id(first) is None:  # of inlinks it is the number that counts
+        raise MalformedRecordError(f"a link in {field} has no id where it should be, but {first[:60]!r}")
+    return LinkRecord(_string(record, "url"), _string(record, "language"), read)
+
+
+def link_reader(id_position: int, target_prefix: str) -> LinkReader:
+    """The function that reads a record's list of links.
+
+    A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. With another ``id_position`` than 5 it
+    is a slimmed copy, of which nothing but the id at that position is known: URL and anchor are read as empty. Ids that
+    do not start with ``target_prefix`` are read as None.
+    """
+
+    def read_slim(links: list[Any]) -> list[Link]:
+        return _checked([_new_tuple(Link, ("", link[id_position], "", False)) for link in links])
+
+    read = _read_full if id_position == FULL_ID_POSITION else read_slim
+    if not target_prefix:
+        return read
+
+    def read_filtered(links: list[Any]) -> list[Link]:
+        return [
+            link if link.key is None or link.key.startswith(target_prefix) else link._replace(key=None)
+            for link in read(links)
+        ]
+
+    return read_filtered
+
+
+def parse_html(data: bytes, key: str) -> HtmlRecord:
+    """Read an ``html`` record: a WARC head, then the HTML itself without any HTTP head (ISO 28500:2017 section 4)."""
+    head, start = _split_head(data)
+    fields = _warc_fields(head)
+    if fields.get("clueweb22-id") != key:
+        raise MalformedRecordError(f"holds {fields.get('clueweb22-id')!r}")
+    length = fields.get("content-length", "")
+    if not (length.isascii() and length.isdigit()):
+        raise MalformedRecordError("no Content-Length")
+    end = start + int(length)
+    if end > len(data):
+        raise MalformedRecordError(f"the HTML is cut short: {len(data) - start} of {length} bytes")
+    return HtmlRecord(
+        fields.get("warc-target-uri", "").strip("<>"),
+        fields.get("language", ""),
+        _utc_seconds(fields.get("warc-date", "")),
+        data[start:end],
+    )
+
+
+def _read_full(links: list[Any]) -> list[Link]:
+    # Runs once for every crawled page, over some 30 links: no call for each link.
+    return _checked(
+        [_new_tuple(Link, (url, key, anchor, flag not in _NOT_BOILERPLATE)) for url, _, anchor, flag, _, key in links]
+    )
+
+
+def _checked(links: list[Link]) -> list[Link]:
+    for url, key, anchor, _ in links:
+        if not (type(url) is str and type(anchor) is str and (type(key) is str or key is None)):
+            raise TypeError("a field is not a string")
+    return links
+
+
+def _json_record(data: bytes, key: str) -> dict[str, Any]:
+    try:
+        record: Any = parse_json(data)
+        if b"\\ud" in data or b"\\uD" in data:
+            record = _without_lone_surrogates(record)
+    except (ValueError, RecursionError) as error:
+        raise MalformedRecordError(f"broken JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise MalformedRecordError("not a JSON object")
+    if record.get(_ID_FIELD, key) != key:
+        raise MalformedRecordError(f"holds {record[_ID_FIELD]!r}")
+    return record
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """The JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode when written."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_lone_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_lone_surrogates(item) for name, item in value.items()}
+    return value
+
+
+def _string(record: dict[str, Any], field: str) -> str:
+    value = record.get(field) or ""
+    if not isinstance(value, str):
+        raise MalformedRecordError(f"{field} is not a string")
+    return value
+
+
+def _split_head(data: bytes) -> tuple[bytes, int]:
+    """The WARC head and the position of the block behind its blank line."""
+    if not data.startswith(b"WARC/"):
+        raise MalformedRecordError("no WARC head")
+    ends = [(at, len(blank)) for blank in (b"\r\n\r\n", b"\n\n") if (at := data.find(blank)) >= 0]
+    if not ends:
+        raise MalformedRecordError("the WARC head has no end")
+    at, width = min(ends)
+    return data[:at], at + width
+
+
+def _warc_fields(head: bytes) -> dict[str, str]:
+    fields = {}
+    for line in head.decode("utf-8", "replace").split("\n")[1:]:
+        name, _, value = line.partition(":")
+        fields[name.lower()] = value.strip()
+    return fields
+
+
+def _utc_seconds(date: str) -> str | None:
+    """A W3C date-time with or without fraction, in UTC to the second: ``2022-08-01T12:00:00Z``."""
+    try:
+        moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
+        return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,214 @@
+"""Writes a file tree in the ClueWeb22 layout, one data file of one kind at a time.
+
+Files can be written in any order and by any number of processes: each call writes one data file and its offsets, under
+temporary names that are replaced by the real ones when the file is whole. A data file that exists is therefore complete
+(its offsets are put in place first), which is what a build that was killed resumes from. The bytes are a function of
+the records alone.
+
+Source of every rule: the dataset's documentation (lemurproject.org, ClueWeb22 document details), as condensed in
+``clueweb22-format.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from simulate.clueweb22.layout import (
+    FILES_PER_SUBDIR,
+    RECORDS_PER_FILE,
+    SUBDIRS_PER_STREAM,
+    DocId,
+    counts_path,
+    data_path,
+    offset_line,
+    offset_path,
+    version_path,
+)
+
+_COMPRESSION_LEVEL: Final = 6
+_GZIP_MEMBER: Final = 16 + zlib.MAX_WBITS
+_NO_LINKS: Final = b"\n"
+"""What stands in the place of a record for a page without links (format page, quirk 4)."""
+_VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
+
+
+class DocumentHead(NamedTuple):
+    """What the records of a page have in common, whatever their kind."""
+
+    key: str
+    """The ClueWeb22-ID."""
+    url: str
+    language: str
+
+
+class LinkEnd(NamedTuple):
+    """The other end of a link: the target of an outlink, the source of an inlink."""
+
+    url: str
+    anchor: str
+    boilerplate: bool
+    """Whether the link stands in a header or footer of its page."""
+    language: str
+    """Empty where the other page is not in the tree."""
+    key: str | None
+
+
+def url_hash(url: str) -> str:
+    """32 upper-case hex digits for a URL. The dataset does not say which digest it takes; this one is MD5."""
+    return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
+
+
+def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
+    """Ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
+
+    Raises ValueError for more pages of a language than the 100 streams of the layout hold.
+    """
+    given: defaultdict[str, int] = defaultdict(int)
+    ids = []
+    for language in languages:
+        file_number, record = divmod(given[language], records_per_file)
+        subdir_number, file = divmod(file_number, FILES_PER_SUBDIR)
+        stream, subdir = divmod(subdir_number, SUBDIRS_PER_STREAM)
+        if stream > 99:
+            raise ValueError(f"more pages in language {language} than ids")
+        ids.append(str(DocId(language, stream, subdir, file, record)))
+        given[language] += 1
+    return ids
+
+
+def txt_record(head: DocumentHead, text: str) -> bytes:
+    """A page's clean text. As in the dataset, the URL ends with a line feed (format page, quirk 1)."""
+    return _json_line(
+        {
+            "URL": head.url + "\n",
+            "URL-hash": url_hash(head.url),
+            "Language": head.language,
+            "ClueWeb22-ID": head.key,
+            "Clean-Text": text,
+        }
+    )
+
+
+def outlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
+    """A page's links to other pages, in page order. ``slim``: nothing but the id of each, as some copies have it."""
+    return _link_record(head, "outlinks", links, slim=slim)
+
+
+def inlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
+    """The links that other pages have to a page. ``slim``: nothing but the id of each, as some copies have it."""
+    return _link_record(head, "anchors", links, slim=slim)
+
+
+def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
+    """A page's HTML (UTF-8) as a WARC response record without HTTP head, as the dataset has it.
+
+    ``date`` is a W3C date-time in UTC. The record id follows from the document's key, so that it is the same in every
+    build. Raises ValueError for a URL or date with a line break, which would end the header early.
+    """
+    headers = [
+        ("WARC-Type", "response"),
+        ("WARC-Record-ID", f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, 'clueweb22:' + head.key)}>"),
+        ("WARC-Date", date),
+        ("WARC-Target-URI", head.url),
+        ("WARC-Payload-Digest", f"sha1:{hashlib.sha1(html, usedforsecurity=False).hexdigest()}"),
+        ("ClueWeb22-ID", head.key),
+        ("URL-Hash", url_hash(head.url)),
+        ("Language", head.language),
+        *((f"VDOM-{name}", "") for name in _VDOM_HEADERS),
+        ("Content-Type", "text/html"),
+        ("Content-Length", str(len(html))),
+    ]
+    for name, value in headers:
+        if "\r" in value or "\n" in value:
+            raise ValueError(f"{name} of {head.key} contains a line break: {value!r}")
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    return b"WARC/1.0\r\n" + lines.encode() + b"\r\n" + html + b"\r\n\r\n"
+
+
+def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes]) -> int:
+    """Write one data file (``html`` of ``en0000-03``, say) and its offsets; returns the number of records.
+
+    Records are compressed each on its own. An existing file is replaced. Raises OSError where the disk does.
+    """
+    data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
+    data.parent.mkdir(parents=True, exist_ok=True)
+    lines = [offset_line(0)]
+    with _replacing(data) as file:
+        for record in records:
+            file.write(_gzip_member(record))
+            lines.append(offset_line(file.tell()))
+        with _replacing(offsets) as offset_file:
+            offset_file.writelines(lines)
+    return len(lines) - 1
+
+
+def write_root_files(root: Path, readme: str, counts: Mapping[str, Mapping[str, int]], subset: str = "A") -> None:
+    """Write what describes the tree: README, version file, and record counts by kind and file id."""
+    root.mkdir(parents=True, exist_ok=True)
+    _write(root / "README.txt", readme)
+    _write(version_path(root, subset), "")
+    for kind, files in counts.items():
+        streams = defaultdict(list)
+        for file_id, count in sorted(files.items()):
+            first = DocId.parse(f"clueweb22-{file_id}-00000")
+            if first is None:
+                raise ValueError(f"not a file id: {file_id}")
+            streams[first.language, first.stream].append(f"{file_id},{count}\n")
+        for (language, stream), lines in streams.items():
+            _write(counts_path(root, kind, language, stream), "".join(lines))
+
+
+def _json_line(record: Mapping[str, object]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def _link_record(head: DocumentHead, field: str, links: Sequence[LinkEnd], *, slim: bool) -> bytes:
+    if not links:
+        return _NO_LINKS
+    return _json_line(
+        {
+            "url": head.url,
+            "urlhash": url_hash(head.url),
+            "language": head.language,
+            "ClueWeb22-ID": head.key,
+            field: [[link.key] if slim else _full(link) for link in links],
+        }
+    )
+
+
+def _full(link: LinkEnd) -> list[str | None]:
+    flag = "1" if link.boilerplate else "0"
+    return [link.url, url_hash(link.url), link.anchor, flag, link.language, link.key]
+
+
+def _gzip_member(data: bytes) -> bytes:
+    """One gzip member without name or time, so that equal data gives equal bytes (RFC 1952, section 2.3)."""
+    member = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP_MEMBER)
+    return member.compress(data) + member.flush()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears under its name only when the block ends without an error."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _replacing(path) as file:
+        file.write(text.encode())

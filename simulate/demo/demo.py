@@ -1,0 +1,123 @@
+"""The demo web: a generated corpus with a model of its own, for those who have neither.
+
+It has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
+power-law tail that hardly correlate with influence, pages that link to pages of like influence, and sites that differ.
+Everything is a function of the number of pages, the number of hosts and the seed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.whole_folder import whole_folder
+from crawl4llm.options import cores
+from simulate.demo.build import build
+from simulate.demo.sites import SMALLEST_SITE
+from simulate.demo.traits import Traits, describe
+
+__all__ = ["HOSTS", "PAGES", "DemoPaths", "Traits", "build_demo", "demo_paths", "describe", "ensure_demo"]
+
+logger = logging.getLogger(__name__)
+
+_VERSION: Final = 2
+"""To be raised with every change of what is generated."""
+PAGES: Final = 20_000
+HOSTS: Final = 500
+_FEWEST_HOSTS: Final = 10
+
+
+class DemoPaths(NamedTuple):
+    """Where a demo web lies."""
+
+    corpus: Path
+    """Root of its ClueWeb22 tree."""
+    model: Path
+    """Its fastText model, with the label ``__label__hq``."""
+
+
+def demo_paths(folder: Path) -> DemoPaths:
+    """The parts of a demo web that was built in ``folder``."""
+    return DemoPaths(folder / "clueweb22", folder / "scorer.bin")
+
+
+def ensure_demo(
+    data_dir: Path,
+    *,
+    pages: int = PAGES,
+    hosts: int = HOSTS,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = True,
+) -> DemoPaths:
+    """The demo web in a folder of ``data_dir``; built first where it is not there yet.
+
+    Of several processes that want it at the same time, one builds and the others wait. ``jobs`` is the number of
+    processes to build with, by default one for each core. Raises InputError for impossible sizes and where the folder
+    cannot be written.
+    """
+    folder = data_dir / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
+    if not folder.exists():
+        with _writing(data_dir), _locked(data_dir / f".{folder.name}.lock"):
+            if not folder.exists():
+                logger.info("Building the demo web in %s: %d pages, once, in about half a minute", folder, pages)
+                build_demo(folder, pages=pages, hosts=hosts, seed=seed, jobs=jobs, progress=progress)
+    return demo_paths(folder)
+
+
+def build_demo(
+    to: Path,
+    *,
+    pages: int = PAGES,
+    hosts: int = HOSTS,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = True,
+) -> DemoPaths:
+    """Build a demo web in ``to``, which must be absent or empty; it appears there only when it is complete.
+
+    What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
+    """
+    _check(pages, hosts)
+    to = to.absolute()
+    with _writing(to):
+        if to.exists() and (not to.is_dir() or any(to.iterdir())):
+            raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
+        with whole_folder(to) as temporary:
+            corpus, model = demo_paths(temporary)
+            build(corpus, model, pages=pages, hosts=hosts, seed=seed, jobs=jobs or cores(), progress=progress)
+    return demo_paths(to)
+
+
+def _check(pages: int, hosts: int) -> None:
+    if hosts < _FEWEST_HOSTS:
+        raise InputError(f"--hosts {hosts}: a demo web has at least {_FEWEST_HOSTS} hosts")
+    if pages < hosts * 2 * SMALLEST_SITE:
+        raise InputError(f"--pages {pages}: {hosts} hosts need at least {hosts * 2 * SMALLEST_SITE} pages")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Only one process at a time is inside the block.
+
+    By ``lockf``, not ``flock``: the processes of a killed build, which outlive it for a moment, do not hold the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        check_machine(error)
+        raise InputError(f"{error.filename or path}: the demo web cannot be written ({error.strerror})") from error

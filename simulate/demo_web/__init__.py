@@ -1,1 +1,0 @@
-"""The parts of the demo web: words, text, sites, pages, links, HTML, model, traits. Start at ``simulate/demo.py``."""

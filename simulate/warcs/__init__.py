@@ -1,0 +1,1 @@
+"""WARC collections as a corpus."""

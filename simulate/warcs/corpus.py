@@ -1,0 +1,320 @@
+"""Any collection of WARC files as a corpus: Common Crawl's, ClueWeb09/12, this project's archives, any writer's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError
+from crawl4llm.base.html_links import HtmlLink, html_links
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.warc.payload import entity, html_in_utf8, html_of
+from crawl4llm.warc.records import TARGET_URI, Name, field_name
+from crawl4llm.warc.wat import wat_links
+from simulate.warcs.failures import read_failure
+from simulate.warcs.files import list_files
+from simulate.warcs.index import WarcIndex
+from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, state_digest
+from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
+from simulate.warcs.reader import RecordReader, StoredRecord
+from simulate.warcs.scan import PAGE, PAYLOAD_DIGEST, REFERS_TO_URI, TREC_ID
+
+logger = logging.getLogger(__name__)
+
+_MOST_HOPS: Final = 20
+"""Redirects that are followed, as in browsers (Fetch Standard, 4.4)."""
+_LANGUAGES: Final = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
+
+
+class WarcCorpus:
+    """A collection of archive files, as :func:`simulate.warcs.files.list_files` finds them; keys are normalised URLs.
+
+    Documents are pages: HTML with status 200, and the texts of ``conversion`` records. Their links come from the HTML
+    or, where there is a WAT file beside the archive file, from that. A link has the key of the document that its URL
+    leads to, redirects followed, and None where the collection holds none: as in the paper, a simulated crawl sees what
+    was sampled, and spends no fetches on what surely was not.
+
+    The archive of a live crawl is replayed as that crawl saw the web: each URL is a document of its own, redirects come
+    when it is fetched, and what the crawl could not have cannot be had.
+
+    ``index`` is the folder of the index. It is made at the first opening, and brought up to date when files have
+    changed, by ``processes`` processes and with a progress bar. Of a page, no more than ``largest`` bytes are read; a
+    look-up of one that has more raises TooLarge.
+
+    Raises InputError where there are no files or no pages, and where the index cannot be written.
+    """
+
+    name = "warc"
+
+    def __init__(
+        self,
+        given: str | Path,
+        index: Path,
+        options: IndexOptions = DEFAULTS,
+        *,
+        processes: int = 1,
+        largest: int | None = None,
+    ) -> None:
+        collection = list_files(given)
+        if not is_current(collection, index, options):
+            logger.info("Making the index of %s in %s", given, index)
+            for fault in build_warc_index(collection, index, options, processes).unreadable:
+                logger.warning("Left out: %s", fault)
+        self._open(str(given), collection.root, index, options, largest)
+
+    def _open(self, given: str, root: Path, index: Path, options: IndexOptions, largest: int | None) -> None:
+        self._opened_with = given, root, index, options, largest
+        self.given = given
+        self._index = WarcIndex(index)
+        self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
+        self._replay: bool = self._index.manifest["replay"]
+        self._root = root
+        self._largest = largest
+        self._reader = RecordReader(root, index, largest=largest)
+
+    def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
+        return partial(_reopened, type(self), *self._opened_with), ()
+
+    # -- one document -------------------------------------------------------------------------------------------------
+
+    def page(self, key: str) -> PageRecord:
+        """The page with its html or, where none is held, its text; outlinks are None where neither HTML nor WAT is."""
+        number, hops = self._reach(key)
+        key = hops[-1] if hops else key
+        stored = self._content(number, key)
+        page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
+        page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
+        if self._index.kind(number) == TEXT:
+            page.text = _text(stored)
+        else:
+            page.html = self._html(number, stored)
+        page.outlinks = self._links(number, key, page.html)
+        return page
+
+    def text(self, key: str) -> str:
+        """The page's text in the WET file or a ``conversion`` record, possibly empty.
+
+        Raises MissingRecord where there is neither.
+        """
+        number, hops = self._reach(key)
+        key = hops[-1] if hops else key
+        if self._index.kind(number) == TEXT:
+            return _text(self._content(number, key))
+        place = self._index.text_place(number)
+        if (wet := self._files[place.file][1]) is not None:
+            return _text(self._reader.read(wet, place.offset, place.length)) if place.length else ""
+        text = self._index.text_of(number)
+        if text is None and self._index.kind(number) == REVISITED:
+            text = self._index.text_of(self._original(self._content(number, key))[0])
+        if text is not None:
+            return _text(self._content(text, self._index.key(text)))
+        if self._index.manifest["without_text"]:
+            raise MissingRecord(f"CORPUS {self.given}: neither a WET file nor a conversion has the text of {key}")
+        return ""
+
+    def html(self, key: str) -> bytes:
+        """The page's HTML in UTF-8. Raises NoHtml where only its text is held."""
+        number, hops = self._reach(key)
+        if self._index.kind(number) == TEXT:
+            raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
+        return self._html(number, self._content(number, hops[-1] if hops else key))
+
+    def outlinks(self, key: str) -> list[Link]:
+        """The page's links in page order; empty where neither HTML nor WAT is held."""
+        number, hops = self._reach(key)
+        has_html = self._index.kind(number) != TEXT and not self._index.links_place(number).length
+        return self._links(number, hops[-1] if hops else key, self.html(key) if has_html else None) or []
+
+    def inlinks(self, key: str) -> list[Link]:
+        """Nothing: WARC files do not record them."""
+        self._reach(key)
+        return []
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._is_known(key)
+
+    def is_key(self, text: str) -> bool:
+        """Whether ``text`` is a normalised URL."""
+        return "://" in text and normalise_url(text) == text
+
+    # -- all documents ------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def keys(self) -> Iterator[str]:
+        """All keys: files by name, records by offset."""
+        return (self._index.key(self._index.document(position)) for position in range(len(self)))
+
+    def sample(self, n: int, seed: int) -> list[str]:
+        """``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        if n > len(self):
+            raise InputError(f"CORPUS {self.given}: holds {len(self)} documents; {n} cannot be drawn")
+        drawn = random.Random(seed).sample(range(len(self)), n)
+        return [self._index.key(self._index.document(position)) for position in drawn]
+
+    def require(self, *parts: str) -> None:
+        """Raise InputError unless the collection holds each of ``parts`` (``text html outlinks inlinks``)."""
+        holds_html = PAGE in self._index.manifest["counts"]
+        without_text = self._index.manifest["without_text"]
+        faults = {
+            "html": "" if holds_html else "holds no HTML; set SIMULATION_TEXT=corpus to use its texts",
+            "text": without_text and f"{without_text} has no WET file with texts; set SIMULATION_TEXT=extracted",
+            "outlinks": "" if holds_html or any(wat for _, _, wat, _ in self._files) else "holds neither HTML nor WAT",
+            "inlinks": "WARC files record no inlinks; `scrapy corpus build` makes a ClueWeb22 tree that does",
+        }
+        for part in parts:
+            if faults[part]:
+                raise InputError(f"CORPUS {self.given}: {faults[part]}")
+
+    def check(self) -> None:
+        """Raise InputError where files have come, gone or changed since the corpus was opened."""
+        given, _, _, options, _ = self._opened_with
+        if state_digest(list_files(given), options) != self._index.manifest["digest"]:
+            raise InputError(f"CORPUS {given}: has changed since it was indexed; run `scrapy corpus index`")
+
+    def identity(self) -> str:
+        """SHA-256 of the names and sizes of all files and of what decides which documents the index holds."""
+        return hashlib.sha256(json.dumps([self._files, self._opened_with[3]]).encode()).hexdigest()
+
+    def close(self) -> None:
+        """Release file handles; a later look-up opens them again."""
+        self._reader.close()
+        self._index.close()
+
+    # -- URLs ---------------------------------------------------------------------------------------------------------
+
+    def resolve(self, url: str) -> str | None:
+        """The key of the document at a URL, or with a WARC-TREC-ID.
+
+        Forgiven is what :func:`~crawl4llm.base.urls.lookup_form` forgives, and a missing scheme. Redirects, revisits
+        and, where they are indexed, canonical links are followed.
+        """
+        if "://" in url:
+            key = normalise_url(url)
+            return key if self._is_known(key) else self._follow(key)
+        named = self._named(hash64(url.encode()), url, TREC_ID)
+        return named or self._follow(normalise_url(f"http://{url}"))
+
+    def _is_known(self, key: str) -> bool:
+        """Whether there is a document of just this key; in a replay, also one that redirects."""
+        return self._index.find(key) is not None or (self._replay and self._index.alias(key) is not None)
+
+    def _link_target(self, url: str) -> str | None:
+        if self._replay:
+            return url if self._is_known(url) else None
+        return self._follow(url)
+
+    def _follow(self, key: str) -> str | None:
+        for _ in range(_MOST_HOPS):
+            found = self._index.look_up(key)
+            if found is None:
+                return None
+            if isinstance(found, int):
+                return self._index.key(found)
+            if "://" not in found:
+                return self._named(digest_end(found.encode()), found, PAYLOAD_DIGEST)
+            key = found
+        return None
+
+    def _named(self, filed: int, name: str, field: Name) -> str | None:
+        """The first document whose record has a name in a field; ``filed`` is what the index files it under."""
+        for number in self._index.named(filed):
+            key = self._index.key(number)
+            try:
+                if self._content(number, key).record.fields.text(field) == name:
+                    return key
+            except PageError:
+                continue
+        return None
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _reach(self, key: str) -> tuple[int, tuple[str, ...]]:
+        """The page at a key, and the keys that redirects lead to from there, in a replay.
+
+        Raises MissingRecord, and NoPage where the crawl had none.
+        """
+        at, hops = key, tuple[str, ...]()
+        while (number := self._index.find(at)) is None:
+            target = self._index.alias(at) if self._replay and len(hops) < _MOST_HOPS else None
+            if target is None:
+                raise MissingRecord(f"CORPUS {self.given}: does not hold {key}")
+            at, hops = target, (*hops, target)
+        if self._index.kind(number) == FAILED:
+            place = self._index.place(number)
+            raise read_failure(self._root / self._files[place.file][0], place.offset, place.length)
+        return number, hops
+
+    def _html(self, number: int, stored: StoredRecord) -> bytes:
+        """The HTML in a record; that of the record to which it refers, where it has none of its own."""
+        try:
+            if self._index.kind(number) != REVISITED:
+                return html_in_utf8(stored.data, stored.record, stored.http, self._largest)
+            _, original = self._original(stored)
+            body = entity(original.data, original.record, original.http)
+            head = stored.http or original.http
+            return html_of(body, head.fields if head else original.record.fields, self._largest)
+        except ValueError as error:
+            raise CorruptRecord(f"{stored.at}: {error}") from error
+
+    def _original(self, revisit: StoredRecord) -> tuple[int, StoredRecord]:
+        """The page that has the payload of a revisit; of several, the one at the URL that it names."""
+        digest = revisit.record.fields.get(PAYLOAD_DIGEST)
+        named = revisit.record.fields.get(REFERS_TO_URI).strip(b"<>")
+        found: tuple[int, StoredRecord] | None = None
+        for number in self._index.named(digest_end(digest)):
+            stored = self._content(number, self._index.key(number))
+            if stored.record.fields.get(PAYLOAD_DIGEST) == digest:
+                found = number, stored
+                if stored.record.fields.get(TARGET_URI).strip(b"<>") == named:
+                    break
+        if found is None:
+            url = named.decode("utf-8", "replace")
+            raise MissingRecord(f"{revisit.at}: the page that it repeats, {url}, is not held")
+        return found
+
+    def _content(self, number: int, key: str) -> StoredRecord:
+        place = self._index.place(number)
+        stored = self._reader.read(self._files[place.file][0], place.offset, place.length)
+        if normalise_url(stored.record.url) != key:
+            raise CorruptRecord(f"{stored.at}: is of another page; if the file has changed, run `scrapy corpus index`")
+        return stored
+
+    def _links(self, number: int, key: str, html: bytes | None) -> list[Link] | None:
+        place = self._index.links_place(number)
+        wat = self._files[place.file][2]
+        if wat is not None and place.length:
+            links = _wat_links(self._reader.read(wat, place.offset, place.length), key)
+        elif html is not None:
+            links = html_links(html, key)
+        else:
+            return None
+        resolved = ((link, self._link_target(link.url)) for link in links)
+        return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
+
+
+def _reopened(
+    kind: type[WarcCorpus], given: str, root: Path, index: Path, options: IndexOptions, largest: int | None
+) -> WarcCorpus:
+    corpus = kind.__new__(kind)
+    corpus._open(given, root, index, options, largest)
+    return corpus
+
+
+def _text(stored: StoredRecord) -> str:
+    return stored.record.block(stored.data).decode("utf-8", "replace")
+
+
+def _wat_links(stored: StoredRecord, key: str) -> list[HtmlLink]:
+    try:
+        return wat_links(stored.record.block(stored.data), key)
+    except ValueError as error:
+        raise CorruptRecord(f"{stored.at}: not the JSON of a WAT file ({error})") from error

@@ -1,0 +1,233 @@
+"""Which archive files a collection consists of, and which of Common Crawl's WET and WAT files lie beside them."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import input_lines
+from crawl4llm.warc.container import begins_like_archive
+from simulate.warcs.failures import failures_of
+
+_ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
+"""``.open``: not finished, as crawlers name what they still write."""
+_NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_MOST_LISTED: Final = 1_000_000
+_LONGEST_LINE: Final = 8192
+"""Of a list; a path takes no more than 4096 bytes."""
+_COMPRESSIONS: Final = (".gz", ".zst", "")
+_WET, _WAT, _WARC = "wet", "wat", "warc"
+
+
+class WarcFile(NamedTuple):
+    """An archive file, with the WET and WAT files that were made from it.
+
+    Names are paths below the collection's root; those of files elsewhere are absolute.
+    """
+
+    name: str
+    size: int
+    signature: str
+    """Sizes and times of change of the files; another one means that they are to be read again."""
+    wet: str | None
+    wat: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """All that there are."""
+        return [name for name in (self.name, self.wet, self.wat) if name]
+
+
+class Collection(NamedTuple):
+    """The archive files of a corpus, in the order of their names."""
+
+    given: str
+    """As the user named it."""
+    root: Path
+    files: list[WarcFile]
+    replay: bool = False
+    """Whether all of them are of live crawls; the logs of what those could not have are among the files."""
+
+
+def list_files(given: str | Path) -> Collection:
+    """The files of a collection: a file, a folder with all below it, a glob pattern, or a list of paths.
+
+    A file is an archive file where its name ends like one's, or it begins like one; any other is a list of paths, one
+    a line, ``#`` comments, gzip or not, relative to the list's folder. A WET file belongs to the archive file that it
+    was made from (in the same folder, or in ``warc`` next to its ``wet``), and is one itself where that is not there.
+    Hidden files are passed over in folders.
+
+    Raises InputError where nothing is found.
+    """
+    path = _absolute(Path(given).expanduser())
+    folders = _Folders()
+    try:
+        root, found = _find(path, folders)
+        files = _group(root, set(found), folders)
+    except OSError as error:
+        raise InputError(f"CORPUS {given}: {error.filename} cannot be read ({error.strerror})") from None
+    if not files:
+        raise InputError(
+            f"CORPUS {given}: holds neither a ClueWeb22 tree (txt/, html/, outlink/, inlink/) "
+            "nor WARC or ARC files (*.warc, *.warc.gz, *.warc.zst, *.arc, *.arc.gz)"
+        )
+    logs = {failures_of(folder) for folder in {(root / file.name).parent for file in files}}
+    live = {log for log in logs if log is not None} if None not in logs else set()
+    files += [_failures_file(root, log) for log in live]
+    return Collection(str(given), root, sorted(files), replay=bool(live))
+
+
+def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
+    """The root of the collection at a path, and all its files."""
+    if path.is_dir():
+        return path, folders.walk(path)
+    if path.exists():
+        return path.parent, [path] if _is_archive(path) else _read_list(path, folders)
+    if glob.has_magic(str(path)):
+        return _glob_root(path), _glob(path, folders)
+    if path.is_symlink():
+        path.stat()  # says whether it leads nowhere or in a circle
+    raise InputError(f"CORPUS {path}: no such file or folder")
+
+
+class _Folders:
+    """Entries of folders, each read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, dict[str, os.DirEntry[str]]] = {}
+        self._walked: set[tuple[int, int]] = set()
+
+    def walk(self, folder: Path) -> Iterator[Path]:
+        """Archive files below a folder. One that symbolic links lead to by several ways is entered once."""
+        stat = folder.stat()
+        if (stat.st_dev, stat.st_ino) in self._walked:
+            return
+        self._walked.add((stat.st_dev, stat.st_ino))
+        for name, entry in sorted(self.entries(folder).items()):
+            if name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from self.walk(folder / name)
+            elif _ARCHIVE_NAME.fullmatch(name) and entry.is_file():
+                yield folder / name
+
+    def entries(self, folder: Path) -> dict[str, os.DirEntry[str]]:
+        """Entries by name; none for a folder that is not there."""
+        if folder not in self._read:
+            try:
+                with os.scandir(folder) as entries:
+                    self._read[folder] = {entry.name: entry for entry in entries}
+            except (FileNotFoundError, NotADirectoryError):
+                self._read[folder] = {}
+        return self._read[folder]
+
+    def stat(self, path: Path) -> os.stat_result:
+        """Size and time of a file."""
+        return self.entries(path.parent)[path.name].stat()
+
+
+def _glob(pattern: Path, folders: _Folders) -> Iterator[Path]:
+    matches = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - the pattern may begin anywhere
+    if not matches:
+        raise InputError(f"CORPUS {pattern}: matches no file")
+    return _expand([_absolute(Path(match)) for match in matches], folders)
+
+
+def _glob_root(pattern: Path) -> Path:
+    return next(parent for parent in pattern.parents if not glob.has_magic(str(parent)))
+
+
+def _is_archive(path: Path) -> bool:
+    return _ARCHIVE_NAME.fullmatch(path.name) is not None or begins_like_archive(path)
+
+
+def _read_list(path: Path, folders: _Folders) -> Iterator[Path]:
+    listed: dict[Path, int] = {}
+    for number, line in enumerate(_lines(path), 1):
+        if name := _COMMENT.sub("", line).strip():
+            listed.setdefault(_absolute(path.parent / name), number)
+        if len(listed) > _MOST_LISTED:
+            raise InputError(f"CORPUS {path}: lists more than {_MOST_LISTED:,} files; list folders, or a glob pattern")
+    for file, number in listed.items():
+        if not file.exists():
+            raise InputError(f"CORPUS {path}, line {number}: no such file: {file}")
+    return _expand(listed, folders)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        yield from input_lines(path, longest=_LONGEST_LINE)
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+        if isinstance(error, UnicodeDecodeError) or getattr(error, "errno", None) == errno.EFBIG:
+            raise InputError(f"CORPUS {path}: is neither a WARC or ARC file nor a list of such files") from None
+        raise InputError(f"CORPUS {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _expand(paths: Iterable[Path], folders: _Folders) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from folders.walk(path)
+        else:
+            yield path
+
+
+def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:
+    """Put WET and WAT files to the archive files that they were made from."""
+    files = []
+    for path in found:
+        kind = _kind(path)
+        if kind == _WAT or (kind == _WET and not found.isdisjoint(_siblings(path, _WARC, folders))):
+            continue
+        wet = None if kind == _WET else next(_siblings(path, _WET, folders), None)
+        wat = next(_siblings(path, _WAT, folders), None)
+        stats = [folders.stat(part) for part in (path, wet, wat) if part]
+        signature = " ".join(f"{stat.st_size}@{stat.st_mtime_ns}" for stat in stats)
+        name = _name(root, path)
+        assert name is not None
+        files.append(WarcFile(name, stats[0].st_size, signature, _name(root, wet), _name(root, wat)))
+    return files
+
+
+def _failures_file(root: Path, log: Path) -> WarcFile:
+    stat = log.stat()
+    name = Path(os.path.relpath(log, root)).as_posix()  # the same wherever the run lies
+    return WarcFile(name, stat.st_size, f"{stat.st_size}@{stat.st_mtime_ns}", None, None)
+
+
+def _kind(path: Path) -> str:
+    parts = _NAME_PARTS.fullmatch(path.name)
+    return ((parts and parts[2]) or _WARC).lower()
+
+
+def _siblings(path: Path, kind: str, folders: _Folders) -> Iterator[Path]:
+    """The files of another kind that belong to ``path``, as ``X.warc.wet.gz`` does to ``X.warc.gz``."""
+    parts = _NAME_PARTS.fullmatch(path.name)
+    stem = parts[1] if parts else path.name
+    infix = "" if kind == _WARC else f".{kind}"
+    for folder in (path.parent, path.parent.parent / kind):
+        for compression in _COMPRESSIONS:
+            name = f"{stem}{infix}{compression}"
+            if name in folders.entries(folder):
+                yield folder / name
+
+
+def _absolute(path: Path) -> Path:
+    """With no ``..`` in it, so that one file has one path; symbolic links stay."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve() would follow symbolic links
+
+
+def _name(root: Path, path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return str(path)

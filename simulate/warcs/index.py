@@ -1,0 +1,227 @@
+"""From a URL to the document at it: the index of a collection of archive files, opened for look-ups.
+
+The index is a folder: ``index.json``, and a folder of columns as plain arrays, which are mapped into memory, so that
+neither the number of documents nor that of processes costs memory of their own. Documents are numbered in corpus order:
+files by name, records by offset. Three tables of sorted hashes lead to documents by the lookup forms of their keys, to
+documents by other names (a WARC-TREC-ID), and to aliases. :mod:`simulate.warcs.index_build` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.urls import lookup_form
+from crawl4llm.base.within import within
+from simulate.warcs.part import DOCUMENT_COLUMNS, FORMAT, LINK_COLUMNS, TEXT_COLUMNS, Code, hash64
+
+MANIFEST: Final = "index.json"
+FINAL_COLUMNS: Final[Mapping[str, Code]] = {
+    **DOCUMENT_COLUMNS,
+    **TEXT_COLUMNS,
+    **LINK_COLUMNS,
+    "keys": "B",
+    "key_ends": "Q",
+    "file_starts": "Q",  # the number of the first document of each file; at the end, all documents
+    "held": "I",  # the documents that are pages and no duplicates; empty where all are
+    "texts": "I",  # for each document the number, plus one, of the text that is held besides; empty where none are
+    "forms": "Q",
+    "form_documents": "I",
+    "names": "Q",
+    "name_documents": "I",
+    "alias_forms": "Q",
+    "alias_numbers": "I",
+    "aliases": "B",
+    "alias_ends": "Q",
+    "targets": "B",
+    "target_ends": "Q",
+}
+"""Columns by name, and the types of their items."""
+
+
+class Place(NamedTuple):
+    """Where a record lies."""
+
+    file: int
+    """The number of the file, in the order of the manifest."""
+    offset: int
+    length: int
+    """0 for a record that is not there."""
+
+
+class Columns:
+    """A folder of columns, each mapped when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mapped: dict[str, memoryview[int]] = {}
+
+    def __getitem__(self, name: str) -> memoryview[int]:
+        if name not in self._mapped:
+            path = self._folder / name
+            try:
+                with open_input(path) as file:
+                    # A mapping cannot be empty.
+                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
+            except FileNotFoundError:
+                raise InputError(f"{path}: missing from the index; make it anew with `scrapy corpus index`") from None
+            self._mapped[name] = memoryview(data).cast(FINAL_COLUMNS[name])
+        return self._mapped[name]
+
+    def close(self) -> None:
+        """Let go of all mappings; a column that is asked for is mapped again."""
+        self._mapped.clear()
+
+    def text(self, texts: str, ends: str, number: int) -> str:
+        """An item of a column of texts that lie one after the other."""
+        start = self[ends][number - 1] if number else 0
+        return bytes(self[texts][start : self[ends][number]]).decode()
+
+    def found(self, hashes: str, numbers: str, wanted: int) -> Iterator[int]:
+        """What a table has under a hash, in ascending order."""
+        table = self[hashes]
+        for at in range(bisect_left(table, wanted), len(table)):
+            if table[at] != wanted:
+                return
+            yield self[numbers][at]
+
+
+class _Table(NamedTuple):
+    """The columns by which something is found under a key."""
+
+    hashes: str
+    numbers: str
+    texts: str
+    ends: str
+
+
+class _Choice(NamedTuple):
+    """What was found: by its own spelling, and by one that is forgiven."""
+
+    exact: int | None
+    forgiven: int | None
+
+
+_DOCUMENTS: Final = _Table("forms", "form_documents", "keys", "key_ends")
+_ALIASES: Final = _Table("alias_forms", "alias_numbers", "aliases", "alias_ends")
+_NOTHING: Final = _Choice(None, None)
+
+
+class WarcIndex:
+    """An index, opened. Raises InputError where the folder holds none, or one of another version."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = read_manifest(folder)
+        self._columns = Columns(within(folder, self.manifest["columns"], folder / MANIFEST))
+
+    def __len__(self) -> int:
+        documents: int = self.manifest["documents"]
+        return documents
+
+    def close(self) -> None:
+        """Release the columns; a later look-up maps them again."""
+        self._columns.close()
+
+    def document(self, position: int) -> int:
+        """The number of the document at a position in the order of those held."""
+        held = self._columns["held"]
+        return held[position] if len(held) else position
+
+    def key(self, number: int) -> str:
+        """The key of a document."""
+        return self._columns.text("keys", "key_ends", number)
+
+    def kind(self, number: int) -> int:
+        """The kind of a document: one of those of :mod:`simulate.warcs.part`."""
+        return self._columns["kinds"][number]
+
+    def place(self, number: int) -> Place:
+        """Where a document's record lies."""
+        return self._place(number, "offsets", "lengths")
+
+    def text_place(self, number: int) -> Place:
+        """Where a document's text lies in the WET file of its file."""
+        return self._place(number, *TEXT_COLUMNS)
+
+    def links_place(self, number: int) -> Place:
+        """Where a document's links lie in the WAT file of its file."""
+        return self._place(number, *LINK_COLUMNS)
+
+    def text_of(self, number: int) -> int | None:
+        """The document that is the text of another one, from a ``conversion`` record."""
+        texts = self._columns["texts"]
+        return texts[number] - 1 if len(texts) and texts[number] else None
+
+    def alias(self, key: str) -> str | None:
+        """The key to which a URL of just this key leads."""
+        alias = self._choose(_ALIASES, key, lookup_form(key)).exact
+        return None if alias is None else self._target(alias)
+
+    def find(self, key: str) -> int | None:
+        """The document with a key."""
+        return self._choose(_DOCUMENTS, key, lookup_form(key)).exact
+
+    def look_up(self, key: str) -> int | str | None:
+        """The document at a URL, given as a key; or the key or payload digest to which an alias leads from there.
+
+        What is recorded of the URL itself comes before what is recorded of one that is spelt otherwise.
+        """
+        form = lookup_form(key)
+        document = self._choose(_DOCUMENTS, key, form)
+        if document.exact is not None:
+            return document.exact
+        alias = self._choose(_ALIASES, key, form)
+        if alias.exact is not None:
+            return self._target(alias.exact)
+        if document.forgiven is not None:
+            return document.forgiven
+        return None if alias.forgiven is None else self._target(alias.forgiven)
+
+    def named(self, name: int) -> Iterator[int]:
+        """Documents that may have a name, which is given as it is filed."""
+        return self._columns.found("names", "name_documents", name)
+
+    def _choose(self, table: _Table, key: str, form: str) -> _Choice:
+        if not len(self._columns[table.hashes]):
+            return _NOTHING
+        first = None
+        for number in self._columns.found(table.hashes, table.numbers, hash64(form.encode())):
+            text = self._columns.text(table.texts, table.ends, number)
+            if text == key:
+                return _Choice(number, number)
+            if first is None and lookup_form(text) == form:  # two forms may share a hash
+                first = number
+        return _Choice(None, first)
+
+    def _target(self, alias: int) -> str:
+        return self._columns.text("targets", "target_ends", alias)
+
+    def _place(self, number: int, offsets: str, lengths: str) -> Place:
+        file = bisect_right(self._columns["file_starts"], number) - 1
+        if not len(self._columns[offsets]):
+            return Place(file, 0, 0)
+        return Place(file, self._columns[offsets][number], self._columns[lengths][number])
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What an index says of itself. Raises InputError where there is none, or one of another version."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path}: there is no index of the corpus; make it with `scrapy corpus index`") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict) or (manifest.get("format"), manifest.get("byteorder")) != (FORMAT, sys.byteorder):
+        raise InputError(f"{path}: an index of another version; make it anew with `scrapy corpus index`")
+    return manifest

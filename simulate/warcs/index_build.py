@@ -1,0 +1,240 @@
+"""Builds the index of a collection of archive files: a part for each file, in parallel, then columns over all of them.
+
+Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
+the parts that are missing or stale are made. See :mod:`simulate.warcs.index` for the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.index_folder import locked, remove_temporary, write_whole, writing
+from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.within import is_within
+from crawl4llm.warc.container import UnreadableFile
+from simulate.warcs.columns import write_columns
+from simulate.warcs.failures import is_failures, scan_failures
+from simulate.warcs.files import Collection, WarcFile
+from simulate.warcs.index import MANIFEST, read_manifest
+from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
+from simulate.warcs.scan import PAGE, Source, scan_part
+
+FIRST, LAST = "first", "last"
+
+
+class IndexOptions(NamedTuple):
+    """What decides, beside the files, what an index holds."""
+
+    duplicates: str = FIRST
+    """Which of several documents with one key is held: FIRST or LAST in corpus order, of those with HTML if any has."""
+    canonical_links: bool = False
+    """Whether a page is also found under the URL that its canonical link names; indexing then takes half as long again.
+
+    Only links in the first 16 KiB of a page that is not compressed are seen.
+    """
+
+
+DEFAULTS: Final = IndexOptions()
+
+
+class IndexSummary(NamedTuple):
+    """What an index holds, and what making it took."""
+
+    documents: int
+    duplicates: int
+    """Documents left out because another one has their key."""
+    counts: Mapping[str, int]
+    """Records by what they are, or why they are left out (see :mod:`simulate.warcs.scan`)."""
+    files_read: int
+    files_kept: int
+    """Files that an earlier build has read."""
+    unreadable: Sequence[str]
+    """For each file of which nothing can be read, a line that says why."""
+
+
+def build_warc_index(
+    collection: Collection, folder: Path, options: IndexOptions = DEFAULTS, processes: int = 1
+) -> IndexSummary:
+    """Bring the index in ``folder`` up to the state of the collection, with a progress bar.
+
+    Raises InputError where the folder cannot be written, a file cannot be read, or no document is found.
+    """
+    with locked(folder):
+        with writing(folder):
+            remove_temporary(folder)
+            (folder / "parts").mkdir(exist_ok=True)
+        jobs = [_PartJob(collection.root, file, folder, options.canonical_links) for file in collection.files]
+        missing = [job for job in jobs if job.stored() is None]
+        unreadable = {job.file.name: fault for job, fault in run_jobs(_make_part, missing, processes, "B") if fault}
+        digest = state_digest(collection, options)
+        manifest = _current_manifest(folder, collection, digest)
+        if manifest is None or len(unreadable) < len(missing):
+            made = [job for job in jobs if job.file.name not in unreadable]
+            manifest = _write_index(folder, made, options, digest) | {
+                "replay": collection.replay,
+                "unreadable": [unreadable[name] for name in sorted(unreadable)],
+            }
+            if not manifest["documents"]:
+                raise InputError(_no_documents(collection, manifest))
+            write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+        _remove_stale(folder, jobs, manifest)
+    return IndexSummary(
+        manifest["documents"],
+        manifest["duplicates"],
+        manifest["counts"],
+        files_read=len(missing),
+        files_kept=len(jobs) - len(missing),
+        unreadable=manifest["unreadable"],
+    )
+
+
+def is_current(collection: Collection, folder: Path, options: IndexOptions) -> bool:
+    """Whether the index in ``folder`` is of this state of the collection."""
+    return _current_manifest(folder, collection, state_digest(collection, options)) is not None
+
+
+def state_digest(collection: Collection, options: IndexOptions) -> str:
+    """What an index notes of the state of the collection that it was made from."""
+    state = [collection.files, options]
+    return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def points_path(folder: Path, name: str) -> Path:
+    """Where the entry points go of a file that is compressed as a whole."""
+    return folder / "points" / _file_name(name)
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+class _PartJob(NamedTuple):
+    """An archive file that is to be a part of the index."""
+
+    root: Path
+    file: WarcFile
+    folder: Path
+    canonical_links: bool
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "parts" / _file_name(self.file.name)
+
+    @property
+    def identity(self) -> PartIdentity:
+        return PartIdentity(self.file.name, f"{self.file.signature} {self.canonical_links}")
+
+    def source(self, name: str) -> Source:
+        """A file of the part, without entry points from an earlier state of it."""
+        points = points_path(self.folder, name)
+        with writing(points):
+            points.parent.mkdir(exist_ok=True)
+            points.unlink(missing_ok=True)
+        return Source(self.root / name, points)
+
+    def stored(self) -> StoredPart | None:
+        """The part, if it has been made and is not stale."""
+        try:
+            return StoredPart(self.path, self.identity)
+        except (FileNotFoundError, ValueError):
+            return None
+
+
+def _file_name(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+
+
+def _make_part(job: _PartJob) -> str | None:
+    """Make a part; returns what is wrong with a file of which nothing can be read."""
+    wet, wat = (job.source(name) if name else None for name in (job.file.wet, job.file.wat))
+    main = job.source(job.file.name)
+    try:
+        if is_failures(job.file.name):
+            write_whole(job.path, scan_failures(main.path).to_bytes(job.identity))
+            return None
+        part = scan_part(main, wet, wat, canonical_links=job.canonical_links)
+    except UnreadableFile as error:
+        return str(error)
+    except OSError as error:
+        raise InputError(f"{error.filename or main.path}: cannot be read ({error.strerror})") from error
+    write_whole(job.path, part.to_bytes(job.identity))
+    return None
+
+
+# -- columns over all parts -------------------------------------------------------------------------------------------
+
+
+def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
+    """The manifest of the index as it stands, if it is of this state of the collection and names no other files."""
+    try:
+        manifest = read_manifest(folder)
+    except InputError:
+        return None
+    if manifest["digest"] != digest or not is_within(manifest["columns"]):
+        return None
+    ours = {json.dumps([file.name, file.wet, file.wat, file.size]) for file in collection.files}
+    whole = ours.issuperset(map(json.dumps, manifest["files"])) and (folder / manifest["columns"]).is_dir()
+    return manifest if whole else None
+
+
+def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, digest: str) -> dict[str, Any]:
+    """Write the columns over the parts, and return the manifest."""
+
+    def parts() -> Iterator[StoredPart]:
+        return (StoredPart(job.path, job.identity) for job in jobs)
+
+    files = [(job.file.name, job.file.wet, job.file.wat, job.file.size) for job in jobs]
+    columns = folder / f"columns-{hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()[:16]}"
+    temporary = columns.with_suffix(".tmp")
+    with writing(columns):
+        temporary.mkdir()
+        merged = write_columns(temporary, parts, keep_last=options.duplicates == LAST)
+        shutil.rmtree(columns, ignore_errors=True)
+        temporary.replace(columns)
+    return {
+        "format": FORMAT,
+        "byteorder": sys.byteorder,
+        "digest": digest,
+        "columns": columns.name,
+        "documents": merged.documents,
+        "duplicates": merged.duplicates,
+        "counts": dict(sorted(merged.counts.items())),
+        "without_text": None
+        if merged.texts
+        else next((job.file.name for job, part in zip(jobs, parts(), strict=True) if _lacks_text(job, part)), None),
+        "files": files,
+    }
+
+
+def _lacks_text(job: _PartJob, part: StoredPart) -> bool:
+    return job.file.wet is None and bool(part.counts.get(PAGE))
+
+
+def _remove_stale(folder: Path, jobs: Sequence[_PartJob], manifest: Mapping[str, Any]) -> None:
+    """Remove what belongs to earlier states of the collection."""
+    with writing(folder):
+        wanted = {job.path for job in jobs}
+        wanted |= {points_path(folder, name) for job in jobs for name in job.file.names}
+        for path in (*(folder / "parts").iterdir(), *(folder / "points").glob("*")):
+            if path not in wanted:
+                path.unlink()
+        for path in folder.glob("columns-*"):
+            if path.name != manifest["columns"]:
+                shutil.rmtree(path)
+
+
+def _no_documents(collection: Collection, manifest: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{count} {reason}" for reason, count in manifest["counts"].items())
+    found = f"records: {counts}" if counts else next(iter(manifest["unreadable"]), "no records")
+    return f"CORPUS {collection.given}: no HTML pages and no texts in {len(collection.files)} files ({found})"

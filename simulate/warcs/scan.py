@@ -1,0 +1,179 @@
+"""Indexing one archive file: which of its records are documents, which lead to others, and what the rest is.
+
+A document is a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP head (as in ClueWeb22), or a
+``resource`` (6.4), of an HTML media type; or a ``conversion`` (6.8) to plain text, of which only the text is held.
+Aliases are redirects (RFC 9110, 15.4), revisits of another URL's page (ISO 28500:2017, 6.7) and, where they are wanted,
+canonical links (RFC 6596). In an archive of this project a revisit is a page that was crawled, and so a document.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable
+from functools import partial
+from html import unescape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.html_links import BaseUrl
+from crawl4llm.base.urls import lookup_form, normalise_url
+from crawl4llm.warc.container import scan
+from crawl4llm.warc.frames import Frame
+from crawl4llm.warc.payload import is_html, media_type
+from crawl4llm.warc.records import CONTENT_TYPE, TARGET_URI, Opening, Record, field_name
+from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
+
+DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url", "not_html", "untyped"
+"""Why a record is left out, other than for its kind or its HTTP status (``http_404``)."""
+PAGE, PLAIN_TEXT, REDIRECT, CANONICAL = "html", "text", "redirect", "canonical"
+REVISIT, REVISIT_BY_DIGEST = "revisit", "revisit_by_digest"
+"""What a record, or a link in one, is counted as that is not left out."""
+
+_RECORD_ID: Final = field_name("WARC-Record-ID")
+_REFERS_TO: Final = field_name("WARC-Refers-To")
+REFERS_TO_URI: Final = field_name("WARC-Refers-To-Target-URI")
+PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
+_IDENTIFIED_TYPE: Final = field_name("WARC-Identified-Payload-Type")
+TREC_ID: Final = field_name("WARC-TREC-ID")
+_LOCATION: Final = field_name("Location")
+_SOFTWARE = re.compile(rb"^software: *crawl4llm/", re.IGNORECASE | re.MULTILINE)
+"""In the warcinfo record of a file: it is of this project (ISO 28500:2017, 6.2)."""
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_CANONICAL_LINK = re.compile(
+    rb"""<link\b(?=[^>]*\brel\s*=\s*["']?canonical\b)[^>]*\bhref\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE
+)
+_CANONICAL_WITHIN: Final = 16_384
+"""Bytes of a record in which its canonical link is looked for, unless the page's body begins before."""
+
+
+class Source(NamedTuple):
+    """A file to index."""
+
+    path: Path
+    points: Path
+    """Where its entry points go, if it is compressed as a whole."""
+
+
+def scan_part(
+    main: Source, wet: Source | None = None, wat: Source | None = None, *, canonical_links: bool
+) -> PartColumns:
+    """Index an archive file with the WET and WAT files beside it.
+
+    Raises UnreadableFile, and OSError where a file cannot be read.
+    """
+    collector = _Collector(canonical_links, beside=bool(wet or wat))
+    scan(*main, collector.collect)
+    for source, prefix in ((wet, "text"), (wat, "link")):
+        if source is not None:
+            scan(*source, partial(collector.collect_beside, prefix=prefix))
+    return collector.part
+
+
+class _Collector:
+    """Collects the records of one part."""
+
+    def __init__(self, canonical_links: bool, *, beside: bool) -> None:
+        self._canonical_links = canonical_links
+        self._beside = beside
+        self.collect(())
+
+    def collect(self, frames: Iterable[Frame]) -> None:
+        """Take the records of the archive file; what was collected before is dropped."""
+        self.part = PartColumns()
+        self._by_name: dict[bytes, int] = {}
+        self._ours = False
+        for frame in frames:
+            self.part.counts[self._take(frame)] += 1
+
+    def collect_beside(self, frames: Iterable[Frame], prefix: str) -> None:
+        """Note where in a WET or WAT file there is a record of one of the documents, by the id to which it refers.
+
+        Records that refer to none are taken by their URL.
+        """
+        places = {what: array("Q", bytes(8 * len(self.part))) for what in ("offsets", "lengths")}
+        for frame in frames:
+            if frame.record is None:
+                continue
+            get = frame.record.fields.get
+            number = self._by_name.get(get(_REFERS_TO) or get(TARGET_URI))
+            if number is not None:
+                places["offsets"][number], places["lengths"][number] = frame.offset, frame.length
+        self.part.columns.update({f"{prefix}_{what}": column for what, column in places.items()})
+
+    def _take(self, frame: Frame) -> str:
+        """Take a record, and return what it is to be counted as."""
+        record, http = frame.record, frame.http
+        if record is None:
+            return DAMAGED
+        if record.kind == "warcinfo":
+            self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
+        if record.kind not in {"response", "resource", "conversion", "revisit"}:
+            return record.kind or UNTYPED
+        if record.length is None:
+            return NO_LENGTH
+        url = record.url
+        if not url:
+            return NO_URL
+        key = normalise_url(url)
+        if http and http.status in _REDIRECTS:
+            location = http.fields.get(_LOCATION).decode("utf-8", "surrogateescape")
+            self._add_alias(key, BaseUrl(url).resolve(location) if location else None)
+            return REDIRECT
+        if record.kind == "revisit" and not self._ours:
+            return self._add_revisit(key, record)
+        if http and http.status != 200:
+            return f"http_{http.status}"
+        kind = media_type(http.fields.get(CONTENT_TYPE)) if http else b""
+        if record.kind == "revisit":
+            return self._add_repeated(frame, record, key) if not kind or is_html(kind, b"") else NOT_HTML
+        kind = kind or media_type(record.fields.get(CONTENT_TYPE))
+        if record.kind == "conversion":
+            return self._add_document(frame, record, TEXT, key) if kind == b"text/plain" else NOT_HTML
+        body_at = http.body_at if http else record.block_at
+        if not is_html(kind or record.fields.get(_IDENTIFIED_TYPE), frame.opening.data, body_at):
+            return NOT_HTML
+        if self._canonical_links:
+            self._add_canonical_link(key, frame.opening, body_at)
+        return self._add_document(frame, record, HTML, key)
+
+    def _add_document(self, frame: Frame, record: Record, kind: int, key: str) -> str:
+        get = record.fields.get
+        if self._beside:
+            for name in (get(_REFERS_TO if kind == TEXT else _RECORD_ID), get(TARGET_URI)):
+                if name:
+                    self._by_name.setdefault(name, len(self.part))
+        place = frame.offset, frame.length
+        digest = b"" if kind == REVISITED else get(PAYLOAD_DIGEST)
+        self.part.add_document(place, kind, key, digest=digest, name=get(TREC_ID))
+        return PAGE if kind == HTML else PLAIN_TEXT
+
+    def _add_repeated(self, frame: Frame, record: Record, key: str) -> str:
+        self._add_document(frame, record, REVISITED, key)
+        return REVISIT
+
+    def _add_revisit(self, key: str, record: Record) -> str:
+        """The page is the one that the record names or, where it names none, the one with the same payload."""
+        original = record.fields.get(REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
+        if original:
+            self._add_alias(key, normalise_url(original))
+            return REVISIT
+        self._add_alias(key, record.fields.text(PAYLOAD_DIGEST))
+        return REVISIT_BY_DIGEST
+
+    def _add_canonical_link(self, key: str, opening: Opening, body_at: int) -> None:
+        while len(opening.data) < _CANONICAL_WITHIN and b"<body" not in opening.data and opening.grow():
+            pass
+        if b"canonical" not in opening.data:
+            return
+        link = _CANONICAL_LINK.search(opening.data, body_at)
+        canonical = BaseUrl(key).resolve(unescape(link[1].decode("utf-8", "replace"))) if link else None
+        if canonical and self._add_alias(canonical, key):
+            self.part.counts[CANONICAL] += 1
+
+    def _add_alias(self, key: str, target: str | None) -> bool:
+        """Add an alias, unless it says no more than what look-ups forgive; of ours any, for what a crawl asked for."""
+        if not target or target == key or (not self._ours and lookup_form(target) == lookup_form(key)):
+            return False
+        self.part.add_alias(key, target)
+        return True
