@@ -221,7 +221,7 @@ def main() -> int:
     if missing:
         print(f"skipped: needs {' and '.join(missing)}")
         return 0
-    sys.path.insert(0, str(PROJECT / "tests"))
+    sys.path.insert(0, str(PROJECT / "tests/helpers"))
     try:
         import pytest
         from browser import chromium

@@ -18,7 +18,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveError, ArchiveWriter
 from crawl4llm.warc.reader import read_record
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def incompressible(number: int) -> PageRecord:
@@ -108,7 +108,7 @@ print(json.dumps(fill(Path(sys.argv[1]), int(sys.argv[3]), lambda: limit(resourc
 def test_file_too_large(tmp_path: Path, limit: int, max_bytes: int, full: str, before: int) -> None:
     """A limit on the size of files stops a write in the middle: of a page, or of its line in the index."""
     directory = tmp_path / "warc"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/warc"), str(ROOT / "tests/helpers")])
     done = subprocess.run(
         [sys.executable, "-B", "-c", LIMITED, str(directory), str(limit), str(max_bytes)],
         env={**os.environ, "PYTHONPATH": path},

@@ -195,8 +195,12 @@ def test_hash_randomisation_leaves_no_mark(tmp_path: Path) -> None:
     runs = []
     for hash_seed in ("1", "2"):
         run = subprocess.run(
-            [sys.executable, str(PROJECT / "tests/policy_runs.py"), str(ranks)],
-            env={**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}", "PYTHONHASHSEED": hash_seed},
+            [sys.executable, str(PROJECT / "tests/helpers/policy_runs.py"), str(ranks)],
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests/helpers'}",
+                "PYTHONHASHSEED": hash_seed,
+            },
             capture_output=True,
             text=True,
             check=True,

@@ -533,7 +533,7 @@ def test_files_that_are_compressed_as_a_whole(tmp_path: Path, suffix: str) -> No
 
 @pytest.fixture(scope="module")
 def real_web(tmp_path_factory: pytest.TempPathFactory) -> WarcCorpus:
-    folder = Path(__file__).resolve().parents[2] / "shared" / "corpora" / "real-web"
+    folder = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "real-web"
     if not folder.exists():
         pytest.skip(f"needs {folder}, which is not here")
     return WarcCorpus(folder, tmp_path_factory.mktemp("real-web"))

@@ -367,7 +367,7 @@ def test_many_files_are_read_on_few_handles(tmp_path: Path) -> None:
 
 
 def test_forked_readers_of_the_real_web_agree(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2] / "shared" / "clueweb22-real"
+    root = Path(__file__).resolve().parents[3] / "shared" / "clueweb22-real"
     if not root.exists():
         pytest.skip(f"needs {root}")
     corpus = ClueWeb22Corpus(root)

@@ -68,7 +68,8 @@ def start_build(given: Path, index: Path, folder: Path, processes: int, **enviro
         "if __name__ == '__main__':\n"
         "    build(sys.argv[1], Path(sys.argv[2]), processes=int(sys.argv[3]))\n"
     )
-    path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+    here = Path(__file__).resolve()
+    path = os.pathsep.join(map(str, [here.parent, here.parents[2], here.parents[1] / "helpers"]))
     command = [sys.executable, str(script), str(given), str(index), str(processes)]
     return subprocess.Popen(command, env={**os.environ, **environment, "PYTHONPATH": path})
 

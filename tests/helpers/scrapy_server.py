@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 MODULES = (
     *("fasttext", "lmdb", "trafilatura", "pebble", "tldextract", "itemadapter", "twisted.internet.asyncioreactor"),
     *("scrapy.cmdline", "scrapy.core.engine", "scrapy.core.scraper", "scrapy.extensions.corestats"),
@@ -93,7 +93,7 @@ def _server() -> subprocess.Popen[bytes]:
     """The server of this process; it ends when this does. One that was killed by a test of killing is replaced."""
     if (server := _servers.get(os.getpid())) and server.poll() is None:
         return server
-    path = os.pathsep.join([str(PROJECT), str(PROJECT / "tests")])
+    path = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
     env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads should not fork
     pipe = subprocess.PIPE  # without a buffer, in which an answer could wait unseen by select
     server = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, bufsize=0, env=env)

@@ -25,7 +25,7 @@ from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import filed_form
 from simulate.clueweb22.url_index_build import build_url_index
 
-TESTS = Path(__file__).resolve().parent
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 def corpus_of(tmp_path: Path, files: int = 3, records: int = 4) -> ClueWeb22Corpus:
@@ -272,7 +272,7 @@ if __name__ == "__main__":
     build_url_index(SlowCorpus({str(tmp_path / "tree")!r}), Path({str(tmp_path / "index")!r}), jobs=2)
 """
     (tmp_path / "build.py").write_text(script)
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    path = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
     return subprocess.Popen(
         [sys.executable, str(tmp_path / "build.py")], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE
     )

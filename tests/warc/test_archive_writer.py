@@ -22,7 +22,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import Archive, ArchiveError, ArchivePosition, ArchiveWriter, NullArchive
 from crawl4llm.warc.reader import read_record
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def content_of(page: PageRecord) -> bytes:
@@ -277,7 +277,7 @@ def test_archiving_off_keeps_nothing() -> None:
 
 def _write(directory: Path, library: str, **environment: str) -> str:
     """Write the same small archive in a process of its own; returns the name of its compression."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])
     command = [sys.executable, "-c", WRITE, str(directory), library]
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, text=True, check=True

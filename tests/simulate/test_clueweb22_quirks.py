@@ -11,7 +11,7 @@ import pytest
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import DocId
 
-SAMPLE = Path(__file__).resolve().parents[2] / "shared" / "clueweb22-sample"
+SAMPLE = Path(__file__).resolve().parents[3] / "shared" / "clueweb22-sample"
 ROWS: list[dict[str, str]] = []
 if SAMPLE.exists():
     with (SAMPLE / "quirks.tsv").open(encoding="utf-8", newline="") as table:

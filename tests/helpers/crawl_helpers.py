@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import scrapy_server
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 SHARED = PROJECT.parent / "shared"
 
 
@@ -31,7 +31,7 @@ def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subp
     It is forked from a process that has all imported, unless something is asked for that Python settles when it starts.
     """
     given = env or {}
-    paths = [given.get("PYTHONPATH", ""), str(PROJECT), str(PROJECT / "tests")]
+    paths = [given.get("PYTHONPATH", ""), str(PROJECT), str(PROJECT / "tests/helpers")]
     cwd = kwargs.pop("cwd", PROJECT)
     whole = {**os.environ, **given, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     if not kwargs and not any(name.startswith("PYTHON") for name in given):

@@ -94,7 +94,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A new project with spiders, the line for the add-on and a scorer."""
     root = tmp_path_factory.mktemp("project")
     assert scrapy("startproject", "theirs", ".", cwd=root).returncode == 0
-    shutil.copy(Path(__file__).with_name("addon_spiders.py"), root / "theirs" / "spiders" / "theirs.py")
+    shutil.copy(Path(__file__).parents[1] / "helpers" / "addon_spiders.py", root / "theirs" / "spiders" / "theirs.py")
     train_model(root / "scorer.bin")
     with (root / "theirs" / "settings.py").open("a") as settings:
         settings.write(ADDON + 'SCORER_MODEL = "scorer.bin"\nDOWNLOAD_DELAY = 0\nSCORING_WORKERS = 1\n')

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from simulate.demo.traits import Graph
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 def start_python(code: str, *args: object, **environment: str) -> subprocess.Popen[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crawl4llm.warc.urlkey import urlkey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
-CLUEWEB22 = Path(__file__).resolve().parents[2] / "shared" / "clueweb22-real"
+CLUEWEB22 = Path(__file__).resolve().parents[3] / "shared" / "clueweb22-real"
 ID = "0123456789abcdef0123456789ABCDEF"
 COOKIELESS = "4hqa0555fwsecu455xqckv45"
 

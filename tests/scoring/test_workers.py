@@ -20,7 +20,7 @@ from worker_tasks import GOOD, RATER
 from crawl4llm.scoring.rating import PageRater, Rating, Task
 from crawl4llm.scoring.workers import PageWorkers
 
-TESTS = Path(__file__).resolve().parent
+PROJECT = Path(__file__).resolve().parents[2]
 PATIENCE = 20.0
 """Seconds after which something that should have happened counts as not happening."""
 
@@ -277,7 +277,7 @@ asyncio.run(asyncio.sleep(3600))
 
 @pytest.mark.parametrize("key", ["page1", "sleep", "loop"], ids=["idle", "sleeping", "in a loop without end"])
 def test_workers_end_with_their_crawler(key: str) -> None:
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    path = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
     with subprocess.Popen(
         [sys.executable, "-c", CRAWLER, key], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
     ) as crawler:

@@ -28,7 +28,7 @@ from crawl_helpers import scrapy
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 KEY = key_of("en0000-00", 0)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
 
