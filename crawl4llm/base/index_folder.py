@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.input_files import check_machine
 
 logger = logging.getLogger(__name__)
 

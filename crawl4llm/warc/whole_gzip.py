@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.index_folder import writing
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
