@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from tldextract import TLDExtract
 
-from crawl4llm.base.domains import is_public_suffix
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import host_of
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
 from crawl4llm.base.errors import MachineError
-from crawl4llm.base.input_files import open_regular
 
 LARGEST_JSON: Final = 1 << 24
 """Bytes of a JSON file that is read at once; its objects can take thirty times that."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.base import crawl_log, input_files
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.within import fresh, require_within
 
 RUNS = Path("crawls")

@@ -59,7 +59,7 @@ class Command(ScrapyCommand):
         self.exitcode = print_lines(self._lines(args, opts, scorers))
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
-        from crawl4llm.base.whole_folder import check_free
+        from crawl4llm.base.files import check_free
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()
