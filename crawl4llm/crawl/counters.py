@@ -38,14 +38,14 @@ class Balance(NamedTuple):
 
 
 def balance(visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int]) -> Balance:
-    """Add up the documents of a crawl; ``counts``: its :attr:`Tally.counts`."""
+    """Add up the documents of a crawl; ``counts``: its :attr:`Counters.counts`."""
     ended = sum(frontier.outcomes.values())
     never_queued = (f"{Outcome.FAILED.value}/", f"{Outcome.DROPPED.value}/")
     ended += sum(count for key, count in counts.items() if key.startswith(never_queued))
     return Balance(len(visited), len(frontier), frontier.leased, ended, counts.get(REDIRECTS))
 
 
-class Tally:
+class Counters:
     """Figures of :mod:`crawl4llm.base.stats`, the mean influence score, and how long all has been going wrong."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.crawl.counters import Tally
+from crawl4llm.crawl.counters import Counters
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.visited import VisitedSet
@@ -30,19 +30,25 @@ class Rated(NamedTuple):
     """Its main text, where the archive keeps that and it could be had."""
 
 
-class Recorder:
+class PageWriter:
     """Rates pages, archives them, and makes their lines of the crawl log.
 
     ``provenance``: metadata that all pages of the crawl have in common.
     """
 
     def __init__(
-        self, archive: Archive, rate: RatePages, *, visited: VisitedSet, tally: Tally, provenance: Mapping[str, str]
+        self,
+        archive: Archive,
+        rate: RatePages,
+        *,
+        visited: VisitedSet,
+        counters: Counters,
+        provenance: Mapping[str, str],
     ) -> None:
         self._archive = archive
         self._rate = rate
         self._visited = visited
-        self._tally = tally
+        self._counters = counters
         self._provenance = provenance
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
@@ -54,9 +60,9 @@ class Recorder:
         ratings = await self._rate([page for _, page in fetched])
         if not known:
             for rating in ratings:
-                self._tally.heard(rating.reason)
-                self._tally.note(rating.reason)
-                self._tally.counts["pages/unrated"] += rating.score is None
+                self._counters.heard(rating.reason)
+                self._counters.note(rating.reason)
+                self._counters.counts["pages/unrated"] += rating.score is None
         return {
             entry.key: Rated(
                 entry.score if known else rating.score, rating.text if isinstance(rating, RatedText) else None
@@ -72,7 +78,7 @@ class Recorder:
                 "id": page.key,
                 "influence": rated.influence,
                 "priority": leased.score,
-                "order": self._tally.crawled,
+                "order": self._counters.crawled,
                 "iteration": iteration,
                 "depth": leased.depth,
                 "policy": policy,
@@ -85,7 +91,7 @@ class Recorder:
     def line(self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None) -> CrawlLine:
         """The crawl log's line for the page that was crawled last, as the figures stand now."""
         return {
-            "order": self._tally.crawled - 1,
+            "order": self._counters.crawled - 1,
             "iteration": iteration,
             "id": page.entry.key,
             "url": page.entry.url,
@@ -95,5 +101,5 @@ class Recorder:
             "depth": leased.depth,
             "parent": leased.parent,
             "visited": len(self._visited),
-            "fetched": self._tally.counts["pages/fetched"],
+            "fetched": self._counters.counts["pages/fetched"],
         }

@@ -82,8 +82,10 @@ class InfluenceScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        if self._crawl.tally.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
-            self._stop(TOO_MANY_ERRORS, f"{self._crawl.tally.errors_in_row} unanticipated errors in a row, see the log")
+        if self._crawl.counters.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
+            self._stop(
+                TOO_MANY_ERRORS, f"{self._crawl.counters.errors_in_row} unanticipated errors in a row, see the log"
+            )
         if self._crawl.failure is not None:
             self._ready.clear()
         self._advance_if_possible()
