@@ -14,7 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.counters import Counters
+from crawl4llm.crawl.page_writer import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.warc.header_values import utf8

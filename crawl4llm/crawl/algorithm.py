@@ -12,8 +12,7 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError, TooLarge
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.commits import Commits
-from crawl4llm.crawl.counters import REDIRECTS, Balance, Counters, balance
-from crawl4llm.crawl.page_writer import PageWriter, Rated, RatePages
+from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
 from crawl4llm.crawl.raised_n import RaisedN
 from crawl4llm.crawl.reorder_buffer import Answer, Hop, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
