@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.within import require_within
-from crawl4llm.scoring.rating import NO_TEXT
 from crawl4llm.tools.export.json_lines import load_all
 from crawl4llm.tools.export.line_files import read_values
 from crawl4llm.tools.export.rows import Row
