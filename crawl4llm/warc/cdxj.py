@@ -23,6 +23,8 @@ from crawl4llm.warc.urlkey import urlkey
 
 INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
 """Names of the index, and of that of the text files where these are written."""
+REVISIT_MIME = "warc/revisit"
+"""What an index gives as media type of a revisit record (cdxj-indexer)."""
 _BYTES: Final = re.compile(r"[0-9]{1,17}")
 """An offset or a length; no file system has files in which a longer number would fit."""
 

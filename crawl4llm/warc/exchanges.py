@@ -20,13 +20,12 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from crawl4llm.base.pages import Capture
+from crawl4llm.warc.cdxj import REVISIT_MIME
 from crawl4llm.warc.header_values import MAX_URI, safe_uri
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.serialise import digest, record_id, serialise
 from crawl4llm.warc.written_records import RESPONSE_TYPE, ContentRecord, RecordBuilder, record_head
 
-REVISIT_MIME = "warc/revisit"
-"""What an index gives as media type of a revisit record (cdxj-indexer)."""
 REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 _REQUEST_TYPE = "application/http; msgtype=request"

@@ -12,8 +12,7 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.input_files import open_regular
 from crawl4llm.base.within import require_within
-from crawl4llm.warc.cdxj import INDEX_NAME, Entry, read
-from crawl4llm.warc.exchanges import REVISIT_MIME
+from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.files import OPEN_SUFFIX
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.warc.payload import html_in_utf8

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
-from crawl4llm.warc.cdxj import Entry
-from crawl4llm.warc.exchanges import REVISIT_MIME, Original
+from crawl4llm.warc.cdxj import REVISIT_MIME, Entry
+from crawl4llm.warc.exchanges import Original
 from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name
 
