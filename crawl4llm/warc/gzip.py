@@ -15,8 +15,7 @@ from typing import Final
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.gz import gunzip, largest_stored
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.frames import Frame, WholeFileCompressed, heads_or_none, too_large
-from crawl4llm.warc.records import RECORD_START
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
@@ -39,7 +38,7 @@ class GzipRecords:
         self._file = file
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.warc.frames import Frame, heads_or_none, too_large
-from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Record
+from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, Record, heads_or_none, too_large
 
 _NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+\r?\n[A-Z][\w-]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
 """A WARC record may also begin in the middle of a line: where a file that was cut short was joined with another."""
@@ -40,7 +39,7 @@ class PlainRecords:
         self._source = source
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > most:
             raise too_large(self._source.path, offset)
         data = self._source.read(length, offset)

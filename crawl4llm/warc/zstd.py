@@ -14,8 +14,7 @@ from typing import Final
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.gz import largest_stored
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.frames import Frame, WholeFileCompressed, heads_or_none, too_large
-from crawl4llm.warc.records import RECORD_START
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -44,7 +43,7 @@ class ZstdRecords:
         self._dictionary = _read_dictionary(file)
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:

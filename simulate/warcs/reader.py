@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.input_files import keep_open
 from crawl4llm.warc.container import UnreadableFile, open_records
-from crawl4llm.warc.frames import RecordFile, too_large
-from crawl4llm.warc.records import HttpHead, Record, parse_heads
+from crawl4llm.warc.records import HttpHead, Record, RecordFile, parse_heads, too_large
 from simulate.warcs.index_build import points_path
 
 MAX_OPEN: Final = 256

@@ -16,8 +16,7 @@ from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.reading import Stretch, WarcReader, header_values
 from crawl4llm.warc.container import UnreadableFile
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, field_name
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
 _RECORD_ID: Final = field_name("WARC-Record-ID")
 _REFERS_TO: Final = field_name("WARC-Refers-To")
