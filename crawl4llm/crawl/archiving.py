@@ -12,7 +12,7 @@ import scrapy
 from crawl4llm import __version__
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -39,7 +39,7 @@ from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 from simulate.open import DEMO, StoredCorpus, demo_web, open_corpus
 
 if TYPE_CHECKING:

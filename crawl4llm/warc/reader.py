@@ -13,11 +13,11 @@ from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.input_files import open_regular
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
-from crawl4llm.warc.files import OPEN_SUFFIX
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.warc.payload import html_in_utf8
 from crawl4llm.warc.records import HttpHead, Record, field_name, parse_heads
 from crawl4llm.warc.serialise import digest
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 _HEADERS = field_name(HEADERS_FIELD)
 

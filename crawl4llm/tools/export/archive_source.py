@@ -21,8 +21,8 @@ from crawl4llm.tools.export.line_files import read_values
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
 from crawl4llm.warc.container import UnreadableFile, scan
-from crawl4llm.warc.files import OPEN_SUFFIX
 from crawl4llm.warc.records import Frame, Record, field_name
+from crawl4llm.warc.series import OPEN_SUFFIX
 from crawl4llm.warc.writer import INDEX_NAME, TEXT_INDEX_NAME
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
