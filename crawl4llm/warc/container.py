@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords
+from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, RecordFile, WholeFileCompressed
-from crawl4llm.warc.whole_gzip import MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.zstd import ZSTD_START, ZstdRecords
 
 T = TypeVar("T")
