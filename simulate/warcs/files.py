@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
-from crawl4llm.warc.container import begins_like_archive
+from crawl4llm.warc.reader import begins_like_archive
 from simulate.warcs.failures import failures_of
 
 _ARCHIVE_NAME = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?(?:\.open)?", re.IGNORECASE)

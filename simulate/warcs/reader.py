@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.input_files import keep_open
-from crawl4llm.warc.container import UnreadableFile, open_records
+from crawl4llm.warc.reader import UnreadableFile, open_records
 from crawl4llm.warc.records import HttpHead, Record, RecordFile, parse_heads, too_large
 from simulate.warcs.index_build import points_path
 

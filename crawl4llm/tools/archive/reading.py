@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.container import UnreadableFile, open_records
 from crawl4llm.warc.gzip import GZIP_MAGIC
+from crawl4llm.warc.reader import UnreadableFile, open_records
 from crawl4llm.warc.records import Frame, WholeFileCompressed
 from crawl4llm.warc.zstd import ZSTD_START
 

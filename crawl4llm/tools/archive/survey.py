@@ -15,7 +15,7 @@ from crawl4llm.tools.archive.digests import PAYLOAD_DIGEST, faults
 from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.reading import Stretch, WarcReader, header_values
-from crawl4llm.warc.container import UnreadableFile
+from crawl4llm.warc.reader import UnreadableFile
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
 _RECORD_ID: Final = field_name("WARC-Record-ID")

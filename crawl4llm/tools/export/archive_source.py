@@ -20,7 +20,7 @@ from crawl4llm.tools.export.json_lines import load_all
 from crawl4llm.tools.export.line_files import read_values
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
-from crawl4llm.warc.container import UnreadableFile, scan
+from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.records import Frame, Record, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
 from crawl4llm.warc.writer import INDEX_NAME, TEXT_INDEX_NAME

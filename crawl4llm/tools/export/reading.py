@@ -13,7 +13,7 @@ from crawl4llm.base.gz import gunzip
 from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.tools.export.rows import SPOOL, Row
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc.container import UnreadableFile, open_records
+from crawl4llm.warc.reader import UnreadableFile, open_records
 from crawl4llm.warc.records import Record, RecordFile, parse_record
 from simulate.warcs.reader import HEADS
 
