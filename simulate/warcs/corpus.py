@@ -15,9 +15,8 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHt
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.warc.payload import entity, html_in_utf8, html_of
+from crawl4llm.warc.payload import entity, html_in_utf8, html_of, wat_links
 from crawl4llm.warc.records import TARGET_URI, Name, field_name
-from crawl4llm.warc.wat import wat_links
 from simulate.warcs.failures import read_failure
 from simulate.warcs.files import list_files
 from simulate.warcs.index import WarcIndex
