@@ -12,7 +12,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
-from simulate.warcs.failures import LIVE
+from simulate.warcs.files import LIVE
 
 MIDDLEWARE = "crawl4llm.live.fetching.Fetching"
 """The downloader middleware that makes a crawl live; settings/live.py has it."""

@@ -17,8 +17,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.warc.payload import entity, html_in_utf8, html_of, wat_links
 from crawl4llm.warc.records import TARGET_URI, Name, field_name
-from simulate.warcs.failures import read_failure
-from simulate.warcs.files import list_files
+from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, state_digest
 from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
