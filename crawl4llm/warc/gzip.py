@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base.compression import gunzip, largest_stored
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import writing
-from crawl4llm.base.gz import gunzip, largest_stored
 from crawl4llm.base.input_files import PreadFile
 from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
 

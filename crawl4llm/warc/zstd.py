@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from crawl4llm.base.compression import largest_stored
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.gz import largest_stored
 from crawl4llm.base.input_files import PreadFile
 from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
 

@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.gz import gunzip
 from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.tools.export.rows import SPOOL, Row
 from crawl4llm.tools.export.sources import SourceFile
