@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.compression import gunzip, largest_stored
+from crawl4llm.base.compression import GZIP_WBITS, gunzip, gunzip_pieces, largest_stored
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import writing
 from crawl4llm.base.input_files import PreadFile
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _LENGTH_BYTES: Final = 4
 _SMALLEST_MEMBER: Final = 18
 _LONGEST_END: Final = 4
@@ -57,6 +56,17 @@ class GzipRecords:
         if most is not None and len(data) > most:
             raise too_large(self._file.path, offset)
         return data
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
+        starts = range(offset, offset + length, _NEXT_READ)
+        stored = (self._file.read(min(_NEXT_READ, offset + length - start), start) for start in starts)
+        try:
+            yield from gunzip_pieces(lambda: next(stored, b""))
+        except EOFError as error:
+            raise CorruptRecord(str(error)) from error
+        except zlib.error as error:
+            raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:
         """All records, in file order. Raises WholeFileCompressed where a member holds several."""
@@ -102,7 +112,7 @@ class GzipRecords:
 
     def _measure(self, position: int, size: int | None) -> int | None:
         """Where the member at ``position`` ends, by inflating it; None for a damaged one."""
-        member = zlib.decompressobj(_GZIP_WINDOW)
+        member = zlib.decompressobj(GZIP_WBITS)
         inflated = 0
         beyond = b""
         while not member.eof:
@@ -129,7 +139,7 @@ class _Opening:
 
     def __init__(self, file: PreadFile, position: int) -> None:
         self._file = file
-        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._member = zlib.decompressobj(GZIP_WBITS)
         self._damaged = False
         data = file.read(_FIRST_READ, position)
         self._position = position + len(data)

@@ -7,7 +7,6 @@ shows it.
 from __future__ import annotations
 
 import re
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,15 +15,11 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 _brotli: Any = None
 with suppress(ImportError):  # newer versions of Scrapy bring it

@@ -47,6 +47,15 @@ class PlainRecords:
             raise CorruptRecord(f"{self._source.path}: record at {offset}: cut short")
         return data
 
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
+        end = offset + length
+        for at in range(offset, end, _SEARCHED):
+            data = self._source.read(min(_SEARCHED, end - at), at)
+            if len(data) < min(_SEARCHED, end - at):
+                raise CorruptRecord("the record is cut short")
+            yield data
+
     def frames(self) -> Iterator[Frame]:
         """All records, in file order."""
         opening = _Opening(self._source, 0)

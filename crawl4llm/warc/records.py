@@ -146,6 +146,17 @@ class Opening(Protocol):
         ...
 
 
+class Whole:
+    """A record of which all is there."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def grow(self) -> bool:
+        """Make nothing longer."""
+        return False
+
+
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
     """The heads of a record, of which as much is read as they take; None where the block is no HTTP response.
 
@@ -225,6 +236,10 @@ class RecordFile(Protocol):
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
         """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
         ``most``."""
+        ...
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """A record's bytes, piece by piece: there may be far more of them than the file has. Raises CorruptRecord."""
         ...
 
 
