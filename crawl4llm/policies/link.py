@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.policies import Candidate, CrawledPage
 from crawl4llm.policies._learning.features import Learner, RecentRanks, Waiting, worst_of
-from crawl4llm.policies._learning.means import RunningMeans
+from crawl4llm.policies._means import RunningMeans
 from crawl4llm.policies._seen_links import PageByPagePolicy, RunningMean
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from crawl4llm.policies._learning.features import (
     url_features,
     worst_of,
 )
-from crawl4llm.policies._learning.means import RunningMeans
+from crawl4llm.policies._means import RunningMeans
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
