@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.policies._learning.features import Learner, RecentRanks, Waiting, worst_of
+from crawl4llm.policies._learning import Learner, RecentRanks, Waiting, worst_of
 from crawl4llm.policies._means import RunningMeans
 from crawl4llm.policies._seen_links import PageByPagePolicy, RunningMean
 

@@ -11,9 +11,9 @@ from policy_helpers import Told, page
 pytest.importorskip("vowpalwabbit", reason="needs the extra link")
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.policies import _learning as learner
 from crawl4llm.policies import link
-from crawl4llm.policies._learning import features as learner
-from crawl4llm.policies._learning.features import (
+from crawl4llm.policies._learning import (
     Learner,
     RecentRanks,
     Waiting,

@@ -1,9 +1,4 @@
-"""What a link tells of its target before the fetch, as numbers that a model can learn weights for.
-
-A feature is a hash (CRC-32) of what it says; the model takes as many of its bits as it has room for (feature hashing:
-Weinberger et al. 2009). Most are given twice, once for the whole web and once for the host alone: a word such as
-``tutorial`` means much the same anywhere, while ``ref`` means what a site uses it for.
-"""
+"""Learning, while a crawl runs, which links lead to pages of high influence (the policy ``link``)."""
 
 from __future__ import annotations
 
