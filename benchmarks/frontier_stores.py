@@ -16,7 +16,7 @@ import lmdb
 from crawl4llm.crawl.job.store_check import ID, check_store
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.records import decode, encode
+from crawl4llm.frontier.runs import decode, encode
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited.durable import DurableVisited
 from crawl4llm.options import Options
