@@ -18,7 +18,7 @@ from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.runs import decode, encode
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 
 OURS, WITH_VISITED, SCRAPY = "durable", "with visited set", "Scrapy"
