@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visited_helpers import ROOMY, TIGHT, Opened, small_parts
 
+from crawl4llm.frontier import bloom, fingerprints
+from crawl4llm.frontier.bloom import FingerprintFilter
+from crawl4llm.frontier.fingerprints import FingerprintRuns, fingerprint
 from crawl4llm.frontier.store import Store, StoreError
-from crawl4llm.frontier.visited import DurableVisited, bloom, fingerprints
-from crawl4llm.frontier.visited.bloom import FingerprintFilter
-from crawl4llm.frontier.visited.fingerprints import FingerprintRuns, fingerprint
+from crawl4llm.frontier.visited import DurableVisited
 
 
 @pytest.fixture(scope="module", autouse=True)

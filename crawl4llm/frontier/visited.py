@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
+from crawl4llm.frontier.bloom import FingerprintFilter, bytes_within, capacity_within
+from crawl4llm.frontier.fingerprints import FingerprintRuns, Mark, fingerprint
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.bloom import FingerprintFilter, bytes_within, capacity_within
-from crawl4llm.frontier.visited.fingerprints import FingerprintRuns, Mark, fingerprint
 
 __all__ = ["MemoryVisited", "VisitedSet"]
 
