@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from benchmarks.processes import measure
@@ -119,7 +119,7 @@ def commits_of(policy: str, queued: int, folder: Path) -> Commit:
     commits = job.commits(log, archive)
     crawl = Crawl(
         options,
-        policy=_policy(options, job),
+        policy=make_policy(None, options),  # type: ignore[arg-type]
         rate=_rate,  # type: ignore[arg-type]
         frontier=job.frontier,
         visited=job.visited,
@@ -146,10 +146,6 @@ def commits_of(policy: str, queued: int, folder: Path) -> Commit:
         return Commit(statistics.median(seconds), len(job.frontier), statistics.median(written), memory)
 
     return asyncio.run(run())
-
-
-def _policy(options: Options, job: Job) -> Any:
-    return make_policy(None, options)  # type: ignore[arg-type]
 
 
 def _apart(told: Connection, policy: str, queued: int) -> None:

@@ -156,7 +156,7 @@ class BTree(Queue):
         self._txn = self._env.begin(write=True)
 
     def push(self, items: Sequence[Entry]) -> None:
-        self._txn.cursor().putmulti([(record.sort_key, record.rest) for record in map(encode, items)])
+        self._txn.cursor().putmulti(map(encode, items))
 
     def pop(self, n: int) -> Sequence[Entry]:
         popped: list[Entry] = []

@@ -1,4 +1,4 @@
-"""Sorted runs on disk: an external priority queue of records.
+"""Sorted runs on disk: an external priority queue of records, which are entries as bytes in the frontier's order.
 
 Records come in sorted runs, which are cut into blocks and written one after the other; the best record is the least of
 the heads of all runs. So a push costs its own bytes, wherever it belongs in the order, where a B-tree would change
@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.store import Store
@@ -29,12 +29,9 @@ _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
 SCORE_BYTES = 8
 
 
-class Record(NamedTuple):
-    """An entry as it is stored; records sort as their entries do."""
-
-    sort_key: bytes
-    """Eight bytes for the score, best first; then the document key in UTF-8, whose order is that of code points."""
-    rest: bytes
+Record = tuple[bytes, bytes]
+"""A sort key, in whose order records are as their entries, and the rest of the entry. The key: eight bytes for the
+score, best first; then the document key in UTF-8, whose order is that of code points."""
 
 
 def encode(entry: Entry) -> Record:
@@ -52,10 +49,10 @@ def encode(entry: Entry) -> Record:
     score = _order(entry.score)
     if not entry.score and str(entry.score)[0] == "-":
         flags |= _IS_NEGATIVE_ZERO
-    return Record(score + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent)
+    return score + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
 
 
-def decode(record: tuple[bytes, bytes]) -> Entry:
+def decode(record: Record) -> Entry:
     """The entry of a record."""
     sort_key, rest = record
     depth, attempts, flags, url_bytes = _HEAD.unpack_from(rest)
@@ -85,13 +82,13 @@ def _order(score: float) -> bytes:
     return _WORD.pack(_POSITIVE - bits if bits < _SIGN else bits)
 
 
-def pack(records: Sequence[tuple[bytes, bytes]]) -> bytes:
+def pack(records: Sequence[Record]) -> bytes:
     """Records as one block."""
     parts = [part for record in records for part in record]
     return struct.pack(f"<I{len(parts)}I", len(records), *map(len, parts)) + b"".join(parts)
 
 
-def unpack(block: bytes) -> list[tuple[bytes, bytes]]:
+def unpack(block: bytes) -> list[Record]:
     """The records of a block, in order. Raises ValueError where it is none."""
     try:
         (count,) = struct.unpack_from("<I", block)
@@ -117,8 +114,6 @@ _FAN_IN = 12
 _MOVES_PER_RECORD = 2
 """Records moved by each merge for each record added: a merge is done before the next one of its class begins."""
 _LEAST_MOVES = 1024
-
-Record = tuple[bytes, bytes]
 
 
 @dataclass(slots=True)

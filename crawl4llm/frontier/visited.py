@@ -14,7 +14,16 @@ from crawl4llm.frontier.bloom import FingerprintFilter, bytes_within, capacity_w
 from crawl4llm.frontier.fingerprints import FingerprintRuns, Mark, fingerprint
 from crawl4llm.frontier.store import Store
 
-__all__ = ["MemoryVisited", "VisitedSet"]
+STATE = b"visited"
+_LEAST_BEHIND = 65_536
+"""Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
+_BYTES_PER_FINGERPRINT = 128
+"""What saving the filter may write for each fingerprint added."""
+
+_BYTES_IN_MEMORY = 100
+"""Of a fingerprint."""
+
+logger = logging.getLogger(__name__)
 
 
 class VisitedSet(Protocol):
@@ -46,18 +55,6 @@ class MemoryVisited:
 
     def __len__(self) -> int:
         return len(self._keys)
-
-
-STATE = b"visited"
-_LEAST_BEHIND = 65_536
-"""Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
-_BYTES_PER_FINGERPRINT = 128
-"""What saving the filter may write for each fingerprint added."""
-
-_BYTES_IN_MEMORY = 100
-"""Of a fingerprint."""
-
-logger = logging.getLogger(__name__)
 
 
 class DurableVisited:
