@@ -10,8 +10,7 @@ from typing import Any
 
 from crawl4llm.base.reasons import FRONTIER_FULL
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
-from crawl4llm.frontier.records import decode, encode, pack, unpack
-from crawl4llm.frontier.runs import Record, SortedRuns
+from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode, pack, unpack
 from crawl4llm.frontier.store import Store
 
 STATE, LEASES = b"frontier", "leases"
