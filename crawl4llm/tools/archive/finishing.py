@@ -11,7 +11,7 @@ from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import parse_index_line, read_lines, sort_lines
+from crawl4llm.tools.archive.lines import parse_index_line, read_lines, write_sorted
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
@@ -33,12 +33,6 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
         with whole_file(dataset.sorted_index) as new:
             write_sorted(dataset.index, new, facts.folder)
         yield f"index      {dataset.sorted_index}"
-
-
-def write_sorted(index: Path, new: Path, folder: Path) -> None:
-    """Write the lines of an index in byte order; what does not fit in memory goes through files in ``folder``."""
-    with new.open("wb") as out:
-        sort_lines(read_lines(index), out, folder)
 
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
