@@ -14,7 +14,8 @@ import pytest
 from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.base.compression import compress
-from crawl4llm.tools.archive import checking, survey
+from crawl4llm.tools.archive import check as checking
+from crawl4llm.tools.archive import survey
 from crawl4llm.tools.archive.facts import TEXT, Facts, Row
 from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.survey import FileJob

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+import argparse
+import hashlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from crawl4llm.tools.archive.checking_index import check_index, check_sorted
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import harmless, positive_integer
+from crawl4llm.options import cores
+from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.checksums import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
+from crawl4llm.tools.archive.jobs import require_idle
+from crawl4llm.tools.archive.lines import IndexLine, as_in_warc, parse_index_line, parse_log_line, read_lines
+from crawl4llm.tools.archive.survey import surveyed
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 _CONTENT: Final = f"({', '.join(map(repr, CONTENT))})"
 _NAMES: Final = "SELECT name FROM files WHERE files.file = "
@@ -178,3 +191,132 @@ def _check_stated(facts: Facts) -> None:
             facts.problem(name, 0, f"warcinfo says {documents} documents, but there are {counts[name]}")
         if length != str(read):
             facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
+
+
+_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
+        OR r.kind = 'text' AND c.rid = r.refers
+    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
+"""Whose record, or whose text, is at a place."""
+
+
+def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
+    """Note where the index and the records of some kinds do not fit; its lines are in the table ``lines`` then."""
+    marks = ",".join("?" * len(kinds))
+    indexed = f"kind IN ({marks})"
+    if not index.exists():
+        if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
+            facts.problem(index.name, None, "is missing")
+        return
+    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
+    wrong = set()
+    for number, line in enumerate(read_lines(index), 1):
+        parsed = parse_index_line(line)
+        if parsed is None:
+            facts.problem(index.name, number, "is no whole entry")
+            continue
+        filename, offset, _ = parsed.place
+        if filename not in files:
+            facts.problem(index.name, number, f"names {filename}, which is not there")
+            continue
+        for what in _differences(facts, files[filename], parsed, kinds):
+            facts.problem(index.name, number, f"{what} at {offset} of {filename}")
+            wrong.add(filename)
+        facts.add("lines", [(index.name, number, files[filename], offset, as_in_warc(parsed.id), line)])
+    facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
+    twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
+    for (number,) in list(facts.rows(twice, index.name)):
+        facts.problem(index.name, number, "leads to a record that is indexed already")
+    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.{indexed}
+        AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
+    for name, offset, kind in list(facts.rows(missing, *kinds, index.name)):
+        facts.problem(name, offset, f"{kind} is not in {index.name}")
+        wrong.add(name)
+    _note_older(facts, index, wrong)
+
+
+def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str]) -> list[str]:
+    _, offset, length = line.place
+    query = "SELECT kind, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
+    found = facts.first(query, file, offset)
+    if found is None:
+        return ["leads to no record"]
+    kind, there, url, date, digest, status = found
+    if kind not in kinds:
+        return [f"leads to a record of another kind ({kind})"]
+    document = facts.first(_DOCUMENT, file, offset)
+    names = ["length"] * (length != there)
+    names += line.differences(url, date, digest, status, document[0] if document else None)
+    return [f"has another {name} than the record" for name in names]
+
+
+def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
+    """Say which files that the index does not fit were changed after it."""
+    written = index.stat().st_mtime_ns
+    for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
+        if name in wrong and changed > written:
+            facts.problem(index.name, None, f"is older than {name}, which was changed since")
+
+
+def check_sorted(dataset: Dataset, facts: Facts) -> None:
+    """Note where the sorted index is not sorted, or holds other lines than the index."""
+    path = dataset.sorted_index
+    if not path.exists():
+        return
+    before = b""
+    sum_of_digests = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if line <= before:
+            facts.problem(path.name, number, "is not in byte order")
+            break
+        before = line
+        sum_of_digests += _number(line)
+    else:
+        if sum_of_digests != sum(map(_number, read_lines(dataset.index))):
+            facts.problem(path.name, None, f"holds other lines than {dataset.index.name}; finish the dataset again")
+
+
+def _number(line: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
+
+
+HELP = "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong."
+ARGUMENTS = "DIR"
+_BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--problems`` and ``--jobs``."""
+    parser.add_argument(
+        "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
+    )
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
+    dataset = Dataset(Path(opts.arguments[0]))
+    require_idle(dataset, settings)
+    if is_unfinished(dataset.base):
+        raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
+    with surveyed(dataset, opts.jobs or cores(), digests=True, md5=True, label="checking") as facts:
+        check(dataset, facts)
+        wrong = facts.count("SELECT count(*) FROM problems")
+        query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
+        for file, place, what in facts.rows(query, opts.problems):
+            kind = "line" if file.endswith(_BY_LINE) else "record at"
+            yield harmless(f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}")
+        if wrong > opts.problems:
+            yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
+        if wrong:
+            raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
+        yield _sound(facts)
+        lost = facts.count("SELECT count(*) FROM lost")
+        if lost:
+            yield f"{lost:,} pages are known to be lost ({LOST})"
+
+
+def _sound(facts: Facts) -> str:
+    texts = facts.count("SELECT count(*) FROM records WHERE kind = ?", TEXT)
+    documents = sum(document_counts(facts).values()) - texts
+    records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
+    return f"sound: {files:,} files, {records:,} records, {documents:,} documents, {texts:,} texts"
