@@ -12,7 +12,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless, positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import is_unfinished
-from crawl4llm.tools.archive.checksums import check_lists, document_counts
+from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset
 from crawl4llm.tools.archive.jobs import require_idle

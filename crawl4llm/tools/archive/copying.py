@@ -16,7 +16,16 @@ from typing import Final, NamedTuple
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import writing
-from crawl4llm.tools.archive.checksums import COUNTS, MD5, write_counts, write_md5
+from crawl4llm.tools.archive.clueweb12 import (
+    COUNTS,
+    MD5,
+    TREC_ID,
+    field_length,
+    with_counts,
+    with_field,
+    write_counts,
+    write_md5,
+)
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.reading import WarcReader
@@ -24,7 +33,6 @@ from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, write_index
 from crawl4llm.tools.archive.selecting import load_lines, new_kept, select_sample
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
-from crawl4llm.tools.archive.warcinfo import TREC_ID, field_length, with_counts, with_field
 from crawl4llm.warc.header_values import one_line
 
 _PER_FOLDER: Final = 100

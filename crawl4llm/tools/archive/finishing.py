@@ -8,7 +8,7 @@ from pathlib import Path
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
 from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
+from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import parse_index_line, read_lines, write_sorted
