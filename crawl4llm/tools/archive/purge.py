@@ -6,25 +6,46 @@ of ``failures.jsonl``, which say that its documents were not wanted.
 
 from __future__ import annotations
 
+import argparse
+import gzip
+import io
 import json
+import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crawl4llm.base.domains import Domain
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.within import require_within
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.run_folder import read_json
+from crawl4llm.base.terminal import add_question_options, can_ask, confirm
+from crawl4llm.base.within import require_all_within, require_within
+from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset
+from crawl4llm.tools.archive.jobs import require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewrite_files import stage_rewrite
 from crawl4llm.tools.archive.selecting import load_lines, new_kept
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.export.card import CARD, card, damaged
+from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
+from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_shard
+from crawl4llm.tools.export.json_lines import load
+from crawl4llm.tools.export.shards import Languages
+from crawl4llm.tools.export.words import WordCount
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 _CONTENT = f"({', '.join(map(repr, CONTENT))})"
 
@@ -153,3 +174,156 @@ def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain
     with writing(path), changes.stage(path).open("wb") as out:
         out.writelines(read_lines(path))
         out.write(f"{json.dumps(note)}\n".encode())
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:
+    """Purge a domain from a finished export; yields how many documents went. Raises InputError.
+
+    ``ask`` is told before how many will go, and may raise InputError.
+    """
+    require_all_within(folder)
+    with Changes(folder) as changes:
+        manifest = read_json(folder / MANIFEST)
+        kept, gone = [], 0
+        for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
+            path = folder / DOCUMENTS / shard["name"]
+            facts = _purge_shard(path, changes.stage(path), domain)
+            gone += shard["documents"] - facts["documents"]
+            if facts["documents"] == shard["documents"]:
+                changes.leave(path)
+                kept.append(shard)
+            elif facts["documents"]:
+                kept.append({**shard, **facts})
+            else:
+                changes.leave(path)
+                changes.remove(path)
+        if gone:
+            if ask is not None:
+                ask(f"purge {domain.name} and all below it from {folder}: {gone:,} documents")
+            _stage_manifest(folder, changes, {**manifest, "shards": kept}, domain, gone)
+            changes.commit()
+    yield f"{folder}: {gone:,} documents"
+
+
+def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
+    """Stage a manifest and a card whose totals fit the files, and that say what went."""
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def total(name: str) -> int:
+        return sum(shard[name] for shard in manifest["shards"])
+
+    manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
+    try:
+        manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
+        manifest["purged"] = [
+            *manifest.get("purged", []),
+            {"date": date, "domain": domain.name, "documents": gone},
+        ]
+    except TypeError:
+        raise damaged(folder / MANIFEST) from None
+    text = card(manifest, folder / MANIFEST)
+    with writing(folder / CARD):
+        changes.stage(folder / CARD).write_text(text, encoding="utf-8")
+    with writing(folder / MANIFEST):
+        changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
+
+
+def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
+    """Write a file without the domain's documents; returns what a manifest says of it."""
+    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
+    with writing(path):
+        form = path.name.partition(".")[2]
+        file = open_file(new, form)
+        try:
+            shard = open_shard(file, form)
+            for document in _documents(path):
+                if domain.holds(document.url):
+                    continue
+                text = document.text.encode()
+                words.add(text)
+                documents += 1
+                text_bytes += len(text)
+                languages.add(document.language)
+                shard.add(document)
+            shard.finish()
+        finally:
+            file.close()
+    return {
+        "documents": documents,
+        "words": words.total,
+        "text_bytes": text_bytes,
+        "bytes": file.size,
+        "sha256": file.digest,
+        "languages": languages.counts,
+    }
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    """The documents in a file of an export. Raises InputError where it cannot be read."""
+    try:
+        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
+        for row in rows:
+            yield Document(**{name: row[name] for name in Document._fields})
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.suffix == ".gz":
+        with open_input(path) as file, gzip.open(file) as lines:
+            yield from lines
+    elif path.suffix == ".zst":
+        with open_input(path) as file, zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
+            yield from buffered
+    else:
+        with open_input(path) as plain:
+            yield from plain
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(f"{path}: reading it needs pyarrow; pip install 'crawl4llm[export]'") from None
+    with open_input(path) as opened, parquet.ParquetFile(opened) as file:
+        for batch in file.iter_batches():
+            yield from batch.to_pylist()
+
+
+HELP = (
+    "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; what "
+    "went is noted in purged.jsonl (also takes --jobs)."
+)
+ARGUMENTS = "DOMAIN DIR"
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--export``, ``--listing``, ``--whole-suffix`` and ``--yes``."""
+    parser.add_argument(
+        "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
+    )
+    parser.add_argument(
+        "--listing",
+        type=Path,
+        metavar="FILE",
+        help="what `scrapy frontier --purge` listed (default: purge-DOMAIN.jsonl in DIR)",
+    )
+    add_question_options(parser)
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Purge, and yield what went."""
+    domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
+    ask = None if opts.yes or not can_ask() else confirm
+    dataset = Dataset(Path(opts.arguments[1]))
+    require_idle(dataset, settings)
+    with resumable(dataset, settings):
+        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
+    for folder in opts.export:
+        yield from purge_export(folder, domain, ask)
