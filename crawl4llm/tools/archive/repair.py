@@ -7,6 +7,7 @@ record that is there several times the first stays.
 
 from __future__ import annotations
 
+import argparse
 import filecmp
 import json
 import os
@@ -15,16 +16,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset
+from crawl4llm.tools.archive.jobs import require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, parse_log_line, read_lines
 from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.rewrite_files import stage_rewrite
 from crawl4llm.tools.archive.selecting import keep_texts, load_lines, new_kept
 from crawl4llm.tools.archive.survey import surveyed
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 _CUT = ".cut"
 _COPIED = 1 << 20
@@ -187,3 +195,23 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     with writing(path):
         changes.stage(path).write_bytes(b"".join(noted + lines))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
+
+
+HELP = (
+    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "FILE.cut (also takes --jobs)."
+)
+ARGUMENTS = "DIR"
+
+
+def add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--discard``."""
+    parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Repair, and yield what was changed."""
+    dataset = Dataset(Path(opts.arguments[0]))
+    require_idle(dataset, settings)
+    with resumable(dataset, settings):
+        yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
