@@ -30,8 +30,16 @@ from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
-from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, write_index
-from crawl4llm.tools.archive.selecting import load_lines, new_kept, select_sample
+from crawl4llm.tools.archive.rewrite import (
+    MOVES,
+    Place,
+    copy_records,
+    first_offset,
+    load_lines,
+    new_kept,
+    select_sample,
+    write_index,
+)
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc.header_values import one_line
 

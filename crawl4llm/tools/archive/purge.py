@@ -33,8 +33,7 @@ from crawl4llm.tools.archive.folder import PURGED, Dataset
 from crawl4llm.tools.archive.jobs import require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
-from crawl4llm.tools.archive.rewrite_files import stage_rewrite
-from crawl4llm.tools.archive.selecting import load_lines, new_kept
+from crawl4llm.tools.archive.rewrite import load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards

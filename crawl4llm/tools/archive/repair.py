@@ -26,8 +26,7 @@ from crawl4llm.tools.archive.folder import LOST, Dataset
 from crawl4llm.tools.archive.jobs import require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, parse_log_line, read_lines
 from crawl4llm.tools.archive.reading import WarcReader
-from crawl4llm.tools.archive.rewrite_files import stage_rewrite
-from crawl4llm.tools.archive.selecting import keep_texts, load_lines, new_kept
+from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 
 if TYPE_CHECKING:

@@ -1,0 +1,270 @@
+"""WARC files written anew with some of their records, others in their place, and the indexes that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.archive.changes import Changes, writing
+from crawl4llm.tools.archive.clueweb12 import with_counts
+from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, read_lines, write_sorted
+from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.cdxj import timestamp
+
+
+class Place(NamedTuple):
+    """A record as it is to be copied."""
+
+    offset: int
+    length: int
+    replaced: bytes | None = None
+    """What is written instead of it, not compressed; None: the record as it stands."""
+
+
+def compressor(name: str) -> Callable[[bytes], bytes]:
+    """What makes a record what it is in a WARC file of a name: a gzip member, a Zstandard frame, or itself."""
+    fitting = (one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix))
+    return next(fitting, bytes)
+
+
+def copy_records(
+    reader: WarcReader, name: str, places: Iterable[Place], out: BinaryIO, *, first: int
+) -> Iterator[tuple[Place, int, int]]:
+    """Write records to a file; yields each with its offset and length there.
+
+    What stands before ``first``, the offset of the file's first record, is written too: a Zstandard dictionary.
+    """
+    pack = compressor(name)
+    at = out.tell() + out.write(reader.raw(0, first))
+    for place in places:
+        data = reader.raw(place.offset, place.length) if place.replaced is None else pack(place.replaced)
+        out.write(data)
+        yield place, at, len(data)
+        at += len(data)
+
+
+def first_offset(facts: Facts, file: int) -> int:
+    """Where a file's first record begins."""
+    row = facts.first("SELECT min(offset) FROM records WHERE file = ?", file)
+    damage = facts.first("SELECT min(offset) FROM damage WHERE file = ?", file)
+    return min((found[0] for found in (row, damage) if found and found[0] is not None), default=0)
+
+
+MOVES = """CREATE TABLE moves(
+    file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
+    PRIMARY KEY (file, offset)) WITHOUT ROWID"""
+"""Where records went; a line of their own where they are other records now. Those that are not here are gone."""
+
+
+def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
+    """Note in the table of moves that the records of all other files stay where they are."""
+    facts.execute("CREATE TEMP TABLE rewritten(file INTEGER PRIMARY KEY)")
+    facts.add("rewritten", [(file,) for file in rewritten])
+    facts.execute(
+        """INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
+        FROM records r JOIN files f ON f.file = r.file WHERE r.file NOT IN (SELECT file FROM rewritten)"""
+    )
+
+
+def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
+    """Write an index of the records that the table of moves holds, in file order.
+
+    Their lines are those of the old index (table ``lines``), at their new place, or are made where it has none, or one
+    that says otherwise than the record. Returns how many were made, and how many records there are no lines for because
+    it is not known whose they are.
+    """
+    kinds = (TEXT,) if index == dataset.text_index.name else CONTENT
+    marks = ",".join("?" * len(kinds))
+    query = f"""SELECT m.new_name, m.new_offset, m.new_length, m.line, l.raw, r.url, r.date, r.mime, r.status, r.digest,
+            coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
+                WHERE s.rid = r.refers LIMIT 1),
+                (SELECT '' FROM documents p WHERE p.file = r.file AND p.page = r.page LIMIT 1))
+        FROM records r JOIN moves m ON m.file = r.file AND m.offset = r.offset
+        LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
+            ON l.file = r.file AND l.offset = r.offset
+        LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset
+        WHERE r.kind IN ({marks}) GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
+    made = unknown = 0
+    with new.open("wb") as out:
+        for name, offset, length, line, raw, url, date, mime, status, digest, doc in facts.rows(query, index, *kinds):
+            old = parse_index_line(line or raw or b"")
+            if old is not None and (line or doc is None or not old.differences(url, date, digest, status, doc)):
+                out.write(old.at(name, offset, length))
+            elif doc is None:
+                unknown += 1
+            else:
+                made += 1
+                entry = cdxj.Entry(url, timestamp(date), mime, status, digest, length, offset, name, doc)
+                out.write(entry.line())
+    return made, unknown
+
+
+Replace = Callable[[WarcReader, int, int], tuple[bytes, bytes] | None]
+"""Gives, of the record at an offset of a file (reader, file, offset), another one that takes its place with its line in
+the index; None where it stays."""
+
+
+def stage_rewrite(
+    dataset: Dataset, facts: Facts, changes: Changes, files: Iterable[int], replace: Replace | None = None
+) -> list[str]:
+    """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
+
+    Returns what is to be said of the indexes. Raises InputError where a file is no longer the one that was
+    surveyed: it is being copied, or written by something that cannot be told.
+    """
+    names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
+    paths = dataset.warc_files()
+    rewritten = sorted(files)
+    facts.execute(MOVES)
+    values: dict[str, tuple[str, int] | None] = {}
+    with writing(dataset.root):
+        for file in Progress(rewritten, "Rewriting", unit=" files"):
+            name, path = names[file], paths[names[file]]
+            if facts.first("SELECT 1 FROM kept WHERE file = ?", file) is None:
+                changes.remove(path)
+                values[name] = None
+                continue
+            new = changes.stage(path)
+            documents = _rewrite(facts, file, name, path, new, replace)
+            values[name] = md5_of(new), documents
+        keep_others(facts, rewritten)
+        told = _stage_indexes(dataset, facts, changes)
+        _stage_lists(dataset, changes, values)
+        for name, changed in list(facts.rows("SELECT name, changed FROM files")):
+            if paths[name].stat().st_mtime_ns != changed:
+                raise InputError(f"{paths[name]} changed while it was read; try again when it is finished")
+    return told
+
+
+def _rewrite(facts: Facts, file: int, name: str, path: Path, new: Path, replace: Replace | None) -> int:
+    """Write a file anew; returns how many documents it holds."""
+    reader = WarcReader(path)
+    rows = list(
+        facts.rows(
+            """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
+            ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset""",
+            file,
+        )
+    )
+    replaced = {row[0]: replace(reader, file, row[0]) for row in rows} if replace else {}
+    stated = facts.first("SELECT stated_bytes FROM files WHERE file = ?", file)
+    documents = sum(row[4] is not None for row in rows)
+    places = []
+    for offset, length, kind, _, _ in rows:
+        data = replaced.get(offset)
+        record = data[0] if data else None
+        if kind == "warcinfo" and stated and stated[0]:
+            others = sum(
+                len(data[0]) if (data := replaced.get(row[0])) else row[3] + LINE_ENDS
+                for row in rows
+                if row[2] != "warcinfo"
+            )
+            record = with_counts(reader.read(offset, length), documents, others)
+        places.append(Place(offset, length, record))
+    with new.open("wb") as out:
+        for place, offset, length in copy_records(reader, name, places, out, first=first_offset(facts, file)):
+            data = replaced.get(place.offset)
+            facts.add("moves", [(file, place.offset, name, offset, length, data[1] if data else None)])
+    return documents
+
+
+def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
+    if not dataset.index.exists() and facts.first("SELECT 1 FROM documents") is None:
+        return []  # WARC files of others, without an index
+    new = changes.stage(dataset.index)
+    told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
+    if dataset.sorted_index.exists() and facts.folder is not None:
+        write_sorted(new, changes.stage(dataset.sorted_index), facts.folder)
+    if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
+        name = dataset.text_index.name
+        told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
+    return told
+
+
+def _told(index: str, made: int, unknown: int) -> Iterator[str]:
+    if made:
+        yield f"{index}: {made:,} entries are made from their records"
+    if unknown:
+        yield f"{index}: {unknown:,} records have no entry, for nothing tells whose they are"
+
+
+def _stage_lists(dataset: Dataset, changes: Changes, values: dict[str, tuple[str, int] | None]) -> None:
+    """Stage MD5 and count files with other values for some files, None for those that are gone."""
+    for path in (*dataset.lists("*.md5"), *dataset.lists("*_counts.txt")):
+        lines = [_changed(line, values, is_md5=path.suffix == ".md5") for line in read_lines(path)]
+        changes.stage(path).write_bytes(b"".join(lines))
+
+
+def _changed(line: bytes, values: dict[str, tuple[str, int] | None], *, is_md5: bool) -> bytes:
+    fields = line.decode("utf-8", "replace").split()
+    name = fields[-1 if is_md5 else 0].removeprefix("./") if fields else ""
+    found = next((known for known in values if known == name or known.endswith(f"/{name}")), None) if name else None
+    if found is None:
+        return line
+    value = values[found]
+    if value is None:
+        return b""
+    if is_md5:
+        return line.replace(fields[0].encode(), value[0].encode(), 1)
+    before, _, after = line.rpartition(fields[-1].encode())
+    return before + f"{value[1]:>{len(fields[-1])}}".encode() + after
+
+
+_CONTENT = f"({', '.join(map(repr, CONTENT))})"
+_OF_KEPT_CONTENT = """SELECT t.file, t.offset, {number} FROM records t JOIN records c ON c.rid = t.refers
+    JOIN kept k ON k.file = c.file AND k.offset = c.offset WHERE t.kind = '{kind}' AND c.kind IN {content}"""
+
+
+def new_kept(facts: Facts) -> None:
+    """Begin with a table that has the records that say what a file is."""
+    facts.execute(
+        "CREATE TABLE kept(file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID"
+    )
+    facts.execute("INSERT INTO kept SELECT file, offset, NULL FROM records WHERE kind = 'warcinfo'")
+
+
+def load_lines(dataset: Dataset, facts: Facts) -> None:
+    """Take the lines of both indexes into the facts, those that are whole."""
+    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
+    for index in (dataset.index, dataset.text_index):
+        for number, line in enumerate(read_lines(index), 1):
+            parsed = parse_index_line(line)
+            if parsed is not None and parsed.place[0] in files:
+                name, offset, _ = parsed.place
+                document = as_in_warc(parsed.id)
+                facts.add("lines", [(index.name, number, files[name], offset, document, line)])
+    facts.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
+
+
+def select_sample(facts: Facts, every: int) -> None:
+    """Keep every kth document of each file, all records of its page, and its text. A document has its old number.
+
+    Where no crawl has described its pages each record with content is a document.
+    """
+    facts.execute(
+        f"""CREATE TEMP TABLE numbered AS
+        SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
+        WHERE kind IN {_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+            OR NOT EXISTS (SELECT 1 FROM documents))"""
+    )
+    facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
+    facts.execute(
+        """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
+        WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
+        AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)"""
+    )
+    keep_texts(facts)
+
+
+def keep_texts(facts: Facts) -> None:
+    """Keep the texts of the records that are kept; as documents, where they are all that a file holds."""
+    number = "row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1"
+    facts.execute(f"INSERT OR IGNORE INTO kept {_OF_KEPT_CONTENT.format(number=number, kind=TEXT, content=_CONTENT)}")
