@@ -14,8 +14,7 @@ from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.tools.archive.jobs import require_idle
+from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle
 from crawl4llm.tools.archive.lines import IndexLine, as_in_warc, parse_index_line, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
 

@@ -17,8 +17,7 @@ from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.jobs import require_idle
+from crawl4llm.tools.archive.folder import Dataset, require_idle
 from crawl4llm.tools.archive.lines import parse_index_line, read_lines, write_sorted
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.archive.wacz import write_wacz

@@ -29,8 +29,7 @@ from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import PURGED, Dataset
-from crawl4llm.tools.archive.jobs import require_idle, resumable
+from crawl4llm.tools.archive.folder import PURGED, Dataset, require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewrite import load_lines, new_kept, stage_rewrite

@@ -22,8 +22,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.tools.archive.jobs import require_idle, resumable
+from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, parse_log_line, read_lines
 from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
