@@ -29,8 +29,7 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.html_rating import HtmlWorkers
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.rating import HtmlWorkers, PageRater
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.warc import Archive, ArchiveInfo
 from crawl4llm.warc.names import host_name

@@ -1,7 +1,7 @@
-"""A file that grows by whole pieces and can be cut back to where it was; renames and removals beside it.
+"""Writing files: appended and cut back, written and then renamed, and whole folders.
 
-Nothing but :meth:`AppendFile.sync` and :func:`sync_path` waits for the disk. What is cut, renamed or removed may be
-as it was after a power cut, until they have been called.
+Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
+removed may be as it was after a power cut, until they have been called.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.within import fresh
 
 
 class ArchiveError(InputError):
@@ -187,6 +190,30 @@ def lost(path: Path, found: str, committed: str) -> ArchiveError:
 
 
 @contextmanager
+def replacing(
+    path: Path, temporary: Path | None = None, *, fsync: bool = False, mode: int = 0o666
+) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of ``path`` when the block ends well, and is removed otherwise.
+
+    ``temporary`` is where it lies until then, by default beside ``path``. With ``fsync`` it survives a power cut.
+    Raises OSError.
+    """
+    temporary = temporary or path.with_name(f"{path.name}.open")
+    try:
+        with open(fresh(temporary), "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+            if fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    if fsync:
+        sync_path(path.parent)
+
+
+@contextmanager
 def whole_folder(to: Path) -> Iterator[Path]:
     """A new folder beside ``to``, to write to; it takes the place of ``to`` when the block ends well.
 
@@ -267,14 +294,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put a file in place under its name only when all of it is on disk."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with writing(path):
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+    """Put a file of an index in place when all of it is on disk. Raises InputError."""
+    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+        file.write(data)
 
 
 def remove_temporary(folder: Path) -> None:

@@ -34,8 +34,7 @@ from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorer, load_scorers
-from crawl4llm.scoring.page_ratings import rate_by_html, rate_by_key
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.rating import PageRater, rate_by_html, rate_by_key
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition

@@ -32,8 +32,7 @@ from crawl4llm.base.stats import is_documented
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.live.wire import WireHandler
 from crawl4llm.policies import Rating
-from crawl4llm.scoring.html_rating import HtmlPage, HtmlWorkers
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.rating import HtmlPage, HtmlWorkers, PageRater
 from crawl4llm.scoring.text import EXTRACTORS
 
 ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
