@@ -12,11 +12,11 @@ from crawl4llm.base.input_files import read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.engine.run import open_rater
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
-from crawl4llm.tools.corpus.show import find_document, not_held
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

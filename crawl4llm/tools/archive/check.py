@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless, positive_integer
 from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
@@ -278,12 +279,10 @@ def _number(line: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
 
 
-HELP = "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong."
-ARGUMENTS = "DIR"
 _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--problems`` and ``--jobs``."""
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
@@ -291,7 +290,7 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
     dataset = Dataset(Path(opts.arguments[0]))
     require_idle(dataset, settings)
@@ -319,3 +318,11 @@ def _sound(facts: Facts) -> str:
     documents = sum(document_counts(facts).values()) - texts
     records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
     return f"sound: {files:,} files, {records:,} records, {documents:,} documents, {texts:,} texts"
+
+
+CHECK = Action(
+    "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong.",
+    _run,
+    "DIR",
+    _add_options,
+)

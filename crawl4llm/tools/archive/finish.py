@@ -13,6 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
@@ -93,14 +94,7 @@ def _rename_open_files(dataset: Dataset) -> int:
     return renamed
 
 
-HELP = (
-    "Give files their final names; write MD5 file, record-count file and sorted index; on request a copy with TREC ids "
-    "or a sample, and a WACZ (also takes --jobs)."
-)
-ARGUMENTS = "DIR"
-
-
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add what is made on request."""
     parser.add_argument(
         "--trec-ids",
@@ -121,7 +115,7 @@ def _dataset_name(text: str) -> str:
     return text
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Finish, and yield what was written."""
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
@@ -137,3 +131,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         if opts.wacz is not None:
             with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
                 yield from write_wacz(dataset, opts.wacz, Path(folder))
+
+
+FINISH = Action(
+    "Give files their final names; write MD5 file, record-count file and sorted index; on request a copy with TREC "
+    "ids or a sample, and a WACZ (also takes --jobs).",
+    _run,
+    "DIR",
+    _add_options,
+)

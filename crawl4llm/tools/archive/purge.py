@@ -27,6 +27,7 @@ from crawl4llm.base.run_folder import read_json
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, require_idle, resumable
@@ -294,14 +295,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-HELP = (
-    "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; what "
-    "went is noted in purged.jsonl (also takes --jobs)."
-)
-ARGUMENTS = "DOMAIN DIR"
-
-
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--export``, ``--listing``, ``--whole-suffix`` and ``--yes``."""
     parser.add_argument(
         "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
@@ -315,7 +309,7 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
     add_question_options(parser)
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Purge, and yield what went."""
     domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
     ask = None if opts.yes or not can_ask() else confirm
@@ -325,3 +319,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
     for folder in opts.export:
         yield from purge_export(folder, domain, ask)
+
+
+PURGE = Action(
+    "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; "
+    "what went is noted in purged.jsonl (also takes --jobs).",
+    _run,
+    "DOMAIN DIR",
+    _add_options,
+)

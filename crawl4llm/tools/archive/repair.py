@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle, resumable
@@ -195,21 +196,23 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
 
 
-HELP = (
-    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
-    "FILE.cut (also takes --jobs)."
-)
-ARGUMENTS = "DIR"
-
-
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--discard``."""
     parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Repair, and yield what was changed."""
     dataset = Dataset(Path(opts.arguments[0]))
     require_idle(dataset, settings)
     with resumable(dataset, settings):
         yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
+
+
+REPAIR = Action(
+    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "FILE.cut (also takes --jobs).",
+    _run,
+    "DIR",
+    _add_options,
+)

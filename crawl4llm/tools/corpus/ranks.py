@@ -1,4 +1,4 @@
-"""``scrapy corpus ranks``: harmonic centrality of the corpus's pages, for the policy ``harmonic``."""
+"""``scrapy corpus ranks``: writes harmonic centrality of the corpus's pages, for the policy ``harmonic``."""
 
 from __future__ import annotations
 
@@ -10,35 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.terminal import wants_bar
-from crawl4llm.options import read_options
-from simulate.build.harmonic import page_ranks
-from simulate.open import open_corpus
+from crawl4llm.tools._action import Action
+from simulate.open import rank_pages
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-HELP = (
-    "Write the harmonic centrality of every page to --out FILE (.gz: compressed), best first, for HARMONIC_RANKS. It "
-    "is exact, over the links between documents of the corpus; the time grows with pages times links."
-)
-ARGUMENTS = ""
 
-
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--out``."""
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write")
-
-
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Compute and write, then yield how many pages there are and where the ranks lie."""
     if opts.out is None:
         raise InputError("say where to write: scrapy corpus ranks --out FILE")
     _check_writable(opts.out)
-    corpus = open_corpus(settings)
-    corpus.check()
-    corpus.require("outlinks")
-    ranks = page_ranks(corpus, progress=wants_bar(read_options(settings).progress_bar))
+    ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
     _write(opts.out, "".join(f"{key}\t{value!r}\n" for key, value in best_first))
     yield f"pages  {len(ranks)}"
@@ -77,3 +61,16 @@ def _written(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink()
         raise InputError(f"--out {path} cannot be written: {error.strerror}") from None
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--out``."""
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write")
+
+
+RANKS = Action(
+    "Write the harmonic centrality of every page to --out FILE (.gz: compressed), best first, for HARMONIC_RANKS. It "
+    "is exact, over the links between documents of the corpus; the time grows with pages times links.",
+    _run,
+    add_options=_add_options,
+)

@@ -10,12 +10,25 @@ from typing import Any
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.sources import source_file
-from simulate.open import index_folder
-from simulate.warcs.files import list_files
-from simulate.warcs.index import Place, WarcIndex
-from simulate.warcs.index_build import DEFAULTS, build_warc_index, is_current, points_path
-from simulate.warcs.part import FAILED, HTML, REVISITED
-from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, REVISIT, UNTYPED
+from simulate.open import (
+    DAMAGED,
+    DEFAULTS,
+    FAILED,
+    HTML,
+    NO_LENGTH,
+    NO_URL,
+    NOT_HTML,
+    REVISIT,
+    REVISITED,
+    UNTYPED,
+    Place,
+    WarcIndex,
+    build_warc_index,
+    index_folder,
+    is_current,
+    list_files,
+    points_path,
+)
 
 DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
 _LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}

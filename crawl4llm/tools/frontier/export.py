@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --export FILE``: the documents in the frontier as JSONL."""
+"""``scrapy frontier JOBDIR --export FILE``: writes the documents in the frontier as JSONL."""
 
 from __future__ import annotations
 
@@ -15,29 +15,22 @@ from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--export``."""
-    parser.add_argument(
-        "--export",
-        metavar="FILE",
-        help="write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
-    )
-
-
-def run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Write the file, or yield its lines where that is ``-``."""
-    if not Path(opts.export).name:
-        raise InputError(f"--export {opts.export!r} is not the name of a file")
-    with StoredCrawl(opts.jobdir) as crawl:
-        if opts.export == "-":
+    jobdir, name = opts.arguments
+    path = Path(name)
+    if not path.name:
+        raise InputError(f"--export {name!r} is not the name of a file")
+    with StoredCrawl(Path(jobdir)) as crawl:
+        if name == "-":
             yield from _lines(crawl)
             return
-        path = Path(opts.export)
         _write(path, crawl)
         yield f"{len(crawl.frontier):,} documents written to {path}"
 
@@ -83,3 +76,10 @@ def _write_lines(lines: Iterator[str], file: BinaryIO, *, compressed: bool) -> N
 def _refuse_to_overwrite(path: Path) -> None:
     if path.exists():
         raise InputError(f"--export {path} exists already; give another name, or remove it")
+
+
+EXPORT = Action(
+    "write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
+    _run,
+    "FILE",
+)

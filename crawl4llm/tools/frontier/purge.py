@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --purge DOMAIN``: a domain that opted out leaves the frontier."""
+"""``scrapy frontier JOBDIR --purge DOMAIN``: takes a domain that opted out from the frontier."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from crawl4llm.base.within import fresh
 from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.tools._action import Action
+from crawl4llm.tools.frontier.change import corpus_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.writer import INDEX_NAME
 
@@ -31,21 +33,11 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--purge``, ``--whole-suffix`` and ``--yes``."""
-    parser.add_argument(
-        "--purge",
-        type=str.strip,
-        metavar="DOMAIN",
-        help="remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
-    )
-    add_question_options(parser)
-
-
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
-    domain = domain_to_purge(opts.purge, whole_suffix=opts.whole_suffix)
-    with StoredCrawl(opts.jobdir, change=True) as crawl:
+    jobdir, given = opts.arguments
+    domain = domain_to_purge(given.strip(), whole_suffix=opts.whole_suffix)
+    with StoredCrawl(Path(jobdir), change=True) as crawl:
         crawl.require_begun()
         output = crawl.output(settings)
         with closing(_Purge(crawl, domain, settings, output)) as purge:
@@ -132,7 +124,7 @@ class _Purge:
         if host_of(key):
             return key
         if self._corpus is None:
-            self._corpus = self._crawl.open_corpus(self._settings)
+            self._corpus = corpus_of(self._crawl, self._settings)
         try:
             return self._corpus.page(key).url
         except PageError:
@@ -172,3 +164,11 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
             temporary.unlink()
         raise InputError(f"{listed} cannot be written: {error.strerror}") from None
     return archived
+
+
+PURGE = Action(
+    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
+    _run,
+    "DOMAIN",
+    add_question_options,
+)
