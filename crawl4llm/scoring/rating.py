@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus, PageRecord
-from crawl4llm.scoring import Scorer, rating, score_of
+from crawl4llm.scoring import Scorer, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.scoring.workers import PageWorkers
 
@@ -139,7 +139,7 @@ async def rate_by_key(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
 ) -> list[Rating | RatedText]:
     """Scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
-    task: Callable[[PageRater, str], Rating | RatedText] = rating.influence_and_text if text else rating.influence
+    task: Callable[[PageRater, str], Rating | RatedText] = influence_and_text if text else influence
     return await workers.run(task, [page.key for page in pages])
 
 
@@ -159,12 +159,12 @@ class HtmlPage:
     """In UTF-8."""
 
 
-def influence(rater: PageRater, page: HtmlPage) -> Rating:
+def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
     """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
     return rate_text(rater.scorer, rater.extract(page.html), page.url)
 
 
-def influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
+def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
     """The influence score of a page's main text, and the text."""
     text = rater.extract(page.html)
     return RatedText(*rate_text(rater.scorer, text, page.url), text)
@@ -172,7 +172,7 @@ def influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
 
 def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
     """The task that gives the influence score of a page, and with ``text`` its main text."""
-    return influence_and_text if text else influence
+    return _html_influence_and_text if text else _html_influence
 
 
 class HtmlWorkers:
