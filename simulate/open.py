@@ -9,14 +9,14 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import wants_bar
+from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -45,14 +45,6 @@ __all__ = [
 
 DEMO = "demo"
 """The value of ``CORPUS`` that means the demo web."""
-
-
-class StoredCorpus(Corpus, Protocol):
-    """A corpus in files, which can be checked."""
-
-    def check(self) -> None:
-        """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
-        ...
 
 
 def open_corpus(settings: BaseSettings) -> StoredCorpus:

@@ -15,12 +15,13 @@ from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.crawl.job.job_commits import add_seeds
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.frontier.store import put_in_place
-from crawl4llm.live.web import LiveWeb
+from crawl4llm.live.web import LiveCorpus
 from crawl4llm.options import read_options
 from crawl4llm.past_runs import take_over
 from crawl4llm.tools._action import Action
-from simulate.open import StoredCorpus, open_corpus
+from simulate.open import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -33,8 +34,8 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> StoredCorpus:
     """
     output = crawl.output(settings)
     facts = read_json(output / SETTINGS)
-    if facts.get("corpus") == LiveWeb.name:
-        return LiveWeb()
+    if facts.get("corpus") == LiveCorpus.name:
+        return LiveCorpus()
     take_over(settings, facts, output)
     corpus = open_corpus(settings)
     corpus.check()
