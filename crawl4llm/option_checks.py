@@ -13,7 +13,7 @@ from crawl4llm.scoring import SCORERS, parse_weights
 Check = Callable[[Any], Any]
 
 _LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.names)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
 
 def text(value: Any) -> str:

@@ -16,8 +16,9 @@ from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle
-from crawl4llm.tools.archive.lines import IndexLine, as_in_warc, parse_index_line, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import as_in_warc, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -245,7 +246,7 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str
         return [f"leads to a record of another kind ({kind})"]
     document = facts.first(_DOCUMENT, file, offset)
     names = ["length"] * (length != there)
-    names += line.differences(url, date, digest, status, document[0] if document else None)
+    names += differences(line, url, date, digest, status, document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
 
 

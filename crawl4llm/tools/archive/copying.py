@@ -28,7 +28,6 @@ from crawl4llm.tools.archive.clueweb12 import (
 )
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewrite import (
     MOVES,
@@ -42,6 +41,7 @@ from crawl4llm.tools.archive.rewrite import (
 )
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc.header_values import one_line
+from crawl4llm.warc.reader import WarcReader
 
 _PER_FOLDER: Final = 100
 """Files of a directory, directories of a segment, segments: what two digits can number."""

@@ -19,9 +19,10 @@ from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, writ
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset, require_idle
-from crawl4llm.tools.archive.lines import parse_index_line, read_lines, write_sorted
+from crawl4llm.tools.archive.lines import read_lines, write_sorted
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.archive.wacz import write_wacz
+from crawl4llm.warc.cdxj import parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

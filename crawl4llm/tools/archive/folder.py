@@ -18,8 +18,7 @@ from crawl4llm.crawl.job.job_commits import move_output
 from crawl4llm.crawl.job.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.files import OPEN_SUFFIX
-from crawl4llm.warc.names import FileNames
+from crawl4llm.warc.series import OPEN_SUFFIX, FileNames
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,7 +10,6 @@ import argparse
 import gzip
 import io
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
@@ -173,12 +173,6 @@ def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain
     with writing(path), changes.stage(path).open("wb") as out:
         out.writelines(read_lines(path))
         out.write(f"{json.dumps(note)}\n".encode())
-
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 
 def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:

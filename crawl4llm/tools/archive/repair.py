@@ -24,10 +24,11 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle, resumable
-from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, parse_log_line, read_lines
-from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.warc.cdxj import parse_index_line
+from crawl4llm.warc.reader import WarcReader
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

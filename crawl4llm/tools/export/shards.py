@@ -20,7 +20,7 @@ from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.words import WordCount
-from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
