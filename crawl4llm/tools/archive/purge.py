@@ -38,7 +38,7 @@ from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_shard
-from crawl4llm.tools.export.json_lines import load
+from crawl4llm.tools.export.rows import load
 from crawl4llm.tools.export.shards import Languages
 from crawl4llm.tools.export.words import WordCount
 

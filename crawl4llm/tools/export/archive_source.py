@@ -16,8 +16,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.within import require_within
 from crawl4llm.scoring.rating import NO_TEXT
-from crawl4llm.tools.export.json_lines import load_all
-from crawl4llm.tools.export.rows import Row
+from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
 from crawl4llm.warc.reader import UnreadableFile, scan

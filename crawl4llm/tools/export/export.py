@@ -35,11 +35,10 @@ from crawl4llm.tools.export.preparing import (
     prepare_all,
     scores_pages,
 )
-from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
+from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Columns, Rows, RowWriter, Table
 from crawl4llm.tools.export.selecting import plan_shards, select, unknown_language
 from crawl4llm.tools.export.shards import ShardFacts, ShardJob, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
-from crawl4llm.tools.export.table import Columns, Table
 from crawl4llm.tools.export.wanted import INFLUENCE, Wanted
 from simulate.open import largest_page
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export.json_lines import dump_line
+from crawl4llm.tools.export.rows import dump_line
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""

@@ -13,8 +13,7 @@ import numpy as np
 from crawl4llm.base.terminal import harmless
 from crawl4llm.tools.evaluate.arrays import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.near_duplicates import near_duplicates
-from crawl4llm.tools.export.rows import Rows
-from crawl4llm.tools.export.table import Table
+from crawl4llm.tools.export.rows import Rows, Table
 from crawl4llm.tools.export.wanted import INFLUENCE, Wanted
 
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
