@@ -34,7 +34,7 @@ import warcio.archiveiterator
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.tools.export.formats import COMPRESSORS, Compressor
-from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.tools.export.selecting import Wanted
 
 PROJECT = Path(__file__).resolve().parents[1]
 _CHUNK = 1 << 20

@@ -24,8 +24,7 @@ from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated
 from crawl4llm.tools.evaluate.evaluate import evaluate
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
-from crawl4llm.tools.export.oracle import oracle_threshold
-from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.tools.export.selecting import Wanted, oracle_threshold
 from crawl4llm.tools.frontier.change import INJECT
 
 MODULE = "received_code"
