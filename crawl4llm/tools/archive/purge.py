@@ -39,8 +39,7 @@ from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_shard
 from crawl4llm.tools.export.rows import load
-from crawl4llm.tools.export.shards import Languages
-from crawl4llm.tools.export.words import WordCount
+from crawl4llm.tools.export.shards import Languages, WordCount
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
