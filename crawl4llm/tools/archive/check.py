@@ -14,7 +14,7 @@ from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
-from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle
 from crawl4llm.tools.archive.lines import as_in_warc, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_CONTENT: Final = f"({', '.join(map(repr, CONTENT))})"
 _NAMES: Final = "SELECT name FROM files WHERE files.file = "
 
 
@@ -79,7 +78,7 @@ def _check_revisits(facts: Facts) -> None:
         facts,
         f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
         WHERE r.kind = 'revisit' AND NOT EXISTS
-            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind IN {_CONTENT} AND o.kind != 'revisit')""",
+            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""",
     )
     _note(
         facts,
@@ -94,7 +93,7 @@ def _check_texts(facts: Facts) -> None:
         facts,
         f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
         WHERE t.kind = '{TEXT}' AND NOT EXISTS
-            (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind IN {_CONTENT})""",
+            (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""",
     )
     _note(
         facts,
@@ -161,7 +160,7 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     _note(
         facts,
         f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
-        WHERE r.kind IN {_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
+        WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
             WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))""",
     )
     _check_order(dataset, facts)

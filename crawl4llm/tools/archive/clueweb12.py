@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import read_lines
 
@@ -25,13 +25,13 @@ _COUNT_WIDTH: Final = 16
 def write_md5(path: Path, digests: Iterable[tuple[str, str]]) -> None:
     """Write an MD5 file of names and digests."""
     with whole_file(path) as new:
-        new.write_text("".join(f"{digest} ./{name}\n" for name, digest in digests), encoding="utf-8")
+        new.write("".join(f"{digest} ./{name}\n" for name, digest in digests).encode())
 
 
 def write_counts(path: Path, counts: Iterable[tuple[str, int]]) -> None:
     """Write a record-count file."""
     with whole_file(path) as new:
-        new.write_text("".join(f"./{name}{count:>{_COUNT_WIDTH}}\n" for name, count in counts), encoding="utf-8")
+        new.write("".join(f"./{name}{count:>{_COUNT_WIDTH}}\n" for name, count in counts).encode())
 
 
 def document_counts(facts: Facts) -> dict[str, int]:
@@ -39,8 +39,7 @@ def document_counts(facts: Facts) -> dict[str, int]:
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files ORDER BY file"))
     pages = dict(facts.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
     texts = dict(facts.rows("SELECT file, count(*) FROM records WHERE kind = ? GROUP BY file", TEXT))
-    marks = ",".join("?" * len(CONTENT))
-    others = dict(facts.rows(f"SELECT file, count(*) FROM records WHERE kind IN ({marks}) GROUP BY file", *CONTENT))
+    others = dict(facts.rows(f"SELECT file, count(*) FROM records WHERE kind {IN_CONTENT} GROUP BY file"))
     return {name: pages.get(file) or texts.get(file) or others.get(file, 0) for file, name in names.items()}
 
 

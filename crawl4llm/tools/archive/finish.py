@@ -19,7 +19,7 @@ from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, writ
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset, require_idle
-from crawl4llm.tools.archive.lines import read_lines, write_sorted
+from crawl4llm.tools.archive.lines import read_lines, sort_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.archive.wacz import write_wacz
 from crawl4llm.warc.cdxj import parse_index_line
@@ -45,7 +45,7 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
     if dataset.index.exists():
         assert facts.folder is not None
         with whole_file(dataset.sorted_index) as new:
-            write_sorted(dataset.index, new, facts.folder)
+            sort_lines(read_lines(dataset.index), new, facts.folder)
         yield f"index      {dataset.sorted_index}"
 
 

@@ -68,12 +68,6 @@ def as_in_warc(key: str) -> str:
     return re.sub(r"\s+$", "", one_line(key).strip())
 
 
-def write_sorted(index: Path, new: Path, folder: Path) -> None:
-    """Write the lines of an index in byte order; what does not fit in memory goes through files in ``folder``."""
-    with new.open("wb") as out:
-        sort_lines(read_lines(index), out, folder)
-
-
 def sort_lines(lines: Iterable[bytes], out: BinaryIO, folder: Path) -> None:
     """Write lines in byte order, each once; those that do not fit in memory are sorted through files in ``folder``."""
     runs: list[Path] = []

@@ -29,7 +29,7 @@ from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
@@ -43,9 +43,6 @@ from crawl4llm.tools.export.shards import Languages, WordCount
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-
-_CONTENT = f"({', '.join(map(repr, CONTENT))})"
 
 
 def purge(
@@ -126,7 +123,7 @@ def _select_others(facts: Facts) -> None:
         f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
             CASE WHEN r.kind = '{TEXT}'
                 OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-                OR r.kind IN {_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
+                OR r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
         FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)"""
     )
     find_refilled(facts)

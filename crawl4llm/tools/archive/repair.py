@@ -22,7 +22,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import CONTENT, Facts
+from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
@@ -101,14 +101,13 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
         facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    kinds = ",".join(map(repr, CONTENT))
     facts.execute(
         f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset FROM documents d
         JOIN records c ON c.file = d.file AND c.offset = d.offset
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM records o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page
-            WHERE o.rid = c.refers AND o.kind IN ({kinds}) AND o.kind != 'revisit'))"""
+            WHERE o.rid = c.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'))"""
     )
     facts.execute(
         """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from crawl4llm.tools.archive.facts import CONTENT, Facts
+from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.cdxj import Entry, timestamp
 from crawl4llm.warc.reader import WarcReader, parse_stored
@@ -24,16 +24,13 @@ _LEFT_OUT: Final = re.compile(
 )
 
 
-_CONTENT: Final = f"({', '.join(map(repr, CONTENT))})"
-
-
 def find_refilled(facts: Facts) -> None:
     """The table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
     facts.execute(
         f"""CREATE TEMP TABLE refilled AS
         SELECT r.file AS file, r.offset AS offset, o.file AS o_file, o.offset AS o_offset, o.length AS o_length
         FROM kept k JOIN records r ON r.file = k.file AND r.offset = k.offset AND r.kind = 'revisit'
-        JOIN records o ON o.rid = r.refers AND o.kind IN {_CONTENT} AND o.kind != 'revisit'
+        JOIN records o ON o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'
         WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)"""
     )
     facts.execute("CREATE INDEX refilled_by_place ON refilled(file, offset)")

@@ -11,9 +11,9 @@ from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.clueweb12 import with_counts
-from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, write_sorted
+from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import parse_index_line, timestamp
@@ -182,7 +182,8 @@ def _stage_indexes(dataset: Dataset, facts: Facts, changes: Changes) -> list[str
     new = changes.stage(dataset.index)
     told = [*_told(dataset.index.name, *write_index(dataset, facts, new, dataset.index.name))]
     if dataset.sorted_index.exists() and facts.folder is not None:
-        write_sorted(new, changes.stage(dataset.sorted_index), facts.folder)
+        with changes.stage(dataset.sorted_index).open("wb") as out:
+            sort_lines(read_lines(new), out, facts.folder)
     if dataset.text_index.exists() or facts.first("SELECT 1 FROM records WHERE kind = ? LIMIT 1", TEXT):
         name = dataset.text_index.name
         told += _told(name, *write_index(dataset, facts, changes.stage(dataset.text_index), name))
@@ -218,11 +219,6 @@ def _changed(line: bytes, values: dict[str, tuple[str, int] | None], *, is_md5: 
     return before + f"{value[1]:>{len(fields[-1])}}".encode() + after
 
 
-_CONTENT = f"({', '.join(map(repr, CONTENT))})"
-_OF_KEPT_CONTENT = """SELECT t.file, t.offset, {number} FROM records t JOIN records c ON c.rid = t.refers
-    JOIN kept k ON k.file = c.file AND k.offset = c.offset WHERE t.kind = '{kind}' AND c.kind IN {content}"""
-
-
 def new_kept(facts: Facts) -> None:
     """Begin with a table that has the records that say what a file is."""
     facts.execute(
@@ -252,7 +248,7 @@ def select_sample(facts: Facts, every: int) -> None:
     facts.execute(
         f"""CREATE TEMP TABLE numbered AS
         SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
-        WHERE kind IN {_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+        WHERE kind {IN_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
             OR NOT EXISTS (SELECT 1 FROM documents))"""
     )
     facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
@@ -266,5 +262,9 @@ def select_sample(facts: Facts, every: int) -> None:
 
 def keep_texts(facts: Facts) -> None:
     """Keep the texts of the records that are kept; as documents, where they are all that a file holds."""
-    number = "row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1"
-    facts.execute(f"INSERT OR IGNORE INTO kept {_OF_KEPT_CONTENT.format(number=number, kind=TEXT, content=_CONTENT)}")
+    facts.execute(
+        f"""INSERT OR IGNORE INTO kept
+        SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
+        FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
+        WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}"""
+    )

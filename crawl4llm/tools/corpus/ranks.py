@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.tools._action import Action
 from simulate.open import rank_pages
 
@@ -32,13 +33,14 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 def _check_writable(path: Path) -> None:
     """Say so before the work is done, where it would be for nothing."""
-    with _written(path) as temporary:
+    with _writing(path):
         if not path.parent.is_dir():
             raise InputError(f"--out {path} cannot be written: {path.parent} is no folder")
         if path.is_dir():
             raise InputError(f"--out {path} cannot be written: Is a directory")
         if path.exists() and not path.is_file():
             raise InputError(f"--out {path} cannot be written: it is a device or a FIFO; name a file")
+        temporary = path.with_name(f"{path.name}.open")
         temporary.touch()
         temporary.unlink()
 
@@ -46,20 +48,16 @@ def _check_writable(path: Path) -> None:
 def _write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     data = text.encode("utf-8", "surrogatepass")
-    with _written(path) as temporary:
-        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-        temporary.replace(path)
+    with _writing(path), replacing(path) as file:
+        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Path]:
-    """A temporary file beside the one that is to be written, which does not outlive a failure."""
-    temporary = path.parent / f"{path.name}.open"
+def _writing(path: Path) -> Iterator[None]:
+    """Turn failures to write into InputError."""
     try:
-        yield temporary
+        yield
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise InputError(f"--out {path} cannot be written: {error.strerror}") from None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._action import Action
 
@@ -51,26 +52,17 @@ def _lines(crawl: StoredCrawl) -> Iterator[str]:
 
 def _write(path: Path, crawl: StoredCrawl) -> None:
     """Write a new file whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
     try:
         _refuse_to_overwrite(path)
         with ExitStack() as opened:
-            file = opened.enter_context(temporary.open("xb"))
-            opened.callback(temporary.unlink, missing_ok=True)
-            _write_lines(_lines(crawl), file, compressed=path.suffix == ".gz")
-            file.close()
-            _refuse_to_overwrite(path)
-            temporary.rename(path)
+            file = opened.enter_context(replacing(path, path.with_name(f"{path.name}.{os.getpid()}.open")))
+            opened.callback(_refuse_to_overwrite, path)
+            if path.suffix == ".gz":  # without name and time: equal frontiers make equal files
+                file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
+            for line in _lines(crawl):
+                file.write(line.encode("ascii") + b"\n")
     except OSError as error:
         raise InputError(f"--export {path} cannot be written: {error.strerror}") from None
-
-
-def _write_lines(lines: Iterator[str], file: BinaryIO, *, compressed: bool) -> None:
-    with ExitStack() as opened:
-        if compressed:  # without name and time: equal frontiers make equal files
-            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
-        for line in lines:
-            file.write(line.encode("ascii") + b"\n")
 
 
 def _refuse_to_overwrite(path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
-from itertools import islice
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,11 @@ from tqdm import tqdm
 from crawl4llm.base.crawl_log import FAILURES, failure_line
 from crawl4llm.base.domains import OPT_OUT, Domain, domain_to_purge
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.files import AppendFile
+from crawl4llm.base.files import AppendFile, replacing
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.base.within import fresh
 from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
@@ -146,22 +145,18 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     """Write where the domain's pages are, if there are any; returns how many there are."""
     if not crawl.state.archive.index_offset:
         return 0
+    found = (entry for entry in islice(cdxj.read(index), crawl.pages) if domain.holds(entry.url))
+    first = next(found, None)
+    if first is None:
+        return 0
     archived = 0
-    temporary = listed.with_name(f"{listed.name}.open")
     try:
-        with fresh(temporary).open("w", encoding="ascii") as file:
-            for entry in islice(cdxj.read(index), crawl.pages):
-                if domain.holds(entry.url):
-                    place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
-                    file.write(f"{json.dumps(place)}\n")
-                    archived += 1
-        if archived:
-            temporary.replace(listed)
-        else:
-            temporary.unlink()
+        with replacing(listed) as file:
+            for entry in chain([first], found):
+                place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+                file.write(f"{json.dumps(place)}\n".encode("ascii"))
+                archived += 1
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise InputError(f"{listed} cannot be written: {error.strerror}") from None
     return archived
 
