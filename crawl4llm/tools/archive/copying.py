@@ -28,11 +28,12 @@ from crawl4llm.tools.archive.clueweb12 import (
 )
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewrite import (
     MOVES,
     Place,
+    Refill,
     copy_records,
+    find_refilled,
     first_offset,
     load_lines,
     new_kept,

@@ -32,8 +32,7 @@ from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, require_idle, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
-from crawl4llm.tools.archive.revisits import Refill, find_refilled
-from crawl4llm.tools.archive.rewrite import load_lines, new_kept, stage_rewrite
+from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards

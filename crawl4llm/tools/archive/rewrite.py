@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
@@ -16,8 +17,10 @@ from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import parse_index_line, timestamp
-from crawl4llm.warc.reader import WarcReader
+from crawl4llm.warc.cdxj import Entry, parse_index_line, timestamp
+from crawl4llm.warc.reader import WarcReader, parse_stored
+from crawl4llm.warc.records import CONTENT_TYPE, DATE
+from crawl4llm.warc.serialise import serialise
 
 
 class Place(NamedTuple):
@@ -268,3 +271,77 @@ def keep_texts(facts: Facts) -> None:
         FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
         WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}"""
     )
+
+
+_LEFT_OUT: Final = re.compile(
+    rb"(?im)^(?:WARC-Profile|WARC-Refers-To(?:-Target-URI|-Date)?|WARC-Truncated|WARC-Block-Digest|WARC-Payload-Digest|"
+    rb"Content-Type|Content-Length|WARC-Type):[^\n]*\n"
+)
+
+
+def find_refilled(facts: Facts) -> None:
+    """The table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
+    facts.execute(
+        f"""CREATE TEMP TABLE refilled AS
+        SELECT r.file AS file, r.offset AS offset, o.file AS o_file, o.offset AS o_offset, o.length AS o_length
+        FROM kept k JOIN records r ON r.file = k.file AND r.offset = k.offset AND r.kind = 'revisit'
+        JOIN records o ON o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'
+        WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)"""
+    )
+    facts.execute("CREATE INDEX refilled_by_place ON refilled(file, offset)")
+
+
+class Refill:
+    """Gives the records that take the place of revisits; see :func:`filled`."""
+
+    def __init__(self, dataset: Dataset, facts: Facts) -> None:
+        self._paths = dataset.warc_files()
+        self._facts = facts
+
+    def __call__(self, reader: WarcReader, file: int, offset: int) -> tuple[bytes, bytes] | None:
+        """The record instead of that at an offset of a file, and its line; None where that one stays."""
+        row = self._facts.first(
+            """SELECT f.name, o_offset, o_length, r.length, r.digest, d.doc FROM refilled t
+            JOIN records r ON r.file = t.file AND r.offset = t.offset JOIN files f ON f.file = t.o_file
+            LEFT JOIN documents d ON d.file = r.file AND d.offset = r.offset WHERE t.file = ? AND t.offset = ?""",
+            file,
+            offset,
+        )
+        if row is None:
+            return None
+        name, original_at, original_length, length, digest, document = row
+        original = WarcReader(self._paths[name]).read(original_at, original_length)
+        return filled(reader.read(offset, length), original, digest, document or "")
+
+
+def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple[bytes, bytes]:
+    """The record that takes a revisit's place, and its line in the index, for which the place is still to be set.
+
+    ``digest`` is that of the payload. Raises CorruptRecord.
+    """
+    record, http = parse_stored(revisit, "the revisit")[:2]
+    source, source_http = parse_stored(original, "the original")[:2]
+    content_type = source.fields.text(CONTENT_TYPE)
+    payload = original[source_http.body_at if source_http else source.block_at : source.size]
+    block = payload
+    if source_http is not None:
+        head_of, at = (
+            (revisit, (record.block_at, http.body_at)) if http else (original, (source.block_at, source_http.body_at))
+        )
+        block = head_of[slice(*at)] + payload
+    head = _LEFT_OUT.sub(b"", revisit[revisit.index(b"\n") + 1 : record.block_at]).strip().decode("utf-8", "replace")
+    data = serialise(f"WARC-Type: {source.kind}\r\n{head}\r\n", content_type, block, digest)
+    answered = http or source_http
+    media_type = answered.fields.text(CONTENT_TYPE) if answered else content_type
+    line = Entry(
+        url=record.url,
+        timestamp=timestamp(record.fields.text(DATE)),
+        mime=media_type.partition(";")[0].strip() or "unk",
+        status=str(answered.status) if answered else None,
+        digest=digest,
+        length=1,
+        offset=0,
+        filename="unset",
+        id=document,
+    ).line()
+    return data, line
