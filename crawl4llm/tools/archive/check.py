@@ -15,7 +15,7 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
@@ -292,8 +292,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
-    dataset = Dataset(Path(opts.arguments[0]))
-    require_idle(dataset, settings)
+    dataset = idle_dataset(opts.arguments[0], settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
     with surveyed(dataset, opts.jobs or cores(), digests=True, md5=True, label="checking") as facts:

@@ -43,8 +43,7 @@ CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
 _STEPS = 100_000
 """Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
 _MERGED = ("files", "records", "refs", "damage", "problems")
-_INDEXES = (
-    """
+_INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
 CREATE TABLE documents AS
     SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
@@ -58,8 +57,6 @@ CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc 
 CREATE TABLE log(number INTEGER, doc TEXT);
 CREATE TABLE lost(doc TEXT);
 """
-    % IN_CONTENT
-)
 
 
 class Row(NamedTuple):

@@ -18,7 +18,7 @@ from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import Dataset, require_idle
+from crawl4llm.tools.archive.folder import Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import read_lines, sort_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.archive.wacz import write_wacz
@@ -121,8 +121,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
         raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")
-    dataset = Dataset(Path(opts.arguments[0]))
-    require_idle(dataset, settings)
+    dataset = idle_dataset(opts.arguments[0], settings)
     with exclusive(dataset.base):
         complete(dataset.base)
         with surveyed(dataset, opts.jobs or cores(), md5=True, label="reading") as facts:

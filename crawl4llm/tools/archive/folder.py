@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,15 +102,6 @@ class Dataset:
             else:
                 yield path
 
-    def require_idle(self) -> None:
-        """Raise InputError while a crawl writes it."""
-        self._require_idle([self.index, self.text_index, self.log, *self.root.rglob(f"*{OPEN_SUFFIX}")])
-
-    def _require_idle(self, paths: Iterable[Path]) -> None:
-        for path in paths:
-            if _is_written(path):
-                raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
-
 
 def _is_text(name: str) -> bool:
     """Whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
@@ -145,13 +136,17 @@ def _is_written(path: Path) -> bool:
     return False
 
 
-def require_idle(dataset: Dataset, settings: BaseSettings) -> None:
-    """Raise InputError while a crawl writes the dataset, or holds the JOBDIR that is set."""
+def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
+    """Open a dataset. Raises InputError while a crawl writes it, or holds the JOBDIR that is set."""
+    dataset = Dataset(Path(given))
     jobdir = settings.get("JOBDIR")
     holder = JobDir(Path(jobdir), lock=False).holder() if jobdir else None
     if holder is not None:
         raise InputError(f"JOBDIR {jobdir} is in use by process {holder}; wait until it has ended, or stop it")
-    dataset.require_idle()
+    for path in (dataset.index, dataset.text_index, dataset.log, *dataset.root.rglob(f"*{OPEN_SUFFIX}")):
+        if _is_written(path):
+            raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
+    return dataset
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import PURGED, Dataset, require_idle, resumable
+from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
@@ -302,8 +302,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Purge, and yield what went."""
     domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
     ask = None if opts.yes or not can_ask() else confirm
-    dataset = Dataset(Path(opts.arguments[1]))
-    require_idle(dataset, settings)
+    dataset = idle_dataset(opts.arguments[1], settings)
     with resumable(dataset, settings):
         yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
     for folder in opts.export:

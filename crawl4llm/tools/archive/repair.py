@@ -23,7 +23,7 @@ from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset, require_idle, resumable
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
@@ -203,8 +203,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Repair, and yield what was changed."""
-    dataset = Dataset(Path(opts.arguments[0]))
-    require_idle(dataset, settings)
+    dataset = idle_dataset(opts.arguments[0], settings)
     with resumable(dataset, settings):
         yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
 

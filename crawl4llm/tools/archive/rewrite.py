@@ -3,63 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.clueweb12 import with_counts
+from crawl4llm.tools.archive.clueweb12 import TREC_ID, field_length, with_counts, with_field
 from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import Entry, parse_index_line, timestamp
+from crawl4llm.warc.header_values import one_line
 from crawl4llm.warc.reader import WarcReader, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE, DATE
 from crawl4llm.warc.serialise import serialise
-
-
-class Place(NamedTuple):
-    """A record as it is to be copied."""
-
-    offset: int
-    length: int
-    replaced: bytes | None = None
-    """What is written instead of it, not compressed; None: the record as it stands."""
-
-
-def compressor(name: str) -> Callable[[bytes], bytes]:
-    """What makes a record what it is in a WARC file of a name: a gzip member, a Zstandard frame, or itself."""
-    fitting = (one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix))
-    return next(fitting, bytes)
-
-
-def copy_records(
-    reader: WarcReader, name: str, places: Iterable[Place], out: BinaryIO, *, first: int
-) -> Iterator[tuple[Place, int, int]]:
-    """Write records to a file; yields each with its offset and length there.
-
-    What stands before ``first``, the offset of the file's first record, is written too: a Zstandard dictionary.
-    """
-    pack = compressor(name)
-    at = out.tell() + out.write(reader.raw(0, first))
-    for place in places:
-        data = reader.raw(place.offset, place.length) if place.replaced is None else pack(place.replaced)
-        out.write(data)
-        yield place, at, len(data)
-        at += len(data)
-
-
-def first_offset(facts: Facts, file: int) -> int:
-    """Where a file's first record begins."""
-    row = facts.first("SELECT min(offset) FROM records WHERE file = ?", file)
-    damage = facts.first("SELECT min(offset) FROM damage WHERE file = ?", file)
-    return min((found[0] for found in (row, damage) if found and found[0] is not None), default=0)
-
 
 MOVES = """CREATE TABLE moves(
     file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
@@ -110,13 +72,8 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
     return made, unknown
 
 
-Replace = Callable[[WarcReader, int, int], tuple[bytes, bytes] | None]
-"""Gives, of the record at an offset of a file (reader, file, offset), another one that takes its place with its line in
-the index; None where it stays."""
-
-
 def stage_rewrite(
-    dataset: Dataset, facts: Facts, changes: Changes, files: Iterable[int], replace: Replace | None = None
+    dataset: Dataset, facts: Facts, changes: Changes, files: Iterable[int], refill: Refill | None = None
 ) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
@@ -136,7 +93,9 @@ def stage_rewrite(
                 values[name] = None
                 continue
             new = changes.stage(path)
-            documents = _rewrite(facts, file, name, path, new, replace)
+            stated = facts.first("SELECT 1 FROM files WHERE file = ? AND stated_bytes != ''", file) is not None
+            with new.open("wb") as out:
+                documents = write_kept(facts, file, path, name, out, refill, counted=stated)
             values[name] = md5_of(new), documents
         keep_others(facts, rewritten)
         told = _stage_indexes(dataset, facts, changes)
@@ -147,35 +106,60 @@ def stage_rewrite(
     return told
 
 
-def _rewrite(facts: Facts, file: int, name: str, path: Path, new: Path, replace: Replace | None) -> int:
-    """Write a file anew; returns how many documents it holds."""
-    reader = WarcReader(path)
-    rows = list(
-        facts.rows(
-            """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
-            ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset""",
-            file,
-        )
-    )
-    replaced = {row[0]: replace(reader, file, row[0]) for row in rows} if replace else {}
-    stated = facts.first("SELECT stated_bytes FROM files WHERE file = ?", file)
-    documents = sum(row[4] is not None for row in rows)
-    places = []
-    for offset, length, kind, _, _ in rows:
-        data = replaced.get(offset)
-        record = data[0] if data else None
-        if kind == "warcinfo" and stated and stated[0]:
-            others = sum(
-                len(data[0]) if (data := replaced.get(row[0])) else row[3] + LINE_ENDS
-                for row in rows
-                if row[2] != "warcinfo"
-            )
-            record = with_counts(reader.read(offset, length), documents, others)
-        places.append(Place(offset, length, record))
-    with new.open("wb") as out:
-        for place, offset, length in copy_records(reader, name, places, out, first=first_offset(facts, file)):
-            data = replaced.get(place.offset)
-            facts.add("moves", [(file, place.offset, name, offset, length, data[1] if data else None)])
+def write_kept(
+    facts: Facts,
+    file: int,
+    source: Path,
+    name: str,
+    out: BinaryIO,
+    refill: Refill | None,
+    *,
+    counted: bool,
+    filename: str | None = None,
+    id_prefix: str | None = None,
+) -> int:
+    """Write those records of a file that are ``kept``, and note where they went; returns how many documents there are.
+
+    The warcinfo record says what it said, but for ClueWeb12's counts where they are ``counted``, and ``filename``.
+    Documents are numbered with ``id_prefix``. What stands before the first record is written too: a Zstandard
+    dictionary.
+    """
+    reader = WarcReader(source)
+    query = """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
+        ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset"""
+    rows = list(facts.rows(query, file))
+    documents = sum(number is not None for *_, number in rows)
+    pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
+
+    def filled_in(offset: int) -> tuple[bytes | None, bytes | None]:
+        """A record that takes the place of the one there, and its line in the index."""
+        return (refill and refill(reader, file, offset)) or (None, None)
+
+    def document_id(number: int | None) -> bytes | None:
+        return f"{id_prefix}{number:05d}".encode("ascii") if number is not None and id_prefix else None
+
+    def size(offset: int, size: int, number: int | None) -> int:
+        """The bytes that a record takes, decompressed."""
+        record, _ = filled_in(offset)
+        added = document_id(number)
+        return (len(record) if record else size + LINE_ENDS) + (field_length(TREC_ID, added) if added else 0)
+
+    others = sum(size(row[0], *row[3:]) for row in rows if row[2] != "warcinfo") if counted else 0
+    before = """SELECT min(offset) FROM (SELECT offset FROM records WHERE file = ?1
+        UNION ALL SELECT offset FROM damage WHERE file = ?1)"""
+    at = out.write(reader.raw(0, facts.count(before, file)))
+    for offset, length, kind, _, number in rows:
+        record, line = filled_in(offset)
+        if key := document_id(number):
+            record = with_field(record or reader.read(offset, length), TREC_ID, key)
+        if kind == "warcinfo" and filename:
+            record = with_field(reader.read(offset, length), b"WARC-Filename", one_line(filename).encode())
+        if kind == "warcinfo" and counted:
+            record = with_counts(record or reader.read(offset, length), documents, others)
+        data = reader.raw(offset, length) if record is None else pack(record)
+        out.write(data)
+        facts.add("moves", [(file, offset, name, at, len(data), line)])
+        at += len(data)
     return documents
 
 
