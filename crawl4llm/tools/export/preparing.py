@@ -22,7 +22,6 @@ from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.page_tasks import count_tokens
-from crawl4llm.tools.export.near_duplicates import signature_of
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
@@ -35,7 +34,7 @@ from crawl4llm.tools.export.rows import (
     RowFile,
     RowWriter,
 )
-from crawl4llm.tools.export.selecting import NO_INFLUENCE
+from crawl4llm.tools.export.selecting import NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.header_values import utf8
 from crawl4llm.warc.payload import html_in_utf8

@@ -7,6 +7,7 @@ record that is there several times the first stays.
 
 from __future__ import annotations
 
+import argparse
 import filecmp
 import json
 import os
@@ -15,17 +16,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import CONTENT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset
+from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
 from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
-from crawl4llm.tools.archive.rewrite_files import stage_rewrite
-from crawl4llm.tools.archive.selecting import keep_texts, load_lines, new_kept
+from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import parse_index_line
 from crawl4llm.warc.reader import WarcReader
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 _CUT = ".cut"
 _COPIED = 1 << 20
@@ -94,14 +101,13 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
         facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    kinds = ",".join(map(repr, CONTENT))
     facts.execute(
         f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset FROM documents d
         JOIN records c ON c.file = d.file AND c.offset = d.offset
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM records o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page
-            WHERE o.rid = c.refers AND o.kind IN ({kinds}) AND o.kind != 'revisit'))"""
+            WHERE o.rid = c.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'))"""
     )
     facts.execute(
         """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
@@ -188,3 +194,24 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     with writing(path):
         changes.stage(path).write_bytes(b"".join(noted + lines))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--discard``."""
+    parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Repair, and yield what was changed."""
+    dataset = idle_dataset(opts.arguments[0], settings)
+    with resumable(dataset, settings):
+        yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
+
+
+REPAIR = Action(
+    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "FILE.cut (also takes --jobs).",
+    _run,
+    "DIR",
+    _add_options,
+)
