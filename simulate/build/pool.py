@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.orphans import end_with, sigint_blocked
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.base.terminal import guard_log
 from crawl4llm.scoring.workers import KILLED, TIMEOUT
 from simulate.build.files import DataFiles
