@@ -25,9 +25,8 @@ from uuid import UUID
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from crawl4llm.base.capture import Capture
 from crawl4llm.base.compression import COMPRESSIONS, NAME, Compression, compress_with_zlib
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.warc import ArchiveFormat, ArchiveInfo, ArchiveWriter
 from crawl4llm.warc.container import open_records

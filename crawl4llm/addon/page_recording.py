@@ -9,10 +9,9 @@ from scrapy.http import HtmlResponse, TextResponse
 
 from crawl4llm.addon.meta import FIRST, TEXT, found, influence_of, is_page, score_of
 from crawl4llm.addon.run import POLICY, AddonRun
-from crawl4llm.base.capture import utc_date
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.counters import Tally

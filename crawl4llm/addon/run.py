@@ -17,9 +17,9 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from crawl4llm import __version__
 from crawl4llm.addon.meta import found
-from crawl4llm.base.capture import utc_date
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.arguments import positive_integer
+from crawl4llm.base.terminal import positive_integer
 
 
 class Command(ScrapyCommand):

@@ -8,8 +8,8 @@ from dataclasses import astuple, replace
 from typing import Any
 
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
+from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError, TooLarge
-from crawl4llm.base.opt_out import Domain
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.counters import REDIRECTS, Balance, Tally, balance

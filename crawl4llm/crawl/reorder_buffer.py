@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import NamedTuple, Protocol
 
-from crawl4llm.base.capture import Capture
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.frontier import Lease, Outcome
 
 _BYTES_IN_MEMORY = 64 << 20

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import domain_of_url
-from crawl4llm.base.opt_out import OPT_OUT, Domain
+from crawl4llm.base.domains import OPT_OUT, Domain, domain_of_url
 from crawl4llm.base.pages import Link
 from crawl4llm.crawl.counters import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer

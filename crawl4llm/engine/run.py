@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from crawl4llm import __version__
-from crawl4llm.base.capture import utc_date
 from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.opt_out import Domain
+from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.archiving import from_the_network, open_archive, warcinfo_fields

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawl4llm.base.capture import Capture
+    from crawl4llm.base.pages import Capture
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Lease
 

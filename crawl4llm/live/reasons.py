@@ -10,7 +10,7 @@ from typing import Final
 from scrapy.exceptions import IgnoreRequest
 
 from crawl4llm.base.errors import MachineError, NoPage, PageError, TooLarge
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.input_files import check_machine
 from crawl4llm.frontier import Outcome
 
 ROBOTS, NOT_HTML, DAMAGED, BAD_URL = "robots", "not_html", "damaged", "bad_url"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring import Scorer, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.scoring.rating import R, Rating, T, rate_all
 

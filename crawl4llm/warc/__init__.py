@@ -7,7 +7,7 @@ turns a record into a gzip member or Zstandard frame, ``files`` appends these to
 names, ``cdxj`` indexes them, ``series`` keeps files and index together, ``reader`` reads one back.
 """
 
-from crawl4llm.base.append_file import ArchiveError
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.warc.writer import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
 
 __all__ = ["Archive", "ArchiveError", "ArchiveFormat", "ArchiveInfo", "ArchivePosition", "ArchiveWriter", "NullArchive"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile
 from crawl4llm.warc.frames import Frame, RecordFile, WholeFileCompressed
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords
 from crawl4llm.warc.plain import PlainRecords

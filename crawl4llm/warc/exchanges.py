@@ -19,7 +19,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from crawl4llm.base.capture import Capture
+from crawl4llm.base.pages import Capture
 from crawl4llm.warc.header_values import MAX_URI, safe_uri
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.serialise import digest, record_id, serialise

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.append_file import AppendFile, ArchiveError, lost, remove, rename, sync_path
+from crawl4llm.base.files import AppendFile, ArchiveError, lost, remove, rename, sync_path
 from crawl4llm.warc.names import FileNames
 
 OPEN_SUFFIX = ".open"

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.append_file import ArchiveError
 from crawl4llm.base.compression import decompress
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.input_files import open_regular
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, Entry, read

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from crawl4llm.base.append_file import ArchiveError
 from crawl4llm.base.errors import PageError
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.warc.cdxj import Entry
 from crawl4llm.warc.exchanges import REVISIT_MIME, Original
 from crawl4llm.warc.reader import read_stored

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.append_file import AppendFile, ArchiveError
+from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.warc.cdxj import Entry, timestamp
 from crawl4llm.warc.files import Position, WarcFiles
 from crawl4llm.warc.written_records import ContentRecord

@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.index_folder import writing
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.files import writing
+from crawl4llm.base.input_files import PreadFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from crawl4llm.base.append_file import ArchiveError, sync_path
 from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base.files import ArchiveError, sync_path
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj

@@ -13,7 +13,7 @@ from typing import Final
 
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.gz import largest_stored
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile
 from crawl4llm.warc.frames import Frame, WholeFileCompressed, heads_or_none, too_large
 from crawl4llm.warc.records import RECORD_START
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from crawl4llm.base.open_files import keep_open
+from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.pages import Link
-from crawl4llm.base.pread import PreadFile
 from simulate.build.plan import Plan, PlannedFile
 from simulate.clueweb22.layout import language_of, split_id
 from simulate.clueweb22.writer import DocumentHead, LinkEnd

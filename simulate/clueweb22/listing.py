@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile
 from simulate.clueweb22.layout import (
     KINDS,
     OFFSET_WIDTH,

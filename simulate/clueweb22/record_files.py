@@ -6,8 +6,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from crawl4llm.base.errors import CorruptRecord, TooLarge
-from crawl4llm.base.open_files import keep_open
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile, keep_open
 from simulate.clueweb22.layout import OFFSET_WIDTH, data_path, format_id, offset_path
 
 MAX_OPEN = 256

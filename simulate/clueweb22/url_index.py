@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.open_files import keep_open
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.base.within import within
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.index_folder import locked, remove_temporary, write_whole, writing
+from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
 from simulate.clueweb22.url_index import (

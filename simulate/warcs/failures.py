@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.crawl_log import FAILURES
+from crawl4llm.base.domains import OPT_OUT
 from crawl4llm.base.errors import CorruptRecord, MissingRecord, NoPage
-from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
-from crawl4llm.base.opt_out import OPT_OUT
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
 from simulate.warcs.part import FAILED, PartColumns

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.index_folder import locked, remove_temporary, write_whole, writing
+from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.container import UnreadableFile

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.open_files import keep_open
+from crawl4llm.base.input_files import keep_open
 from crawl4llm.warc.container import UnreadableFile, open_records
 from crawl4llm.warc.frames import RecordFile, too_large
 from crawl4llm.warc.records import HttpHead, Record, parse_heads

@@ -21,9 +21,9 @@ from scrapy.settings import Settings
 from warc_helpers import page as warc_page
 from warc_helpers import write
 
-from crawl4llm.base.append_file import AppendFile
 from crawl4llm.base.crawl_log import read_log
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.within import is_within, require_all_within, within
 from crawl4llm.frontier.visited.bloom import FingerprintFilter

@@ -25,7 +25,7 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 from terminal_helpers import at_terminal
 
-from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.job.job_commits import read_state
 from crawl4llm.crawl.job.jobdir import JobDir

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crawl4llm.base.append_file import ArchiveError
-from crawl4llm.base.capture import Capture
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.files import ArchiveError
+from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.crawl import reorder_buffer as outstanding
 from crawl4llm.crawl.job.answers import AnswerSpool
 from crawl4llm.crawl.reorder_buffer import Answer, Hop, Outstanding

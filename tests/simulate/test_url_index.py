@@ -19,7 +19,7 @@ import pytest
 from clueweb22_helpers import key_of, member, paths, text_record, url_of, write_file, write_tree
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.index_folder import locked
+from crawl4llm.base.files import locked
 from simulate.clueweb22 import url_index_build
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.url_index import filed_form

@@ -18,9 +18,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from crawl4llm.base.append_file import AppendFile, ArchiveError
-from crawl4llm.base.capture import Capture
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.files import AppendFile, ArchiveError
+from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import Lease, Outcome
 

@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, NothingToDo
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.job.answers import AnswerSpool

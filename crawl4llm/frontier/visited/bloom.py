@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 from pybloom_live import BloomFilter, ScalableBloomFilter
 
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.within import fresh
 from crawl4llm.frontier.visited.fingerprints import Mark
 

@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import sync_path
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.within import fresh, within

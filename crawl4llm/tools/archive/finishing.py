@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from crawl4llm.base.append_file import rename, sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import rename, sync_path
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts

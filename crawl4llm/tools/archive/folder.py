@@ -116,7 +116,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a process holds the file as :class:`~crawl4llm.base.append_file.AppendFile` does."""
+    """Whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:

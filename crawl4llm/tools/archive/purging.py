@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.opt_out import Domain
 from crawl4llm.base.within import require_within
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.base.opt_out import Domain
 from crawl4llm.base.run_folder import read_json
 from crawl4llm.base.within import require_all_within
 from crawl4llm.tools.archive.changes import Changes, writing

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile
 from crawl4llm.warc.container import UnreadableFile, open_records
 from crawl4llm.warc.frames import Frame, WholeFileCompressed
 from crawl4llm.warc.gzip import GZIP_MAGIC

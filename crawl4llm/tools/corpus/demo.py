@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.arguments import positive_integer
+from crawl4llm.base.terminal import positive_integer
 from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, describe, ensure_demo
 from simulate.open import data_dir
 

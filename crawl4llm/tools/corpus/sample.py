@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.arguments import positive_integer
+from crawl4llm.base.terminal import positive_integer
 from simulate.open import open_corpus
 
 if TYPE_CHECKING:

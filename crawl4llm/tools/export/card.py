@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.markdown import cell
+from crawl4llm.base.terminal import cell
 from crawl4llm.tools.export.formats import COMPRESSORS, PARQUET
 
 CARD = "README.md"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.base.append_file import AppendFile
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.base.files import AppendFile
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
 from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text

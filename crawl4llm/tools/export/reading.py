@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.gz import gunzip
-from crawl4llm.base.open_files import keep_open
-from crawl4llm.base.pread import PreadFile
+from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.tools.export.rows import SPOOL, Row
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.container import UnreadableFile, open_records

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from crawl4llm.base.append_file import AppendFile
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile
 from crawl4llm.tools.export.json_lines import dump_line, load_all
 
 SPOOL, SPOOL_NAME = -1, "texts"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
+from crawl4llm.base.files import sync_path
 from crawl4llm.scoring.rating import NO_TEXT
 from crawl4llm.tools.export.formats import Document, open_file, open_shard
 from crawl4llm.tools.export.reading import Reader, as_text

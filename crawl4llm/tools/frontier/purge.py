@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from crawl4llm.base.append_file import AppendFile
-from crawl4llm.base.arguments import add_question_options
 from crawl4llm.base.crawl_log import FAILURES, failure_line
+from crawl4llm.base.domains import OPT_OUT, Domain, domain_to_purge
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.opt_out import OPT_OUT, Domain, domain_to_purge
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import WARC
-from crawl4llm.base.terminal import can_ask, confirm
+from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import fresh
 from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds

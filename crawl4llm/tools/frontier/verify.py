@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from crawl4llm.base import crawl_log
-from crawl4llm.base.append_file import lost
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import lost
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.within import within

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.arguments import positive_integer
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.terminal import harmless
+from crawl4llm.base.terminal import harmless, positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.checking import check

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.arguments import positive_integer
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.changes import complete, exclusive
 from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.arguments import add_question_options
-from crawl4llm.base.opt_out import domain_to_purge
-from crawl4llm.base.terminal import can_ask, confirm
+from crawl4llm.base.domains import domain_to_purge
+from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.options import cores
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.jobs import require_idle, resumable

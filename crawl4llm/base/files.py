@@ -1,18 +1,26 @@
-"""A file that grows by whole pieces and can be cut back to where it was; renames and removals beside it.
+"""Writing files: appended and cut back, written and then renamed, and whole folders.
 
-Nothing but :meth:`AppendFile.sync` and :func:`sync_path` waits for the disk. What is cut, renamed or removed may be
-as it was after a power cut, until they have been called.
+Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
+removed may be as it was after a power cut, until they have been called.
 """
 
 from __future__ import annotations
 
 import fcntl
+import glob
+import logging
 import os
+import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.within import fresh
 
 
 class ArchiveError(InputError):
@@ -179,3 +187,122 @@ def lost(path: Path, found: str, committed: str) -> ArchiveError:
     return ArchiveError(
         f"{path} {found}, but {committed} were committed; restore it from a backup or begin a new crawl"
     )
+
+
+@contextmanager
+def replacing(
+    path: Path, temporary: Path | None = None, *, fsync: bool = False, mode: int = 0o666
+) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of ``path`` when the block ends well, and is removed otherwise.
+
+    ``temporary`` is where it lies until then, by default beside ``path``. With ``fsync`` it survives a power cut.
+    Raises OSError.
+    """
+    temporary = temporary or path.with_name(f"{path.name}.open")
+    try:
+        with open(fresh(temporary), "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+            if fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    if fsync:
+        sync_path(path.parent)
+
+
+@contextmanager
+def whole_folder(to: Path) -> Iterator[Path]:
+    """A new folder beside ``to``, to write to; it takes the place of ``to`` when the block ends well.
+
+    Else it is removed; so is what processes have left that were killed while they made the same folder. ``to`` is an
+    absolute path, where nothing is or an empty folder. Raises OSError.
+    """
+    _remove_left_over(to)
+    temporary = _temporary(to, os.getpid())
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        temporary.replace(to)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(to: Path, process: int | str) -> Path:
+    return to.with_name(f".{to.name}.{process}.tmp")
+
+
+def _remove_left_over(to: Path) -> None:
+    for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
+        process = path.name.split(".")[-2]
+        if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, of another user
+        return True
+    return True
+
+
+def check_free(to: Path) -> None:
+    """Raise InputError where something is at ``to``, which ``--out`` names, but an empty folder."""
+    try:
+        taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
+    except OSError as error:
+        raise InputError(f"--out {to} cannot be read: {error.strerror}") from None
+    if taken:
+        raise InputError(f"--out {to}: exists already; give another folder, or remove it")
+
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only process that writes to the folder; wait for another one. Raises InputError where that cannot be."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("wb")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.warning("Waiting for another process that makes the index in %s", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        except KeyboardInterrupt:
+            remove_temporary(folder)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn failures to write into InputError."""
+    try:
+        yield
+    except OSError as error:
+        check_machine(error)
+        raise InputError(f"{error.filename or path}: the index cannot be written ({error.strerror})") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a file of an index in place when all of it is on disk. Raises InputError."""
+    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+        file.write(data)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what killed writers have left."""
+    for path in list(folder.rglob("*.tmp")):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
