@@ -28,7 +28,7 @@ _MOVED: Final = (
     ("crawl4llm.", "crawl4llm.", "archive/=warc archive.headervalues=warc.header_values"),
     ("crawl4llm.", "crawl4llm.", "archive.records=warc.written_records"),
     ("simulate.warc_", "crawl4llm.warc.", "frames gzip plain zstd whole_gzip container records payload wat"),
-    ("crawl4llm.", "crawl4llm.", "scorers/=scoring"),
+    ("crawl4llm.", "crawl4llm.", "scorers/=scoring scorers.text_line=scoring.text"),
     (
         "crawl4llm.",
         "crawl4llm.scoring.",

@@ -72,18 +72,15 @@ MODULES_OF_0_1_0 = {
 """By package."""
 OLD = [f"{package}.{name}" for package, names in MODULES_OF_0_1_0.items() for name in names.split()]
 HELD = [
-    *(
-        "crawl4llm.scheduler.InfluenceScheduler",
-        "crawl4llm.progress.Progress",
-        "simulate.middleware.SimulationMiddleware",
-    ),
+    *("crawl4llm.scheduler.InfluenceScheduler", "crawl4llm.progress.Progress", "crawl4llm.stats.PREFIX"),
     *("crawl4llm.live_logging.extension.LiveLogging", "crawl4llm.addon.Addon", "crawl4llm.live.stopping.Stopping"),
     *("crawl4llm.live.fetching.Fetching", "crawl4llm.live.robots.Robots", "crawl4llm.live.redirecting.Redirecting"),
     *("crawl4llm.live.capturing.Capturing", "crawl4llm.live.wire.WireHandler", "crawl4llm.policies.BasePolicy"),
     *("crawl4llm.policies.Rating", "simulate.corpus.Corpus", "simulate.corpus.PageRecord", "simulate.corpus.Link"),
     *("crawl4llm.scorers.fasttext_scorer.FastTextScorer", "crawl4llm.scorers.length.LengthScorer"),
     *("crawl4llm.scorers.Scorer", "crawl4llm.errors.InputError", "crawl4llm.errors.MissingRecord"),
-    *("crawl4llm.options.Options", "crawl4llm.commands.crawl.Command"),
+    *("crawl4llm.options.Options", "crawl4llm.commands.crawl.Command", "crawl4llm.reference.pages"),
+    "simulate.middleware.SimulationMiddleware",
 ]
 """What its profiles, docs and docstrings name for users."""
 

@@ -13,8 +13,7 @@ from crawl4llm.addon.run import AddonRun
 from crawl4llm.base.errors import InputError
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.reasons import verdict
-from crawl4llm.scoring.html_rating import HtmlPage
-from crawl4llm.scoring.rating import NO_TEXT, RatedText
+from crawl4llm.scoring.rating import NO_TEXT, HtmlPage, RatedText
 from crawl4llm.warc.header_values import utf8
 
 if TYPE_CHECKING:

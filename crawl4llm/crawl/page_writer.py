@@ -15,6 +15,8 @@ from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive
 
+RateInWorkers = Callable[..., Awaitable[list[Rating | RatedText]]]
+"""RatePages before it is told the workers, the first argument, and by ``text`` whether the text is wanted."""
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]]
 """Gives fetched pages their influence scores, and where the archive keeps it their text, in their order."""
 

@@ -132,3 +132,28 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings
+
+
+@dataclass(frozen=True, order=True)
+class HtmlPage:
+    """A page to rate; logs show it without its HTML."""
+
+    url: str
+    html: bytes = field(repr=False)
+    """In UTF-8."""
+
+
+def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
+    """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
+    return rate_text(rater.scorer, rater.extract(page.html), page.url)
+
+
+def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
+    """The influence score of a page's main text, and the text."""
+    text = rater.extract(page.html)
+    return RatedText(*rate_text(rater.scorer, text, page.url), text)
+
+
+def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
+    """The task that gives the influence score of a page, and with ``text`` its main text."""
+    return _html_influence_and_text if text else _html_influence
