@@ -133,7 +133,7 @@ class Run:
             policy.load(job.state.policy)
             crawl.load(job.state.crawl, job.frontier.leases())
         else:
-            crawl.tally.counts.update(self.seeds.counts)
+            crawl.counters.counts.update(self.seeds.counts)
         return crawl
 
     @property

@@ -45,7 +45,7 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines = [
         f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
         f"  policy           {crawl.policy.name}",
-        f"  mean influence   {in_short(crawl.tally.mean_influence)}",
+        f"  mean influence   {in_short(crawl.counters.mean_influence)}",
     ]
     lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
     lines += [
