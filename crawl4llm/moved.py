@@ -18,44 +18,43 @@ from typing import Any, Final
 
 _HELD: Final = ("errors", "live_logging", "progress", "reference", "scheduler", "scorers", "stats")
 """What users hold, with its children, of ``crawl4llm``; and ``simulate.corpus``."""
-_MOVED: Final = (
-    ("crawl4llm.", "crawl4llm.base.", "errors urls domains links=html_links opt_out=domains capture=pages"),
-    ("crawl4llm.", "crawl4llm.base.", "arguments=terminal terminal bars markdown=terminal input_files"),
-    ("crawl4llm.", "crawl4llm.base.", "open_files=input_files within output=run_folder crawl_log stats draws"),
-    ("crawl4llm.", "crawl4llm.base.", "whole_folder=files archive.appendfile=files archive.compress=compression"),
-    ("simulate.", "crawl4llm.base.", "corpus=pages pread=input_files gz orphans=processes index_jobs=processes"),
-    ("simulate.", "crawl4llm.base.", "index_folder=files"),
-    ("crawl4llm.", "crawl4llm.", "archive/=warc archive.headervalues=warc.header_values"),
-    ("crawl4llm.", "crawl4llm.", "archive.records=warc.written_records"),
-    ("simulate.warc_", "crawl4llm.warc.", "frames gzip plain zstd whole_gzip container records payload wat"),
-    ("crawl4llm.", "crawl4llm.", "scorers/=scoring scorers.text_line=scoring.text"),
-    (
-        "crawl4llm.",
-        "crawl4llm.scoring.",
-        "rating html_rating=rating page_ratings=rating text topic workers normalisers",
-    ),
-    ("crawl4llm.", "crawl4llm.policies._", "ordering/ learning/ seen_links seen_graph page_by_page scorer_policy"),
-    ("crawl4llm.", "crawl4llm.policies._", "harmonic_ranks"),
-    ("crawl4llm.", "crawl4llm.frontier.", "visited/ job.store=store"),
-    ("crawl4llm.", "crawl4llm.crawl.", "job/ job.check=job.store_check job.commits=job.job_commits"),
-    ("crawl4llm.", "crawl4llm.crawl.", "outstanding=reorder_buffer recorder=page_writer scope tally=counters commits"),
-    ("crawl4llm.", "crawl4llm.crawl.", "seeds archiving requests=request_meta"),
-    ("crawl4llm.", "crawl4llm.crawl.", "frontier_actions.stored_crawl=stored_crawl"),
-    ("crawl4llm.", "crawl4llm.engine.", "run scheduler progress summary dry_run live_logging/"),
-    ("crawl4llm.", "crawl4llm.addon.", "addon_meta=meta addon_run=run page_scoring page_recording link_scoring"),
-    ("crawl4llm.", "crawl4llm.addon.", "request_scheduler"),
-    ("crawl4llm.", "crawl4llm.tools.", "evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive"),
-    ("crawl4llm.", "crawl4llm.tools.", "archive_actions/=archive.actions corpus_actions/=corpus"),
-    ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate.", "report/ sections/"),
-    ("crawl4llm.", "crawl4llm.tools.", "frontier_actions/=frontier explain action_command=_action"),
-    ("crawl4llm.", "crawl4llm.commands.", "reference"),
-    ("simulate.", "simulate.clueweb22.", "record_files url_index url_index_build"),
-    ("simulate.clueweb22_", "simulate.clueweb22.", "layout listing records writer"),
-    ("simulate.warc_", "simulate.warcs.", "columns failures files index index_build part reader scan tables"),
-    ("simulate.build_", "simulate.build.", "files links manifest pages plan pool"),
-    ("simulate.", "simulate.", "harmonic=build.harmonic demo_web/=demo"),
-)
-"""Beginning of the old names, of the new ones, and how both end; ``/``: a package, whose other modules follow it."""
+_MOVED: Final = {
+    ("crawl4llm.", "crawl4llm.base."): """
+        errors urls domains links=html_links opt_out=domains capture=pages arguments=terminal terminal bars
+        markdown=terminal input_files open_files=input_files within output=run_folder crawl_log stats draws
+        whole_folder=files archive.appendfile=files archive.compress=compression""",
+    ("simulate.", "crawl4llm.base."): """
+        corpus=pages pread=input_files gz orphans=processes index_jobs=processes index_folder=files""",
+    ("crawl4llm.", "crawl4llm."): """
+        archive/=warc archive.headervalues=warc.header_values archive.records=warc.written_records
+        scorers/=scoring scorers.text_line=scoring.text""",
+    ("simulate.warc_", "crawl4llm.warc."): "frames gzip plain zstd whole_gzip container records payload wat",
+    ("crawl4llm.", "crawl4llm.scoring."): """
+        rating html_rating=rating page_ratings=workers text topic workers normalisers""",
+    ("crawl4llm.", "crawl4llm.policies._"): """
+        ordering/ learning/ seen_links seen_graph page_by_page scorer_policy harmonic_ranks""",
+    ("crawl4llm.", "crawl4llm.frontier."): "visited/ job.store=store",
+    ("crawl4llm.", "crawl4llm.crawl."): """
+        job/ job.check=job.store_check job.commits=job.job_commits seeds archiving requests=request_meta
+        outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
+        frontier_actions.stored_crawl=stored_crawl""",
+    ("crawl4llm.", "crawl4llm.engine."): """
+        run scheduler progress summary dry_run live_logging/ live_logging.extension=live_logging""",
+    ("crawl4llm.", "crawl4llm.addon."): """
+        addon_meta=meta addon_run=run page_scoring page_recording link_scoring request_scheduler""",
+    ("crawl4llm.", "crawl4llm.tools."): """
+        evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
+        archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
+        action_command=_action""",
+    ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
+    ("crawl4llm.", "crawl4llm.commands."): "reference",
+    ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build",
+    ("simulate.clueweb22_", "simulate.clueweb22."): "layout listing records writer",
+    ("simulate.warc_", "simulate.warcs."): "columns failures files index index_build part reader scan tables",
+    ("simulate.build_", "simulate.build."): "files links manifest pages plan pool",
+    ("simulate.", "simulate."): "harmonic=build.harmonic demo_web/=demo",
+}
+"""By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it."""
 OBJECTS: Final = {
     "crawl4llm.crawl.Crawl": "crawl4llm.crawl.algorithm",
     "simulate.build.build_tree": "simulate.build.build",
@@ -65,7 +64,7 @@ OBJECTS: Final = {
 }
 """What was in modules of whose names there are packages now."""
 
-_ENDS: Final = [(old, new, *word.partition("=")[::2]) for old, new, words in _MOVED for word in words.split()]
+_ENDS: Final = [(old, new, *word.partition("=")[::2]) for (old, new), words in _MOVED.items() for word in words.split()]
 _NEW: Final = {(old + end).rstrip("/"): (new + (new_end or end)).rstrip("/") for old, new, end, new_end in _ENDS}
 _PACKAGES: Final = {(old + end)[:-1] for old, _, end, _ in _ENDS if end.endswith("/")}
 

@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.crawl.web import StoredCorpus
+from crawl4llm.base.pages import Corpus
 from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -30,7 +30,7 @@ DEMO = "demo"
 """The value of ``CORPUS`` that means the demo web."""
 
 
-def open_corpus(settings: BaseSettings) -> StoredCorpus:
+def open_corpus(settings: BaseSettings) -> Corpus:
     """The corpus that ``CORPUS`` names, opened as the other settings say. Raises InputError.
 
     It is a ClueWeb22 tree where it is a folder that holds one of that dataset's folders, else a WARC collection, which

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.job.job_commits import State, read_state
 from crawl4llm.crawl.job.jobdir import JobDir
 from crawl4llm.crawl.job.store_check import check_store
 from crawl4llm.crawl.page_writer import balance
-from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import Store
@@ -117,7 +117,7 @@ class StoredCrawl:
         if self.state.crawl is None:
             raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")
 
-    def open_corpus(self, settings: BaseSettings) -> StoredCorpus:
+    def open_corpus(self, settings: BaseSettings) -> Corpus:
         """The corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
 
         Settings on the command line count, then those of the crawl's last run, then the project's.
