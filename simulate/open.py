@@ -18,7 +18,7 @@ from crawl4llm.option_checks import is_corpus_class, whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import KINDS
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import DemoPaths, ensure_demo
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
