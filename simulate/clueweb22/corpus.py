@@ -16,8 +16,7 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, Page
 from crawl4llm.base.gz import gunzip, largest_stored
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, data_path, format_id, language_of, split_id
-from simulate.clueweb22.listing import Listing, check_files, kinds_held, list_files
-from simulate.clueweb22.record_files import RecordFiles
+from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
 from simulate.clueweb22.records import (
     FULL_ID_POSITION,
     HtmlRecord,
