@@ -22,7 +22,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
-from simulate.build.files import PAGE_KINDS, DataFiles
+from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.pages import ChunkStore, chunks_of
 from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
