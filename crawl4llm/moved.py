@@ -57,7 +57,7 @@ _MOVED: Final = {
 """By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it."""
 OBJECTS: Final = {
     "crawl4llm.crawl.Crawl": "crawl4llm.crawl.algorithm",
-    "simulate.build.build_tree": "simulate.build.build",
+    "simulate.build.build_tree": "simulate.build.tree",
     "simulate.clueweb22.ClueWeb22Corpus": "simulate.clueweb22.corpus",
     "simulate.demo.ensure_demo": "simulate.demo.demo",
     "simulate.warcs.WarcCorpus": "simulate.warcs.corpus",

@@ -21,10 +21,10 @@ from typing import Final
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
-from simulate.build.pages import ChunkStore, Page, Unreadable
+from simulate.build.chunks import ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
 from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
-from simulate.clueweb22.writer import (
+from simulate.clueweb22.tree_writer import (
     DocumentHead,
     LinkEnd,
     html_record,

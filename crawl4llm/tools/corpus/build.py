@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.options import cores, read_options
-from simulate.build.build import build_tree
-from simulate.build.pages import TextOptions
+from simulate.build.chunks import TextOptions
 from simulate.build.pool import BuildOptions
-from simulate.clueweb22.records import FULL_ID_POSITION
+from simulate.build.tree import build_tree
+from simulate.clueweb22.record_parser import FULL_ID_POSITION
 from simulate.open import open_corpus
 
 if TYPE_CHECKING:

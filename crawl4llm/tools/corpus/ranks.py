@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
-from simulate.build.harmonic import page_ranks
+from simulate.build.centrality import page_ranks
 from simulate.open import open_corpus
 
 if TYPE_CHECKING:
