@@ -15,7 +15,7 @@ Check = Callable[[Any], Any]
 
 _DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.names)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
 
 def text(value: Any) -> str:

@@ -34,7 +34,7 @@ from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import HtmlWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy import Request

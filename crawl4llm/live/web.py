@@ -14,7 +14,7 @@ from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

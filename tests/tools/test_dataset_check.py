@@ -16,8 +16,8 @@ from dataset_helpers import PAGES, archive, done, problems, refused, tree, write
 from crawl4llm.base.compression import compress
 from crawl4llm.tools.archive import checking, survey
 from crawl4llm.tools.archive.facts import TEXT, Facts, Row
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.survey import FileJob
+from crawl4llm.warc.reader import WarcReader
 
 INDEX, LOG = "warc/index.cdxj", "crawl.jsonl"
 MD5S, COUNTS = "warc/archive.md5", "warc/archive_counts.txt"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from crawl4llm.tools.archive.facts import Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import IndexLine, as_in_warc, parse_index_line, read_lines
+from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines
+from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 _DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
         OR r.kind = 'text' AND c.rid = r.refers
@@ -62,7 +63,7 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str
         return [f"leads to a record of another kind ({kind})"]
     document = facts.first(_DOCUMENT, file, offset)
     names = ["length"] * (length != there)
-    names += line.differences(url, date, digest, status, document[0] if document else None)
+    names += differences(line, url, date, digest, status, document[0] if document else None)
     return [f"has another {name} than the record" for name in names]
 
 

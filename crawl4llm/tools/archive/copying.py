@@ -19,13 +19,13 @@ from crawl4llm.tools.archive.changes import writing
 from crawl4llm.tools.archive.checksums import COUNTS, MD5, write_counts, write_md5
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.revisits import Refill, find_refilled
 from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, write_index
 from crawl4llm.tools.archive.selecting import load_lines, new_kept, select_sample
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.tools.archive.warcinfo import TREC_ID, field_length, with_counts, with_field
 from crawl4llm.warc.header_values import one_line
+from crawl4llm.warc.reader import WarcReader
 
 _PER_FOLDER: Final = 100
 """Files of a directory, directories of a segment, segments: what two digits can number."""

@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import field_name
+from crawl4llm.warc.records import Frame, field_name
 
 BLOCK_DIGEST: Final = field_name("WARC-Block-Digest")
 PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")

@@ -11,7 +11,8 @@ from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import parse_index_line, read_lines, sort_lines
+from crawl4llm.tools.archive.lines import read_lines, sort_lines
+from crawl4llm.warc.cdxj import parse_index_line
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:

@@ -13,7 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 SORTED_INDEX = "sorted.cdxj"
 """The index in byte order, which ``finish`` writes."""

@@ -13,7 +13,7 @@ from crawl4llm.crawl.job.job_commits import move_output
 from crawl4llm.crawl.job.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.warc.names import FileNames
+from crawl4llm.warc.series import FileNames
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -8,59 +8,38 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.warc.cdxj import place_of, timestamp
+from crawl4llm.warc.cdxj import IndexLine, timestamp
 from crawl4llm.warc.header_values import one_line
 from crawl4llm.warc.urlkey import urlkey
 
 _SORTED_AT_ONCE: Final = 1 << 26
 """Bytes of lines that are sorted in memory."""
 _MERGED_AT_ONCE: Final = 64
-_PLACE: Final = ("filename", "offset", "length")
 
 
-class IndexLine(NamedTuple):
-    """A line of an index."""
+def differences(
+    line: IndexLine, url: str, date: str, digest: str, status: str | None, document: str | None
+) -> list[str]:
+    """Return what a line says otherwise than its record does; ``document``: its key, None where it is not known.
 
-    key: str
-    timestamp: str
-    fields: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """The document key; empty where it is not known."""
-        return str(self.fields.get("id", ""))
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """File, offset and length of the record."""
-        return place_of(self.fields)
-
-    def differences(self, url: str, date: str, digest: str, status: str | None, document: str | None) -> list[str]:
-        """What the line says otherwise than its record does; ``document``: its key, None where it is not known.
-
-        Indexes of others may have keys of another form, no status and no id.
-        """
-        stated: list[tuple[str, Any, str | None]] = [
-            ("URL", self.fields.get("url"), url),
-            ("date", self.timestamp, timestamp(date)),
-            ("digest", self.fields.get("digest"), digest),
-        ]
-        if self.fields.get("status") is not None:
-            stated.append(("status", self.fields["status"], status))
-        if document is not None:
-            stated.append(("key", self.key, urlkey(url)))
-            if "id" in self.fields:
-                stated.append(("id", as_in_warc(self.id), document))
-        return [name for name, one, other in stated if one != other]
-
-    def at(self, filename: str, offset: int, length: int) -> bytes:
-        """The line of the same record at another place."""
-        fields = self.fields | dict(zip(_PLACE, (filename, str(offset), str(length)), strict=True))
-        return f"{self.key} {self.timestamp} {json.dumps(fields)}\n".encode("ascii")
+    Indexes of others may have keys of another form, no status and no id.
+    """
+    stated: list[tuple[str, Any, str | None]] = [
+        ("URL", line.fields.get("url"), url),
+        ("date", line.timestamp, timestamp(date)),
+        ("digest", line.fields.get("digest"), digest),
+    ]
+    if line.fields.get("status") is not None:
+        stated.append(("status", line.fields["status"], status))
+    if document is not None:
+        stated.append(("key", line.key, urlkey(url)))
+        if "id" in line.fields:
+            stated.append(("id", as_in_warc(line.id), document))
+    return [name for name, one, other in stated if one != other]
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
@@ -72,17 +51,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
         return
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def parse_index_line(line: bytes) -> IndexLine | None:
-    """The line, if it is a whole one."""
-    try:
-        key, timestamp, fields = line.decode("ascii").split(" ", 2)
-        parsed = IndexLine(key, timestamp, json.loads(fields))
-        whole = line.endswith(b"\n") and parsed.place[2] > 0
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-        return None
-    return parsed if whole else None
 
 
 def parse_log_line(line: bytes) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
@@ -25,11 +25,6 @@ from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_sh
 from crawl4llm.tools.export.json_lines import load
 from crawl4llm.tools.export.shards import Languages
 from crawl4llm.tools.export.words import WordCount
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 
 def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:

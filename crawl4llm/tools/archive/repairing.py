@@ -20,11 +20,12 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, parse_log_line, read_lines
-from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite_files import stage_rewrite
 from crawl4llm.tools.archive.selecting import keep_texts, load_lines, new_kept
 from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.warc.cdxj import parse_index_line
+from crawl4llm.warc.reader import WarcReader
 
 _CUT = ".cut"
 _COPIED = 1 << 20

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.tools.archive.facts import CONTENT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.warc.cdxj import Entry, timestamp
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, HttpHead, Record, parse_heads
+from crawl4llm.warc.reader import WarcReader, parse_stored
+from crawl4llm.warc.records import CONTENT_TYPE, DATE
 from crawl4llm.warc.serialise import serialise
 
 _LEFT_OUT: Final = re.compile(
@@ -26,23 +25,6 @@ _LEFT_OUT: Final = re.compile(
 
 
 _CONTENT: Final = f"({', '.join(map(repr, CONTENT))})"
-
-
-class _Whole:
-    """A record of which all is there."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def grow(self) -> bool:
-        return False
-
-
-def _heads(data: bytes) -> tuple[Record, HttpHead | None]:
-    try:
-        return parse_heads(_Whole(data))
-    except ValueError as error:
-        raise CorruptRecord(str(error)) from error
 
 
 def find_refilled(facts: Facts) -> None:
@@ -85,8 +67,8 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
 
     ``digest`` is that of the payload. Raises CorruptRecord.
     """
-    record, http = _heads(revisit)
-    source, source_http = _heads(original)
+    record, http = parse_stored(revisit, "the revisit")[:2]
+    source, source_http = parse_stored(original, "the original")[:2]
     content_type = source.fields.text(CONTENT_TYPE)
     payload = original[source_http.body_at if source_http else source.block_at : source.size]
     block = payload

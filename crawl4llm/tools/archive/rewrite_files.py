@@ -12,10 +12,10 @@ from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.finishing import write_sorted
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import read_lines
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, keep_others, write_index
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.tools.archive.warcinfo import with_counts
+from crawl4llm.warc.reader import WarcReader
 
 Replace = Callable[[WarcReader, int, int], tuple[bytes, bytes] | None]
 """Gives, of the record at an offset of a file (reader, file, offset), another one that takes its place with its line in

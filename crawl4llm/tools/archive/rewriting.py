@@ -9,10 +9,10 @@ from typing import BinaryIO, NamedTuple
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import parse_index_line
-from crawl4llm.tools.archive.reading import WarcReader
+from crawl4llm.tools.archive.lines import differences
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import timestamp
+from crawl4llm.warc.cdxj import parse_index_line, timestamp
+from crawl4llm.warc.reader import WarcReader
 
 
 class Place(NamedTuple):
@@ -91,7 +91,7 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
     with new.open("wb") as out:
         for name, offset, length, line, raw, url, date, mime, status, digest, doc in facts.rows(query, index, *kinds):
             old = parse_index_line(line or raw or b"")
-            if old is not None and (line or doc is None or not old.differences(url, date, digest, status, doc)):
+            if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
                 out.write(old.at(name, offset, length))
             elif doc is None:
                 unknown += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, parse_index_line, read_lines
+from crawl4llm.tools.archive.lines import as_in_warc, read_lines
+from crawl4llm.warc.cdxj import parse_index_line
 
 _CONTENT = f"({', '.join(map(repr, CONTENT))})"
 _OF_KEPT_CONTENT = """SELECT t.file, t.offset, {number} FROM records t JOIN records c ON c.rid = t.refers

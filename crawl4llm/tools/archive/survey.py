@@ -14,10 +14,8 @@ from crawl4llm.base.processes import run_jobs
 from crawl4llm.tools.archive.digests import PAYLOAD_DIGEST, faults
 from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import Stretch, WarcReader, header_values
-from crawl4llm.warc.container import UnreadableFile
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, field_name
+from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
 _RECORD_ID: Final = field_name("WARC-Record-ID")
 _REFERS_TO: Final = field_name("WARC-Refers-To")
@@ -26,6 +24,8 @@ _FILE_LENGTH: Final = field_name("WARC-File-Length")
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
+_CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
+"""A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
 _HASHED: Final = 1 << 22
 _KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
@@ -140,7 +140,7 @@ def _inspect(
         size=record.size or 0,
         rid=hashed(name),
     )
-    targets = [hashed(target) for target in header_values(head, "WARC-Concurrent-To")]
+    targets = [hashed(target.strip()) for target in _CONCURRENT.findall(head)]
     if refers and kind == "metadata":
         targets.append(hashed(refers))
     return row, targets, found

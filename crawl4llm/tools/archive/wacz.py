@@ -27,7 +27,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.finishing import write_sorted
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import IndexLine, parse_index_line, read_lines
+from crawl4llm.tools.archive.lines import read_lines
+from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024

@@ -14,17 +14,16 @@ from typing import Any, Generic, TypeVar
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.within import require_within
-from crawl4llm.scoring.rating import NO_TEXT
 from crawl4llm.tools.export.json_lines import load_all
 from crawl4llm.tools.export.line_files import read_values
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
-from crawl4llm.warc.container import UnreadableFile, scan
-from crawl4llm.warc.files import OPEN_SUFFIX
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import Record, field_name
-from crawl4llm.warc.writer import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
+from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.warc.records import Frame, Record, field_name
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}
@@ -127,8 +126,7 @@ class ArchiveSource:
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
         """The entries of an index; none where there is no such file. Raises InputError.
 
-        Read here, not by :mod:`crawl4llm.warc.cdxj`, in a quarter of the time: this is what an export of finished
-        texts costs besides reading and compressing.
+        Many at once, for this is what an export of finished texts costs besides reading and compressing.
         """
 
         def fault(error: Exception) -> str:
@@ -152,7 +150,7 @@ class ArchiveSource:
                 int(fields["offset"]),
                 int(fields["length"]),
             )
-            for stamp, fields in _dates_and_fields(lines)
+            for stamp, fields in parse_many(lines)
         ]
         stamps, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
         if not b"".join(stamps).isdigit():
@@ -174,7 +172,7 @@ class ArchiveSource:
                     fields.get("language"),
                 ),
             )
-            for _, fields in _dates_and_fields(lines)
+            for _, fields in parse_many(lines)
         ]
         _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
         _check_strings([key for key, _ in texts], digests, [language for language in languages if language is not None])
@@ -185,11 +183,6 @@ class ArchiveSource:
         if self._log is None:
             return iter(())
         return read_values(self._log, _id_and_influence, lambda _: "is not one of a crawl log; is the file damaged?")
-
-
-def _dates_and_fields(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    parts = [line.split(b" ", 2) for line in lines]
-    return zip([part[1] for part in parts], load_all([part[2] for part in parts]), strict=True)
 
 
 def _check_strings(*columns: Iterable[str]) -> None:

@@ -10,20 +10,15 @@ after the first frame. Nothing in it depends on time or place. gzip is zlib's le
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.export.hashed_file import Compressor, HashedFile, Plain
 from crawl4llm.tools.export.json_lines import dump_line
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 SOURCE = "crawl4llm"
 """What dolma's ``source`` says."""

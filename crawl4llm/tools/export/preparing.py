@@ -15,14 +15,15 @@ import numpy as np
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import AppendFile
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
-from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
+from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.page_tasks import count_tokens
 from crawl4llm.tools.export.near_duplicates import signature_of
-from crawl4llm.tools.export.reading import Reader, Stored, as_text
+from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
     NUMBER,
@@ -38,7 +39,8 @@ from crawl4llm.tools.export.selecting import NO_INFLUENCE
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.header_values import utf8
 from crawl4llm.warc.payload import html_in_utf8
-from crawl4llm.warc.records import Record, field_name, parse_http
+from crawl4llm.warc.reader import StoredRecord
+from crawl4llm.warc.records import Record, field_name
 from simulate.warcs.scan import PAYLOAD_DIGEST
 
 BLOCK = 1024
@@ -161,15 +163,10 @@ def _text_record(row: Row) -> Row:
     return row._replace(file=file, offset=offset, length=length)
 
 
-def _html(stored: Stored, largest: int | None) -> bytes:
+def _html(stored: StoredRecord, largest: int | None) -> bytes:
     """The HTML in a record, in UTF-8."""
-    record = stored.record
     try:
-        http = parse_http(stored.data, record.block_at) if record.kind in {"response", "revisit"} else None
-    except ValueError:
-        http = None
-    try:
-        return html_in_utf8(stored.data, record, http, largest)
+        return html_in_utf8(stored.data, stored.record, stored.http, largest)
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.base.files import sync_path
-from crawl4llm.scoring.rating import NO_TEXT
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, open_file, open_shard
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.words import WordCount
-from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100

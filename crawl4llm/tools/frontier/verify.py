@@ -18,8 +18,7 @@ from crawl4llm.base.within import within
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.files import OPEN_SUFFIX
-from crawl4llm.warc.series import SeriesPosition
+from crawl4llm.warc.series import OPEN_SUFFIX, SeriesPosition
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -20,7 +20,7 @@ from crawl4llm.options import Options, cores, read_options
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.tools.trainscorer.page_texts import TextTaker, page_texts
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
-from crawl4llm.warc.container import begins_like_archive
+from crawl4llm.warc.reader import begins_like_archive
 from simulate.clueweb22.layout import KINDS
 from simulate.open import index_folder, largest_page, open_corpus
 from simulate.warcs.corpus import WarcCorpus
