@@ -16,7 +16,10 @@ from importlib.util import find_spec, spec_from_loader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-_HELD: Final = ("errors", "live_logging", "progress", "reference", "scheduler", "scorers", "stats")
+_HELD: Final = (
+    *("errors", "live.redirecting", "live.robots", "live_logging", "progress", "reference", "scheduler", "scorers"),
+    "stats",
+)
 """What users hold, with its children, of ``crawl4llm``; and ``simulate.corpus``."""
 _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.base."): """
@@ -41,7 +44,9 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.engine."): """
         run scheduler progress summary dry_run live_logging/ live_logging.extension=live_logging""",
     ("crawl4llm.", "crawl4llm.addon."): """
-        addon_meta=meta addon_run=run page_scoring page_recording link_scoring request_scheduler""",
+        addon_meta=meta addon_run=run page_scoring=middlewares page_recording=middlewares link_scoring=middlewares
+        request_scheduler""",
+    ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
         archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
@@ -120,7 +125,8 @@ class _Finder(MetaPathFinder, InspectLoader):
 
 
 def _is_held(name: str) -> bool:
-    return name == "simulate.corpus" or (name.startswith("crawl4llm.") and name.split(".")[1] in _HELD)
+    held = ("simulate.corpus", *(f"crawl4llm.{end}" for end in _HELD))
+    return any(name == one or name.startswith(f"{one}.") for one in held)
 
 
 def install() -> None:
