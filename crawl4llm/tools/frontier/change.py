@@ -13,7 +13,7 @@ from tqdm import tqdm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.crawl.job.job_commits import add_seeds
+from crawl4llm.crawl.commits import add_seeds
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier.store import put_in_place
