@@ -1,10 +1,12 @@
-"""The crawl's product: WARC files with an index, written while the crawl runs.
+"""WARC files (ISO 28500) and their CDXJ indexes: written by warcio's record writer, read by a parser of our own.
 
-``ArchiveWriter`` is what a crawl uses; the other modules are its parts, one idea each: ``headervalues`` makes foreign
-strings safe, ``serialise`` writes one record, ``records`` and ``exchanges`` build those of a page, the latter with
-``http_messages`` from what went over the network, ``revisits`` knows the payloads that are stored already, ``compress``
-turns a record into a gzip member or Zstandard frame, ``files`` appends these to files of bounded size, which ``names``
-names, ``cdxj`` indexes them, ``series`` keeps files and index together, ``reader`` reads one back.
+Written: ``writer`` keeps pages, ``page_records`` and ``exchanges`` build their records, from what a corpus holds and from
+what went over the network, ``http_messages`` and ``header_values`` make foreign bytes and strings fit, ``series`` appends
+records to numbered files, ``cdxj`` indexes them by ``urlkey``.
+
+Read: ``reader`` opens any file and is the only way to a record; ``records`` parses heads, ``gzip``, ``zstd`` and ``plain``
+find records in files, ``payload`` undoes codings and charsets. warcio and FastWARC stop at damage, where ours loses no
+other record than that which it hits: ``docs/warc-files.md`` has what each makes of damaged files, of ARC and of Zstandard.
 """
 
 from crawl4llm.base.files import ArchiveError
