@@ -1,12 +1,12 @@
 """WARC files (ISO 28500) and their CDXJ indexes: written by warcio's record writer, read by a parser of our own.
 
-Written: ``writer`` keeps pages, ``page_records`` and ``exchanges`` build their records, from what a corpus holds and from
-what went over the network, ``http_messages`` and ``header_values`` make foreign bytes and strings fit, ``series`` appends
-records to numbered files, ``cdxj`` indexes them by ``urlkey``.
+Written: ``writer`` keeps pages; ``page_records`` and ``exchanges`` build their records, of what a corpus holds and of
+what went over the network; ``http_messages`` and ``header_values`` make foreign bytes and strings fit; ``series``
+appends records to numbered files; ``cdxj`` indexes them by ``urlkey``.
 
-Read: ``reader`` opens any file and is the only way to a record; ``records`` parses heads, ``gzip``, ``zstd`` and ``plain``
-find records in files, ``payload`` undoes codings and charsets. warcio and FastWARC stop at damage, where ours loses no
-other record than that which it hits: ``docs/warc-files.md`` has what each makes of damaged files, of ARC and of Zstandard.
+Read: ``reader`` opens any file and is the only way to a record; ``records`` parses heads; ``gzip``, ``zstd`` and
+``plain`` find records in files; ``payload`` undoes codings and charsets. warcio and FastWARC stop at damage, where ours
+loses no record but the one that it hits: ``docs/warc-files.md`` has a table of what each makes of damaged files.
 """
 
 from crawl4llm.base.files import ArchiveError
