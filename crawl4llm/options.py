@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.live_logging import LOGGERS
 from crawl4llm.option_checks import (
     Check,
     date_time,
     file_name_part,
     flag,
+    is_corpus_class,
     is_dotted,
     one_of,
     optional_text,
@@ -81,7 +81,9 @@ class Options:
         None,
         optional_text,
         "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
-        "or WARC files: a file, a folder, a glob pattern, or a text file with a list of paths.",
+        "WARC files (a file, a folder, a glob pattern, or a text file with a list of paths), or the dotted path of a "
+        "class ([of your own](extending.md)).",
+        imports=is_corpus_class,
     )
     corpus_duplicates: str = _option(
         "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True
@@ -326,7 +328,7 @@ class Options:
     )
     live_logging: tuple[str, ...] = _option(
         (),
-        some_of(*LOGGERS),
+        some_of("tensorboard", "wandb"),
         "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
         "the extra of its name.",
     )

@@ -35,7 +35,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         from crawl4llm.tools.export.formats import FORMATS
-        from crawl4llm.tools.export.wanted import CRAWL, INFLUENCE
+        from crawl4llm.tools.export.selecting import CRAWL, INFLUENCE
 
         super().add_options(parser)
         group = parser.add_argument_group("what is written")
@@ -86,7 +86,7 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         from crawl4llm.tools.export.export import export
-        from crawl4llm.tools.export.wanted import Wanted
+        from crawl4llm.tools.export.selecting import Wanted
 
         assert self.settings is not None
         wanted = Wanted(

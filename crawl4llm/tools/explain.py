@@ -12,9 +12,9 @@ from crawl4llm.base.input_files import read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import LIVE, SETTINGS
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
-from crawl4llm.tools.corpus.show import find_document, not_held
 from simulate.web import open_rater
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import sync_path
+from crawl4llm.base.files import replacing, sync_path
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.within import fresh, within
@@ -168,15 +169,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Where to write what a file is to hold; it is put in place, on the disk, only when all went well."""
-    new = _beside(path)
-    try:
-        with writing(path):
-            yield fresh(new)
-            sync_path(new)
-            os.replace(new, path)  # noqa: PTH105 - likewise
-        sync_path(path.parent)
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield what a file's new content is written to; it is put in place, on the disk, only when all went well."""
+    with writing(path), replacing(path, _beside(path), fsync=True) as file:
+        yield file

@@ -22,6 +22,8 @@ from crawl4llm.warc.header_values import one_line
 
 CONTENT = ("response", "resource", "conversion", "revisit")
 """Records with a page's content; they are in the index."""
+IN_CONTENT = f"IN ({', '.join(map(repr, CONTENT))})"
+"""In queries: whether a kind is one of them."""
 TEXT = "text"
 """What we call a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
@@ -41,13 +43,13 @@ CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
 _STEPS = 100_000
 """Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
 _MERGED = ("files", "records", "refs", "damage", "problems")
-_INDEXES = """
+_INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
 CREATE TABLE documents AS
     SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
         m.offset AS m_offset, m.page AS m_page
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind IN ('response', 'resource', 'conversion', 'revisit');
+    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind {IN_CONTENT};
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);

@@ -25,9 +25,8 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.finishing import write_sorted
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import read_lines
+from crawl4llm.tools.archive.lines import read_lines, sort_lines
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 VERSION: Final = "1.1.1"
@@ -54,7 +53,9 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
         for file in Progress(files, "Packing", unit=" files"):
-            new.chmod(new.stat().st_mode & file.stat().st_mode)  # with credentials, they are for their owner alone
+            os.fchmod(
+                new.fileno(), os.fstat(new.fileno()).st_mode & file.stat().st_mode
+            )  # with credentials, they are for their owner alone
             with file.open("rb") as source:
                 package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
         _write_index(dataset, folder)
@@ -127,13 +128,13 @@ class _Package:
 
 
 def _write_index(dataset: Dataset, folder: Path) -> None:
-    ordered = folder / "sorted.cdxj"
-    write_sorted(dataset.index, ordered, folder)
     with (
-        ordered.open("rb") as lines,
+        (folder / "sorted.cdxj").open("w+b") as lines,
         (folder / "index.cdx.gz").open("wb") as data,
         (folder / "index.idx").open("w") as places,
     ):
+        sort_lines(read_lines(dataset.index), lines, folder)
+        lines.seek(0)
         places.write(f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': 'index.cdx.gz'})}\n")
         offset = 0
         while block := list(islice(lines, _LINES)):

@@ -7,18 +7,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.within import require_within
-from crawl4llm.scoring.rating import NO_TEXT
-from crawl4llm.tools.export.json_lines import load_all
-from crawl4llm.tools.export.line_files import read_values
-from crawl4llm.tools.export.rows import Row
+from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
 from crawl4llm.warc.reader import UnreadableFile, scan
@@ -286,3 +284,52 @@ def _digest(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     return digest.hexdigest()
+
+
+_LINES_AT_ONCE = 256
+
+T = TypeVar("T")
+
+
+def read_values(
+    path: Path, parse: Callable[[Sequence[bytes]], list[T]], fault: Callable[[Exception], str]
+) -> Iterator[T]:
+    """What ``parse`` makes of the lines of a file, a value a line; none where there is no such file.
+
+    The last line counts only when it is whole. Raises InputError where the file cannot be read, and where ``parse``
+    raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
+    """
+    try:
+        with open_input(path) as file:
+            number = 1
+            while lines := list(islice(file, _LINES_AT_ONCE)):
+                if not lines[-1].endswith(b"\n"):
+                    lines.pop()
+                if not lines:
+                    return
+                try:
+                    values = parse(lines)
+                except (LookupError, TypeError, ValueError):
+                    _find_fault(path, number, lines, parse, fault)
+                    raise
+                number += len(lines)
+                yield from values
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _find_fault(
+    path: Path,
+    first: int,
+    lines: Sequence[bytes],
+    parse: Callable[[Sequence[bytes]], list[T]],
+    fault: Callable[[Exception], str],
+) -> None:
+    """Raise InputError that names the first line which cannot be parsed."""
+    for number, line in enumerate(lines, first):
+        try:
+            parse([line])
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{path} line {number}: {fault(error)}") from None

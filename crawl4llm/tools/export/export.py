@@ -14,7 +14,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
 from crawl4llm.past_runs import take_over
@@ -22,9 +22,9 @@ from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.arrays import Integers
-from crawl4llm.tools.export import formats, near_duplicates
+from crawl4llm.tools.export import formats
+from crawl4llm.tools.export import selecting as near_duplicates
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
-from crawl4llm.tools.export.oracle import oracle_threshold
 from crawl4llm.tools.export.preparing import (
     LACKS_DIGEST,
     LACKS_INFLUENCE,
@@ -35,12 +35,10 @@ from crawl4llm.tools.export.preparing import (
     prepare_all,
     scores_pages,
 )
-from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
-from crawl4llm.tools.export.selecting import plan_shards, select, unknown_language
+from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Columns, Rows, RowWriter, Table
+from crawl4llm.tools.export.selecting import INFLUENCE, Wanted, oracle_threshold, plan_shards, select, unknown_language
 from crawl4llm.tools.export.shards import ShardFacts, ShardJob, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
-from crawl4llm.tools.export.table import Columns, Table
-from crawl4llm.tools.export.wanted import INFLUENCE, Wanted
 from simulate.open import largest_page
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import numpy as np
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import AppendFile
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
-from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
+from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.page_tasks import count_tokens
-from crawl4llm.tools.export.near_duplicates import signature_of
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
@@ -34,7 +34,7 @@ from crawl4llm.tools.export.rows import (
     RowFile,
     RowWriter,
 )
-from crawl4llm.tools.export.selecting import NO_INFLUENCE
+from crawl4llm.tools.export.selecting import NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.header_values import utf8
 from crawl4llm.warc.payload import html_in_utf8

@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.base.files import sync_path
-from crawl4llm.scoring.rating import NO_TEXT
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, open_file, open_shard
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.tools.export.words import WordCount
 from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
@@ -164,3 +163,42 @@ def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Docu
         row.length,
         row.digest,
     )
+
+
+_FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
+_CHUNK: Final = 1 << 17
+"""Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
+
+
+class WordCount:
+    """How many words some texts have: runs of bytes between blanks, as fastText reads them (``Dictionary::readWord``).
+
+    Counted in chunks by NumPy: that takes a tenth of what splitting each text takes.
+    """
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._waiting = 0
+        self._counted = 0
+
+    def add(self, text: bytes) -> None:
+        """Count a text in UTF-8."""
+        self._texts.append(text)
+        self._waiting += len(text)
+        if self._waiting >= _CHUNK:
+            self._count()
+
+    @property
+    def total(self) -> int:
+        """The words of all texts."""
+        self._count()
+        return self._counted
+
+    def _count(self) -> None:
+        data = np.frombuffer(b"\0".join((b"", *self._texts)), dtype=np.uint8)
+        blank = data - _FIRST_CONTROL < _CONTROLS
+        blank |= data == _SPACE
+        blank |= data == _NUL
+        self._counted += int(np.count_nonzero(blank[:-1] > blank[1:]))
+        self._texts.clear()
+        self._waiting = 0
