@@ -39,11 +39,11 @@ from crawl4llm.warc.header_values import utf8
 from crawl4llm.warc.payload import html_in_utf8
 from crawl4llm.warc.reader import StoredRecord
 from crawl4llm.warc.records import Record, field_name
-from simulate.warcs.scan import PAYLOAD_DIGEST
 
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""
 
+_PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
 
 LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
@@ -145,7 +145,7 @@ def _with_heads(row: Row, record: Record) -> Row:
     return row._replace(
         url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         date=row.date or record.date,
-        digest=row.digest or fields.text(PAYLOAD_DIGEST) or None,
+        digest=row.digest or fields.text(_PAYLOAD_DIGEST) or None,
         language=row.language or _language(record),
     )
 
