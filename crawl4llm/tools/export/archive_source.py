@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
@@ -17,7 +17,7 @@ from crawl4llm.base.input_files import open_input
 from crawl4llm.base.within import require_within
 from crawl4llm.scoring.rating import NO_TEXT
 from crawl4llm.tools.export.rows import Row, load_all
-from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
+from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
 from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.records import Frame, Record, field_name
@@ -47,7 +47,7 @@ _Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
 
 
-class ArchiveSource:
+class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
     Raises InputError where a file that the index names is not there, or a link in its place leads elsewhere.
@@ -57,7 +57,7 @@ class ArchiveSource:
         self.given = given
         self.run = run
         self.settings = run_settings(run)
-        self.left_out: Counter[str] = Counter()
+        self.left_out = Counter()
         self._folder = folder
         self._log = None if run is None else run / crawl_log.NAME
         self._texts = folder / TEXT_INDEX_NAME
@@ -66,7 +66,7 @@ class ArchiveSource:
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
         read = [path for path in (folder / INDEX_NAME, self._texts, self._log) if path is not None and path.exists()]
         require_within(run or folder, folder, *paths, *read)
-        self.facts: dict[str, Any] = {
+        self.facts = {
             "given": given,
             "kind": "archive" if run is None else "run",
             "crawl_id": self.settings.get("crawl_id"),
@@ -76,7 +76,6 @@ class ArchiveSource:
         }
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        """See :meth:`crawl4llm.tools.export.sources.Source.rows`."""
         influences = _Alongside(self._influences())
         texts = _Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)

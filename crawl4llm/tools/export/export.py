@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,7 @@ class _Export:
         first_files = [0, *accumulate(len(source.files) for source in self._sources)]
         left_out: Counter[str] = Counter()
         lacks, columns = bytearray(), Columns()
-        with RowWriter(self._folder.work / LISTED_ROWS) as writer, self._bar("listing", None) as bar:
+        with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
                 rows = source.rows(first_file)
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):

@@ -204,16 +204,13 @@ class JsonLines:
         self._lines.append(line)
         self._size += len(line)
         if self._size >= _CHUNK:
-            self._write()
-
-    def _write(self) -> None:
-        self._file.write(b"".join(self._lines))
-        self._lines.clear()
-        self._size = 0
+            self.finish()
 
     def finish(self) -> None:
         """See :class:`ShardFile`."""
-        self._write()
+        self._file.write(b"".join(self._lines))
+        self._lines.clear()
+        self._size = 0
 
 
 class Parquet:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -182,7 +183,7 @@ def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) 
         return
     workers.start()
     texts = AppendFile(work / SPOOL_NAME, at=_spooled(rows) if done else 0)
-    with RowWriter(rows, at=done) as writer:
+    with closing(RowWriter(rows, at=done)) as writer:
         for start in range(done, len(to_prepare), BLOCK):
             numbers = to_prepare[start : start + BLOCK]
             answers = asyncio.run(workers.run(prepare, numbers))

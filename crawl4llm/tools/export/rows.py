@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import nan
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -93,12 +92,6 @@ class RowWriter:
         self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
         self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
         self._waiting = bytearray()
-
-    def __enter__(self) -> RowWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows. Raises InputError where that fails (disk full)."""

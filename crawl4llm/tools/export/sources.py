@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
@@ -54,42 +54,25 @@ class SourceFile(NamedTuple):
     """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
 
 
-class Source(Protocol):
+class Source:
     """Where documents come from."""
 
-    @property
-    def given(self) -> str:
-        """As the user named it."""
-        ...
-
-    @property
-    def run(self) -> Path | None:
-        """The output directory of the crawl it is of, None where it is of none."""
-        ...
-
-    @property
-    def files(self) -> Sequence[SourceFile]:
-        """All that records are read from."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the manifest says of it: equal for equal sources."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """``settings.json`` of the run it is from; empty where there is none."""
-        ...
-
-    @property
-    def left_out(self) -> Mapping[str, int]:
-        """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
-        ...
+    given: str
+    """As the user named it."""
+    run: Path | None
+    """The output directory of the crawl it is of, None where it is of none."""
+    files: Sequence[SourceFile]
+    """All that records are read from."""
+    facts: Mapping[str, Any]
+    """What the manifest says of it: equal for equal sources."""
+    settings: Mapping[str, Any]
+    """``settings.json`` of the run it is from; empty where there is none."""
+    left_out: Counter[str]
+    """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        """The documents in the order of the archive; ``first_file`` is the number of its first file."""
-        ...
+        """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
+        raise NotImplementedError
 
 
 def open_source(given: str, processes: int) -> Source:
@@ -186,7 +169,7 @@ DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
 _LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
 
 
-class WarcSource:
+class WarcSource(Source):
     """Archive files as ``CORPUS`` names them; their texts are those of WET files, where there are any beside them.
 
     Of several pages with one URL the first is taken. Raises InputError where there are no files or no pages.
@@ -194,8 +177,8 @@ class WarcSource:
 
     def __init__(self, given: str, processes: int) -> None:
         self.given = given
-        self.run: Path | None = None
-        self.settings: dict[str, Any] = {}
+        self.run = None
+        self.settings = {}
         folder = index_folder(Path(given).expanduser())
         try:
             collection = list_files(given)
@@ -211,14 +194,13 @@ class WarcSource:
         names = [name for names in manifest["files"] for name in names[:2] if name]
         self._numbers = {name: number for number, name in enumerate(names)}
         self.files = [source_file(collection.root / name, points_path(folder, name), named=False) for name in names]
-        self.facts: dict[str, Any] = {
+        self.facts = {
             "given": given,
             "kind": "warc",
             "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
         }
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        """See :meth:`crawl4llm.tools.export.sources.Source.rows`."""
         index = self._index
         documents = (index.document(position) for position in range(len(index)))
         numbers = [number for number in documents if index.kind(number) != FAILED]
