@@ -12,6 +12,7 @@ from crawl4llm.addon.run import POLICY, AddonRun
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord, utc_date
+from crawl4llm.base.reasons import NOT_TEXT
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.page_writer import Counters
@@ -45,7 +46,7 @@ class PageRecording:
         if self._run.failure is not None or not is_page(response.request, response):
             return
         if not isinstance(response, TextResponse):
-            self._run.lost(response.request, Outcome.DROPPED, "not_text")
+            self._run.lost(response.request, Outcome.DROPPED, NOT_TEXT)
             return
         try:
             self._record(response)

@@ -11,9 +11,10 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.addon.meta import INFLUENCE, TEXT, is_page
 from crawl4llm.addon.run import AddonRun
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.reasons import verdict
-from crawl4llm.scoring.rating import NO_TEXT, HtmlPage, RatedText
+from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.header_values import utf8
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Frontier, Outcome
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import CrawledPage, Policy
-from crawl4llm.scoring.rating import ERROR, NO_TEXT, RatedText, Rating
+from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive
 
 REDIRECTS = "redirects/followed"

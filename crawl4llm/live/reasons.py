@@ -9,35 +9,43 @@ from typing import Final
 
 from scrapy.exceptions import IgnoreRequest
 
-from crawl4llm.base.errors import MachineError, NoPage, PageError, TooLarge
+from crawl4llm.base.errors import MachineError, NoPage, PageError
 from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.reasons import (
+    CONNECTION,
+    CUT_SHORT,
+    DAMAGED,
+    DNS,
+    IGNORED,
+    REFUSED,
+    ROBOTS,
+    SCHEME,
+    TIMEOUT,
+    TOO_LARGE,
+)
 from crawl4llm.frontier import Outcome
 
-ROBOTS, NOT_HTML, DAMAGED, BAD_URL = "robots", "not_html", "damaged", "bad_url"
-TOO_LARGE: Final = TooLarge.reason
-IGNORED: Final = "ignored"
-
 _DOWNLOAD_ERRORS: Final = {
-    "CannotResolveHostError": "dns",
-    "DNSLookupError": "dns",
-    "DownloadTimeoutError": "timeout",
-    "TimeoutError": "timeout",
-    "TCPTimedOutError": "timeout",
-    "DownloadConnectionRefusedError": "refused",
-    "ConnectionRefusedError": "refused",
+    "CannotResolveHostError": DNS,
+    "DNSLookupError": DNS,
+    "DownloadTimeoutError": TIMEOUT,
+    "TimeoutError": TIMEOUT,
+    "TCPTimedOutError": TIMEOUT,
+    "DownloadConnectionRefusedError": REFUSED,
+    "ConnectionRefusedError": REFUSED,
     "DownloadCancelledError": TOO_LARGE,
     "CancelledError": TOO_LARGE,
-    "ResponseDataLossError": "cut_short",
-    "DownloadFailedError": "connection",
-    "ResponseFailed": "connection",
-    "ResponseNeverReceived": "connection",
-    "ConnectionLost": "connection",
-    "ConnectionDone": "connection",
-    "ConnectError": "connection",
-    "NoRouteError": "connection",
-    "TunnelError": "connection",
-    "UnsupportedURLSchemeError": "scheme",
-    "NotSupported": "scheme",
+    "ResponseDataLossError": CUT_SHORT,
+    "DownloadFailedError": CONNECTION,
+    "ResponseFailed": CONNECTION,
+    "ResponseNeverReceived": CONNECTION,
+    "ConnectionLost": CONNECTION,
+    "ConnectionDone": CONNECTION,
+    "ConnectError": CONNECTION,
+    "NoRouteError": CONNECTION,
+    "TunnelError": CONNECTION,
+    "UnsupportedURLSchemeError": SCHEME,
+    "NotSupported": SCHEME,
 }
 """By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
 

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import MissingRecord, PageError
 from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.scoring.rating import ERROR, NO_TEXT
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.build.plan import Plan, PlannedFile
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FAILURES
-from crawl4llm.base.domains import OPT_OUT
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage
 from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, input_lines, open_input, parse_json
+from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.warc.reader import begins_like_archive
@@ -237,7 +237,7 @@ def _name(root: Path, path: Path | None) -> str | None:
         return str(path)
 
 
-_NEVER_ASKED_FOR: Final = {"frontier_full", "host_full", OPT_OUT}
+_NEVER_ASKED_FOR: Final = {FRONTIER_FULL, HOST_FULL, OPT_OUT}
 _COUNT: Final = "not_had"
 
 

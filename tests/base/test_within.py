@@ -26,8 +26,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.within import is_within, require_all_within, within
-from crawl4llm.frontier.visited.bloom import FingerprintFilter
-from crawl4llm.frontier.visited.fingerprints import Mark, fingerprint
+from crawl4llm.frontier.bloom import FingerprintFilter
+from crawl4llm.frontier.fingerprints import Mark, fingerprint
 from crawl4llm.tools.archive.lines import read_lines
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain

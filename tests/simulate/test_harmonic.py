@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
-from crawl4llm.policies._harmonic_ranks import HarmonicRanks
+from crawl4llm.policies.harmonic import HarmonicRanks
 from crawl4llm.tools.corpus import ranks
 from simulate.build.harmonic import harmonic_centrality, page_ranks
 

@@ -22,7 +22,7 @@ from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive
 

@@ -11,7 +11,7 @@ from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive, ArchivePosition
 from crawl4llm.warc.series import SeriesPosition

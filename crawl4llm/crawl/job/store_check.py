@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import TABLES, Store, StoreError
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Generic, TypeVar
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.within import require_within
-from crawl4llm.scoring.rating import NO_TEXT
 from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many

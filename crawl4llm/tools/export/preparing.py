@@ -16,9 +16,10 @@ import numpy as np
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import AppendFile
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
-from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
+from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.page_tasks import count_tokens

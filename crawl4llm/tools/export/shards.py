@@ -14,7 +14,7 @@ import numpy as np
 
 from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.base.files import sync_path
-from crawl4llm.scoring.rating import NO_TEXT
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, open_file, open_shard
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows

@@ -19,7 +19,7 @@ from pybloom_live import BloomFilter, ScalableBloomFilter
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.within import fresh
-from crawl4llm.frontier.visited.fingerprints import Mark
+from crawl4llm.frontier.fingerprints import Mark
 
 _FORMAT = 1
 _FIRST_CAPACITY = 1_500_000

@@ -1,23 +1,148 @@
-"""The hot queue: documents that promise to be on a topic come before all others (Cho et al. 1998, section 7)."""
+"""From a policy to the order of the frontier: settings that change what any policy's scores mean, as wrappers of it."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating
-from crawl4llm.policies._ordering.lift import kept, lifted, original
-from crawl4llm.policies._ordering.wrapper import Wrapper
+from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, load_policy
 from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
 
 if TYPE_CHECKING:
+    from crawl4llm.frontier import Entry
+    from crawl4llm.options import Options
     from crawl4llm.scoring.rating import PageRater
     from crawl4llm.scoring.workers import PageWorkers
+
+
+def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
+    """The policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one.
+
+    Raises InputError.
+    """
+    policy: Policy = load_policy(options.url_policy)(workers, options)
+    if options.order == "asc":
+        policy = Ascending(policy)
+    if options.hot_queue_topic:
+        policy = HotQueue(policy, workers, options.hot_queue_topic)
+    return policy
+
+
+def _bits(number: float) -> int:
+    """The bits of a positive double; larger numbers have larger ones."""
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+def _number(bits: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+_BOUND: Final = 2.0**128
+_LEAST: Final = _bits(1 / _BOUND)
+_RANGE: Final = _bits(_BOUND) - _LEAST
+_ZERO: Final = _bits(_BOUND) + 1 + _RANGE
+"""Where 0 is lifted to: the lowest lifted score is next to the bound."""
+
+
+def kept(score: float) -> float:
+    """A score that is not lifted."""
+    return min(max(score, -_BOUND), _BOUND) if math.isfinite(score) else score
+
+
+def lifted(score: float) -> float:
+    """A score above all that are not lifted."""
+    if not math.isfinite(score):
+        return score
+    magnitude = max(_bits(min(abs(score), _BOUND)) - _LEAST, 0)
+    return _number(_ZERO + magnitude if score > 0 else _ZERO - magnitude)
+
+
+def original(score: float) -> float:
+    """The score that was lifted, or kept."""
+    if score <= _BOUND:
+        return score
+    magnitude = _bits(score) - _ZERO
+    return math.copysign(_number(abs(magnitude) + _LEAST), magnitude) if magnitude else 0.0
+
+
+class Wrapper(ABC):
+    """Passes every call on. The inner policy only ever sees scores of its own."""
+
+    scores_influence = False
+
+    def __init__(self, inner: Policy, name: str) -> None:
+        self.name = f"{name}({inner.name})"
+        self.looks_ahead = inner.looks_ahead
+        self.reranks = inner.reranks
+        self.corpus_parts = inner.corpus_parts
+        self._inner = inner
+
+    @abstractmethod
+    def _outer_score(self, key: str, score: float) -> float:
+        """What the frontier orders a document by that the inner policy scored so."""
+
+    @abstractmethod
+    def _inner_score(self, score: float) -> float:
+        """The inner policy's score of a document by what the frontier orders it by."""
+
+    @classmethod
+    def scorers(cls, options: Options) -> Sequence[str]:
+        """None; the inner policy has its own."""
+        return ()
+
+    def identity(self) -> Mapping[str, object]:
+        return self._inner.identity()
+
+    def crawled(self, page: CrawledPage) -> None:
+        self._inner.crawled(page._replace(entry=self._inner_entry(page.entry)))
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        ratings = await self._inner.score(candidates)
+        return [
+            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
+            for candidate, rated in zip(candidates, ratings, strict=True)
+        ]
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
+
+    def estimates(self) -> Iterable[tuple[str, float]]:
+        return ((key, self._outer_score(key, score)) for key, score in self._inner.estimates())
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def save(self) -> bytes:
+        return self._inner.save()
+
+    def load(self, state: bytes) -> None:
+        self._inner.load(state)
+
+    def _inner_entry(self, entry: Entry) -> Entry:
+        return replace(entry, score=self._inner_score(entry.score))
+
+
+class Ascending(Wrapper):
+    """Negative scores. Ties break by key, ascending, in either order."""
+
+    def __init__(self, inner: Policy) -> None:
+        super().__init__(inner, "asc")
+
+    def _outer_score(self, key: str, score: float) -> float:
+        return -score
+
+    def _inner_score(self, score: float) -> float:
+        return -score
+
 
 _MENTIONS = 10
 """As many in its text put a page on the topic, or one in its title."""
