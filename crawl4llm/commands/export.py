@@ -108,7 +108,7 @@ class Command(ScrapyCommand):
 
 
 def _number(text: str) -> float:
-    """The type of an option that is a finite number."""
+    """Parse an option that is a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -119,7 +119,7 @@ def _number(text: str) -> float:
 
 
 def _share(text: str) -> float:
-    """The type of an option that is more than 0 and at most 1."""
+    """Parse an option that is more than 0 and at most 1."""
     share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")

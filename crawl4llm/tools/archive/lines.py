@@ -1,4 +1,4 @@
-"""Text files of a dataset, line by line: indexes and logs, which may be cut short or damaged."""
+"""Reads and sorts indexes and logs of a dataset line by line; they may be cut short or damaged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def differences(
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, with their ends; none where there is no file. Raises InputError."""
+    """Yield the lines of a file, with their ends; none where there is no file. Raises InputError."""
     try:
         with open_input(path) as file:
             yield from file
@@ -54,7 +54,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def parse_log_line(line: bytes) -> dict[str, Any] | None:
-    """The line of a crawl log, if it is a whole one."""
+    """Return the line of a crawl log, if it is a whole one."""
     try:
         parsed = json.loads(line)
     except (RecursionError, ValueError):
@@ -64,7 +64,7 @@ def parse_log_line(line: bytes) -> dict[str, Any] | None:
 
 
 def as_in_warc(key: str) -> str:
-    """A document key as a metadata record has it."""
+    """Return a document key as a metadata record has it."""
     return re.sub(r"\s+$", "", one_line(key).strip())
 
 

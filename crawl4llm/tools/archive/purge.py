@@ -1,7 +1,8 @@
-"""Takes out of a dataset what is of a domain: pages, redirects through it, texts, entries of indexes and log.
+"""``scrapy archive purge``: takes a domain that opted out from a dataset and from its exports.
 
-What is left in the crawl log of other pages stays, also where they were found on a page of the domain; so do the lines
-of ``failures.jsonl``, which say that its documents were not wanted.
+Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
+stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
+documents were not wanted. Of an export, documents go; its manifest and card are made anew.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def purge(
 
 
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
-    """The table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
+    """Fill the table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
     facts.define("of_domain", lru_cache(maxsize=1 << 16)(domain.holds))
     facts.execute("CREATE TEMP TABLE purged(doc TEXT PRIMARY KEY)")
     facts.execute("INSERT OR IGNORE INTO purged SELECT doc FROM documents WHERE of_domain(url)")
@@ -105,7 +106,7 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
 
 
 def _select_others(facts: Facts) -> None:
-    """The tables ``gone`` and ``kept``; and ``refilled``: revisits of other domains, whose original goes."""
+    """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
     facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
     facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
     facts.execute(
@@ -253,7 +254,7 @@ def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    """The documents in a file of an export. Raises InputError where it cannot be read."""
+    """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
         for row in rows:

@@ -1,4 +1,4 @@
-"""Takes out of a dataset what is no whole page, and makes its indexes fit again.
+"""``scrapy archive repair``: takes out what is no whole page, and makes the indexes fit again.
 
 A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
 that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
@@ -159,7 +159,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
-    """What has changed in the indexes; those that have not are left alone."""
+    """Yield what has changed in the indexes; those that have not are left alone."""
     for index in (dataset.index, dataset.text_index, dataset.sorted_index):
         new = changes.staged(index)
         if new is None:

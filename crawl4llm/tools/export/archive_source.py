@@ -121,7 +121,7 @@ class ArchiveSource(Source):
             self.left_out.update(left)
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
-        """The entries of an index; none where there is no such file. Raises InputError.
+        """Return the entries of an index; none where there is no such file. Raises InputError.
 
         Many at once, for this is what an export of finished texts costs besides reading and compressing.
         """
@@ -205,7 +205,7 @@ def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | N
 
 @lru_cache(maxsize=1024)
 def _reason(mime: str, status: str | None) -> str | None:
-    """Why an entry is no page of whose content text can be had; None where it is one."""
+    """Return why an entry is no page of whose content text can be had; None where it is one."""
     if mime == "warc/revisit":
         return REVISIT
     if status is not None and not status.startswith("2"):
@@ -215,7 +215,7 @@ def _reason(mime: str, status: str | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def _date(stamp: bytes) -> str:
-    """A time stamp of an index as W3C date-time; pages near each other often have the same."""
+    """Return a time stamp of an index as W3C date-time; pages near each other often have the same."""
     at = stamp.decode()
     return f"{at[:4]}-{at[4:6]}-{at[6:8]}T{at[8:10]}:{at[10:12]}:{at[12:14]}Z"
 
@@ -229,7 +229,7 @@ class _Alongside(Generic[V]):
         self._passed: dict[str, V] = {}
 
     def take(self, key: str) -> V | None:
-        """The value of a document, None where it has none near; each can be taken once."""
+        """Return the value of a document, None where it has none near; each can be taken once."""
         following = self._following
         if following is None or following[0] != key:
             return self._search(key)
@@ -244,7 +244,7 @@ class _Alongside(Generic[V]):
 
 
 def _content_after(file: SourceFile, end: int) -> Counter[str]:
-    """The pages in a file from offset ``end`` on, which the index does not name, and damaged records.
+    """Count the pages in a file from offset ``end`` on, which the index does not name, and damaged records.
 
     There are some after a crawl that was killed, and while one runs.
     """
@@ -270,7 +270,7 @@ def _content_after(file: SourceFile, end: int) -> Counter[str]:
 
 
 def _is_page(record: Record) -> bool:
-    """Whether a record of ours holds a page; a text that was taken from one refers to it."""
+    """Return whether a record of ours holds a page; a text that was taken from one refers to it."""
     return record.kind in _CONTENT_KINDS and not (record.kind == "conversion" and record.fields.get(_REFERS_TO))
 
 
@@ -293,7 +293,7 @@ T = TypeVar("T")
 def read_values(
     path: Path, parse: Callable[[Sequence[bytes]], list[T]], fault: Callable[[Exception], str]
 ) -> Iterator[T]:
-    """What ``parse`` makes of the lines of a file, a value a line; none where there is no such file.
+    """Yield what ``parse`` makes of the lines of a file, a value a line; none where there is no such file.
 
     The last line counts only when it is whole. Raises InputError where the file cannot be read, and where ``parse``
     raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.

@@ -1,4 +1,4 @@
-"""``scrapy export``: the whole of it, from sources to manifest."""
+"""``scrapy export``: runs all stages, from sources to manifest."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Export:
         """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
-        """What decides the content of this export."""
+        """Return what decides the content of this export."""
         options = self._options
         return {
             "crawl4llm": __version__,
@@ -105,7 +105,7 @@ class _Export:
         }
 
     def run(self) -> Iterator[str]:
-        """All stages; those that an earlier process has finished are passed over."""
+        """Run all stages; those that an earlier process has finished are passed over."""
         self._check_sources()
         left_out, columns = self._list()
         prepared = self._prepare()

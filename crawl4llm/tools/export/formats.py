@@ -244,10 +244,10 @@ class Parquet:
 
 
 def open_file(path: Path, name: str) -> HashedFile:
-    """A new file for documents in one of FORMATS. Raises OSError."""
+    """Open a new file for documents in one of FORMATS. Raises OSError."""
     return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
 
 
 def open_shard(file: HashedFile, name: str) -> ShardFile:
-    """What writes documents in one of FORMATS to a file."""
+    """Return what writes documents in one of FORMATS to a file."""
     return Parquet(file) if name == PARQUET else JsonLines(file)

@@ -1,4 +1,4 @@
-"""Writes the files of an export: each is a job of its own, done whole or not at all."""
+"""Writes the files of an export: each is a task of its own, done whole or not at all."""
 
 from __future__ import annotations
 

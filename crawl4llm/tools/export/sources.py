@@ -76,7 +76,7 @@ class Source:
 
 
 def open_source(given: str, processes: int) -> Source:
-    """A source by what the user gave; ``processes`` index it where there is no index. Raises InputError."""
+    """Open a source by what the user gave; ``processes`` index it where it has no index. Raises InputError."""
     from crawl4llm.tools.export.archive_source import ArchiveSource
 
     path = Path(given).expanduser()
@@ -91,7 +91,7 @@ def open_source(given: str, processes: int) -> Source:
 
 
 def _is_ours(index: Path) -> bool:
-    """Whether a file is an index as our archives have them: its lines name documents."""
+    """Return whether a file is an index as our archives have them: its lines name documents."""
     try:
         with open_input(index) as lines:
             line = lines.readline(LONGEST_LINE)
@@ -135,7 +135,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
-    """The first of some files that is not as it was; None where all are."""
+    """Return the first of some files that is not as it was; None where all are."""
     for file in files:
         try:
             stat = Path(file.path).stat()
@@ -147,7 +147,7 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
-    """A file as it is now. Raises InputError where it cannot be read."""
+    """Describe a file as it is now. Raises InputError where it cannot be read."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -156,7 +156,7 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """``settings.json`` of a run; empty where there is none. Raises InputError where it is damaged: what the texts and
+    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged: what the texts and
     scores of the run are of stands there.
     """
     settings = {} if run is None else read_json(run / SETTINGS)
@@ -230,5 +230,5 @@ class WarcSource(Source):
             )
 
     def _file(self, place: Place, *, wet: bool) -> int:
-        """The number of the file, or of its WET file, among those of this source."""
+        """Return the number of the file, or of its WET file, among those of this source."""
         return self._numbers[self._index.manifest["files"][place.file][1 if wet else 0]]
