@@ -1,7 +1,7 @@
 """The database of all records of a dataset, what they are and where they lie.
 
-They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file is surveyed into one of its own, which
-is then merged.
+They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
+is surveyed into one of its own, which is then merged.
 """
 
 from __future__ import annotations

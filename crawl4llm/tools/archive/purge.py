@@ -37,9 +37,9 @@ from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, n
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_shard
+from crawl4llm.tools.export.formats import PARQUET, Document, open_file, require_package
 from crawl4llm.tools.export.rows import load
-from crawl4llm.tools.export.shards import Languages, WordCount
+from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -183,12 +183,12 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
         for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
-            gone += shard["documents"] - facts["documents"]
-            if facts["documents"] == shard["documents"]:
+            gone += shard["documents"] - facts.documents
+            if facts.documents == shard["documents"]:
                 changes.leave(path)
                 kept.append(shard)
-            elif facts["documents"]:
-                kept.append({**shard, **facts})
+            elif facts.documents:
+                kept.append({**shard, **facts._asdict(), "name": shard["name"]})
             else:
                 changes.leave(path)
                 changes.remove(path)
@@ -223,34 +223,19 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
 
 
-def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
+def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
     """Write a file without the domain's documents; returns what a manifest says of it."""
-    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
     with writing(path):
         form = path.name.partition(".")[2]
         file = open_file(new, form)
         try:
-            shard = open_shard(file, form)
+            shard = ShardWriter(file, form)
             for document in _documents(path):
-                if domain.holds(document.url):
-                    continue
-                text = document.text.encode()
-                words.add(text)
-                documents += 1
-                text_bytes += len(text)
-                languages.add(document.language)
-                shard.add(document)
-            shard.finish()
+                if not domain.holds(document.url):
+                    shard.add(document, document.text.encode())
+            return shard.finish(path.name)
         finally:
             file.close()
-    return {
-        "documents": documents,
-        "words": words.total,
-        "text_bytes": text_bytes,
-        "bytes": file.size,
-        "sha256": file.digest,
-        "languages": languages.counts,
-    }
 
 
 def _documents(path: Path) -> Iterator[Document]:
@@ -276,10 +261,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(f"{path}: reading it needs pyarrow; pip install 'crawl4llm[export]'") from None
+    require_package("pyarrow", f"{path}: reading it")
+    from pyarrow import parquet
+
     with open_input(path) as opened, parquet.ParquetFile(opened) as file:
         for batch in file.iter_batches():
             yield from batch.to_pylist()

@@ -23,9 +23,8 @@ from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.arrays import Integers
-from crawl4llm.tools.export import formats
-from crawl4llm.tools.export import selecting as near_duplicates
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
+from crawl4llm.tools.export.formats import PARQUET, require_package
 from crawl4llm.tools.export.preparing import (
     LACKS_DIGEST,
     LACKS_INFLUENCE,
@@ -56,9 +55,10 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     InputError; what was done until then is kept, and the same export goes on from there.
     """
     wanted.check()
-    formats.check_installed(wanted.format)
+    if wanted.format == PARQUET:
+        require_package("pyarrow", "--format parquet")
     if wanted.near_duplicates is not None:
-        near_duplicates.check_installed()
+        require_package("datasketch", "--near-duplicates")
     folder = ExportFolder(out)
     folder.check_free()
     processes = max(read_options(settings).workers, 1)

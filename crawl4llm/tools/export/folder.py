@@ -1,7 +1,7 @@
 """The output directory of an export.
 
-Its files lie in ``documents/``, beside the dataset card and ``manifest.json`` once it is finished, ``work/`` until then.
-The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
+Its files lie in ``documents/``, beside the dataset card and ``manifest.json``, once it is finished, and ``work/`` until
+then. The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
 """
 
 from __future__ import annotations

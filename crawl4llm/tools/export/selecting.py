@@ -200,14 +200,6 @@ costs little; with datasketch's equal weights more than half of the texts just a
 _SCHEME = "affine32"
 
 
-def check_installed() -> None:
-    """Raise InputError where the library is missing."""
-    try:
-        import datasketch  # noqa: F401 - only looked for
-    except ImportError:
-        raise InputError("--near-duplicates needs datasketch; pip install 'crawl4llm[export]'") from None
-
-
 def signature_of(text: str) -> str:
     """Return the MinHash of a text's runs of five words in lower case; of the whole text where it has fewer."""
     from datasketch import MinHash
