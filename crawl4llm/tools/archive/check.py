@@ -16,7 +16,7 @@ from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
-from crawl4llm.tools.archive.lines import as_in_warc, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
@@ -136,11 +136,8 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
             facts.problem(name, number, f"has the order {order} after {last}")
         else:
             last = order
-        facts.add("log", [(number, as_in_warc(parsed["id"]))])
-    for line in read_lines(dataset.base / LOST):
-        parsed = parse_log_line(line)
-        if parsed is not None:
-            facts.add("lost", [(as_in_warc(parsed["id"]),)])
+        facts.add("log", [(number, parsed["id"])])
+    load_lost(dataset, facts)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
     _note(

@@ -32,7 +32,7 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
@@ -102,7 +102,7 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
             if parsed is None:
                 raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
             if path == listing or domain.holds(str(parsed.get("url"))):
-                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", as_in_warc(parsed["id"]))
+                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
 
 
 def _select_others(facts: Facts) -> None:
@@ -147,7 +147,7 @@ def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
     with writing(dataset.log), changes.stage(dataset.log).open("wb") as out:
         for line in read_lines(dataset.log):
             parsed = parse_log_line(line)
-            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", as_in_warc(parsed["id"])):
+            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", parsed["id"]):
                 gone += 1
             else:
                 out.write(line)
