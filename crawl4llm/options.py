@@ -20,6 +20,7 @@ from crawl4llm.option_checks import (
     date_time,
     file_name_part,
     flag,
+    is_corpus_class,
     is_dotted,
     one_of,
     optional_text,
@@ -80,7 +81,9 @@ class Options:
         None,
         optional_text,
         "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
-        "or WARC files: a file, a folder, a glob pattern, or a text file with a list of paths.",
+        "WARC files (a file, a folder, a glob pattern, or a text file with a list of paths), or the dotted path of a "
+        "class ([of your own](extending.md)).",
+        imports=is_corpus_class,
     )
     corpus_duplicates: str = _option(
         "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.moved import new_path
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 
 if TYPE_CHECKING:
@@ -150,8 +151,9 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
     for row in TABLE:
         holds = getattr(row, profile)
         for name in row.names.split():
-            if holds == REFUSED and settings.get(name) not in _PROFILE:
-                raise InputError(f"{name} = {settings.get(name)!r} does not go here: {row.remark}; leave it out")
+            value = settings.get(name)
+            if holds == REFUSED and (new_path(value) if isinstance(value, str) else value) not in _PROFILE:
+                raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
             if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
                 logger.warning("%s does not hold with the profile %s", name, profile)
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.crawl.web import StoredCorpus
-from crawl4llm.option_checks import whole
+from crawl4llm.option_checks import is_corpus_class, whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import KINDS
-from simulate.clueweb22.records import FULL_ID_POSITION
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.record_parser import FULL_ID_POSITION
+from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import HOSTS, PAGES, DemoPaths, build_demo, demo_paths, describe, ensure_demo
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
@@ -47,13 +48,19 @@ DEMO = "demo"
 """The value of ``CORPUS`` that means the demo web."""
 
 
-def open_corpus(settings: BaseSettings) -> StoredCorpus:
-    """The corpus that ``CORPUS`` names, opened as the other settings say. Raises InputError.
+_PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
+"""What a corpus class must have."""
 
-    It is a ClueWeb22 tree where it is a folder that holds one of that dataset's folders, else a WARC collection, which
-    is indexed first where it has no index yet.
+
+def open_corpus(settings: BaseSettings) -> Corpus:
+    """Open the corpus that ``CORPUS`` names, as the other settings say. Raises InputError.
+
+    The dotted path of a class is loaded; a folder that holds one of that dataset's folders is a ClueWeb22 tree, all
+    else a WARC collection, which is indexed first where it has no index yet.
     """
     options = read_options(settings)
+    if is_corpus_class(options.corpus):
+        return _own_corpus(options)
     place, largest = _place(options), largest_page(settings)
     if is_clueweb22(place):
         return _clueweb22(place, options, largest)
@@ -63,6 +70,8 @@ def open_corpus(settings: BaseSettings) -> StoredCorpus:
 def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]:
     """Make the index of the corpus, or bring it up to date; yields what it holds. Raises InputError."""
     options = read_options(settings)
+    if is_corpus_class(options.corpus):
+        raise InputError(f"CORPUS {options.corpus} is a class of your own; what index it needs, it makes itself")
     place = _place(options)
     folder = index_folder(place)
     if is_clueweb22(place):
@@ -90,9 +99,9 @@ def build_corpus(
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
-    from simulate.build.build import build_tree
-    from simulate.build.pages import TextOptions
+    from simulate.build.chunks import TextOptions
     from simulate.build.pool import BuildOptions
+    from simulate.build.tree import build_tree
 
     options = read_options(settings)
     source = open_corpus(settings)
@@ -108,7 +117,7 @@ def build_corpus(
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:
     """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
-    from simulate.build.harmonic import page_ranks
+    from simulate.build.centrality import page_ranks
 
     corpus = open_corpus(settings)
     corpus.check()
@@ -146,6 +155,19 @@ def index_folder(place: Path) -> Path:
     """
     absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
     return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
+
+
+def _own_corpus(options: Options) -> Corpus:
+    """Load a corpus class by its dotted path, and make the corpus that the settings describe. Raises InputError."""
+    module, _, name = str(options.corpus).rpartition(".")
+    try:
+        found: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"CORPUS {options.corpus}: there is no such file, and no such class ({error})") from None
+    if missing := [part for part in ("from_options", *_PARTS) if not hasattr(found, part)]:
+        raise InputError(f"CORPUS {options.corpus} is no corpus class: it lacks {', '.join(missing)}")
+    corpus: Corpus = found.from_options(options)
+    return corpus
 
 
 def _place(options: Options) -> Path:

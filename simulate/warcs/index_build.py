@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.reader import UnreadableFile
 from simulate.warcs.columns import write_columns

@@ -37,8 +37,7 @@ from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc.reader import read_record
 from crawl4llm.warc.series import SeriesPosition
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.url_index import UrlIndex
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import UrlIndex, build_url_index
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.index import MANIFEST
 

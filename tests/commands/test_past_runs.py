@@ -26,6 +26,7 @@ from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
 from crawl4llm.tools.export.selecting import Wanted, oracle_threshold
 from crawl4llm.tools.frontier.change import INJECT
+from simulate.open import open_corpus
 
 MODULE = "received_code"
 DOTTED = [f"{MODULE}.Scorer", f"scorer:{MODULE}.Scorer", f"{MODULE}.Scorer:1", f"fasttext:0.5, {MODULE}.Scorer:1.5"]
@@ -81,6 +82,7 @@ def test_no_setting_out_of_data_is_imported(option: Field[Any], received: Path) 
             options = read_options(settings)
             load_scorer(options)
             load_scorers(load_policy(options.url_policy).scorers(options), options)
+            open_corpus(settings)
         except InputError as error:
             refused.append(str(error))
         assert not (received / "imported").exists(), value

@@ -32,7 +32,7 @@ from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import DocId, data_path, offset_path, split_id
 from simulate.clueweb22.record_files import RecordFiles
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import build_url_index
 
 FILE = "en0000-00"
 KEY = key_of(FILE, 0)

@@ -14,8 +14,8 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.job.job_commits import move_output
-from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.commits import move_output
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.series import OPEN_SUFFIX, FileNames

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader

@@ -15,7 +15,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import Options, read_options
 from crawl4llm.past_runs import take_over

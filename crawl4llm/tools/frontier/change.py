@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.crawl.job.job_commits import add_seeds
+from crawl4llm.crawl.commits import add_seeds
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
-from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.frontier.store import put_in_place
 from crawl4llm.live.web import LiveCorpus
 from crawl4llm.options import read_options
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> StoredCorpus:
+def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     """Open the corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
 
     Settings on the command line count, then those of the crawl's last run, then the project's.

@@ -21,7 +21,7 @@ from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
+from crawl4llm.crawl.commits import add_purged, move_log, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action

@@ -22,13 +22,12 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
-from simulate.build.files import PAGE_KINDS, DataFiles
-from simulate.build.manifest import read_manifest
-from simulate.build.pages import ChunkStore, chunks_of
-from simulate.build.plan import Plan, make_plan
+from simulate.build.chunks import ChunkStore, chunks_of
+from simulate.build.data_files import PAGE_KINDS, DataFiles
+from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
 from simulate.clueweb22.layout import INLINK, KINDS
-from simulate.clueweb22.writer import write_root_files
+from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"
 
