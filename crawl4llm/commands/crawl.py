@@ -49,7 +49,7 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError
-        from crawl4llm.scrapy_settings import check_values
+        from crawl4llm.engine.scrapy_settings import check_values
 
         assert self.settings is not None
         try:
@@ -70,9 +70,9 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
+        from crawl4llm.engine.scrapy_settings import check_mode
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
-        from crawl4llm.scrapy_settings import check_mode
 
         guard_log()
         if not (opts.loglevel or opts.logfile):

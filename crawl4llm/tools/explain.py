@@ -13,7 +13,7 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import LIVE, SETTINGS
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.seeds import find_document, not_held
-from crawl4llm.past_runs import take_over
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from simulate.web import open_rater
 

@@ -17,8 +17,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.terminal import wants_bar
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
-from crawl4llm.past_runs import take_over
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless
-from crawl4llm.past_runs import take_over
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.arrays import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.rows import Rows, Table
 
