@@ -38,7 +38,7 @@ class Command(ScrapyCrawl):
     """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """What Scrapy calls first of the command that is to run."""
+        """Add options; Scrapy calls this first of the command that is to run."""
         super().add_options(parser)
         end_when_interrupted()
 
@@ -98,7 +98,7 @@ class Command(ScrapyCrawl):
 
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
-        """The seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
+        """Return the seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
         from crawl4llm.base.errors import InputError
 
         for name in spider_args:

@@ -42,7 +42,7 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 
 
 def _profiles() -> str:
-    """What each profile sets, as a Markdown list."""
+    """Return what each profile sets, as a Markdown list."""
     lines = []
     for profile in ("simulation", "live"):
         given = vars(import_module(f"settings.{profile}"))
@@ -53,7 +53,7 @@ def _profiles() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Each reference page and what it should say."""
+    """Return each reference page and what it should say."""
     return {
         DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),

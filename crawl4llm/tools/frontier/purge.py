@@ -74,7 +74,7 @@ class _Purge:
         return self._opened_log
 
     def going(self) -> str:
-        """How many there are, in words."""
+        """Say how many there are."""
         frontier = self._crawl.frontier
         reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
         queued = sum(map(self._is_unwanted, reading))
@@ -120,7 +120,7 @@ class _Purge:
         return self._domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
-        """The URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        """Return the URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
         if host_of(key):
             return key
         if self._corpus is None:
