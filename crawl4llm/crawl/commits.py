@@ -35,23 +35,6 @@ class Commits(Protocol):
         ...
 
 
-class NoCommits:
-    """For a crawl that ends with its process: log and archive are all that stays."""
-
-    lasting = False
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-
-    def commit(self, crawl: Crawl) -> None:
-        """Finish archive files that are full."""
-        self._archive.flush()
-
-    def commit_now(self, crawl: Crawl) -> None:
-        """Finish archive files that are full."""
-        self._archive.flush()
-
-
 _CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
 
 
