@@ -105,20 +105,9 @@ def _entries(members: Sequence[Member], offset: int, filename: str) -> list[Entr
     entries = []
     for data, content, key in members:
         if content is not None:
-            entries.append(
-                Entry(
-                    url=content.url,
-                    timestamp=timestamp(content.date),
-                    mime=content.mime,
-                    status=content.status,
-                    digest=content.digest,
-                    length=len(data),
-                    offset=offset,
-                    filename=filename,
-                    id=key,
-                    language=content.language,
-                )
-            )
+            url, mime, status, digest = content.url, content.mime, content.status, content.digest
+            place = len(data), offset, filename
+            entries.append(Entry(url, timestamp(content.date), mime, status, digest, *place, key, content.language))
         offset += len(data)
     return entries
 

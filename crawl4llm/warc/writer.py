@@ -19,17 +19,6 @@ from crawl4llm.warc.http_messages import opt_out_signals
 from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
 from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, SeriesPosition, WarcFiles
 
-__all__ = [
-    "INDEX_NAME",
-    "TEXT_INDEX_NAME",
-    "Archive",
-    "ArchiveFormat",
-    "ArchiveInfo",
-    "ArchivePosition",
-    "ArchiveWriter",
-    "NullArchive",
-]
-
 
 class ArchivePosition(NamedTuple):
     """How far the archive has been written: a place to commit, and to cut back to."""

@@ -20,7 +20,6 @@ from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.reader import UnreadableFile
-from simulate.warcs.columns import write_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.index import MANIFEST, read_manifest
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
@@ -192,6 +191,8 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
 
     def parts() -> Iterator[StoredPart]:
         return (StoredPart(job.path, job.identity) for job in jobs)
+
+    from simulate.warcs.columns import write_columns  # here: NumPy takes time to load, and few crawls make an index
 
     files = [(job.file.name, job.file.wet, job.file.wat, job.file.size) for job in jobs]
     columns = folder / f"columns-{hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()[:16]}"
