@@ -69,7 +69,7 @@ class GzipRecords:
             raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:
-        """All records, in file order. Raises WholeFileCompressed where a member holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed where a member holds several."""
         starts = self._member_starts()
         position: int | None = 0
         while position is not None:
@@ -83,7 +83,7 @@ class GzipRecords:
             position = following
 
     def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
-        """Where a member ends, None for a damaged one; and where the next begins, None where there is none."""
+        """Return where a member ends, None for a damaged one; and where the next begins, None where there is none."""
         end = None
         for start, stated in starts:
             if start < position + _SMALLEST_MEMBER or (end is not None and start < end):
@@ -100,7 +100,7 @@ class GzipRecords:
         return end or self._measure(position, size), None
 
     def _member_starts(self) -> Iterator[tuple[int, int]]:
-        """Where a member may begin, and the length that the one before it states, if one does."""
+        """Yield where a member may begin, and the length that the one before it states, if one does."""
         for base in range(0, self._file.size, _SEARCHED):
             data = self._file.read(_SEARCHED + _LENGTH_BYTES + len(GZIP_MAGIC) - 1, base)
             for match in _MEMBER_START.finditer(data, _LENGTH_BYTES):
@@ -111,7 +111,7 @@ class GzipRecords:
         return RECORD_START.match(_Opening(self._file, position).data) is not None
 
     def _measure(self, position: int, size: int | None) -> int | None:
-        """Where the member at ``position`` ends, by inflating it; None for a damaged one."""
+        """Return where the member at ``position`` ends, by inflating it; None for a damaged one."""
         member = zlib.decompressobj(GZIP_WBITS)
         inflated = 0
         beyond = b""
@@ -197,7 +197,7 @@ class WholeGzip:
                 temporary.replace(points)
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer at the end, and where damage ends what can be inflated."""
+        """Return up to ``size`` bytes from ``position``; fewer at the end, and where damage begins."""
         try:
             return bytes(self._contents.pread(size, position))
         except self._errors:
@@ -213,7 +213,7 @@ class ReadAhead:
         self._start, self._data = 0, b""
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``."""
+        """Return up to ``size`` bytes from ``position``."""
         start = position - self._start
         if not 0 <= start <= start + size <= len(self._data):
             self._start, start = position, 0

@@ -1,4 +1,4 @@
-"""Builds the WARC records of pages (ISO 28500:2017, version 1.1), which warcio writes.
+"""The WARC records of pages (ISO 28500:2017, version 1.1), written by warcio.
 
 Here are those that are made from what a corpus holds; :mod:`crawl4llm.warc.exchanges` has those of pages that came over
 the network.
@@ -221,6 +221,6 @@ def record_bytes(
 
 
 def warc_fields(fields: Fields) -> bytes:
-    """The block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
+    """Return the block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
     lines = [f"{name}: {one_line(str(value))}\r\n" for name, value in fields.items() if value is not None]
     return "".join(lines).encode()

@@ -179,7 +179,7 @@ class WarcFiles:
         return Position(self._serial, self._file.size if self._file else 0)
 
     def fits(self, size: int) -> bool:
-        """Whether ``size`` more bytes keep the present file within its limit, or it is new."""
+        """Return whether ``size`` more bytes keep the present file within its limit, or it is new."""
         if self._file is None or self._file.size == self._begin:
             return True
         return self._file.size + size <= self._max_bytes
@@ -276,7 +276,7 @@ class WarcFiles:
                     remove(path)
 
     def _found(self) -> dict[int, list[Path]]:
-        """The files of the series that are there, under either name, by serial."""
+        """Return the files of the series that are there, under either name, by serial."""
         found = defaultdict(list)
         try:
             for path in self._directory.iterdir():
@@ -288,7 +288,7 @@ class WarcFiles:
         return found
 
     def _committed(self, serial: int, found: dict[int, list[Path]]) -> Path:
-        """The file of a serial, under either name."""
+        """Return the file of a serial, under either name."""
         paths = sorted(found.get(serial, []))
         if not paths:
             raise lost(self._directory / self._names.pattern(serial), "is missing", "pages in it")
@@ -318,23 +318,23 @@ class FileNames:
         self._form = re.compile(form, re.ASCII)
 
     def new(self, serial: int) -> str:
-        """The name of a file that begins now."""
+        """Return the name of a file that begins now."""
         if self.host is None:
             return f"{self.prefix}-{serial:05d}{self.suffix}"
         return f"{self.prefix}-{datetime.now(timezone.utc):{_TIMESTAMP}}-{serial:05d}-{self.host}{self.suffix}"
 
     def pattern(self, serial: int) -> str:
-        """What the name of a file looks like, whenever and wherever it began."""
+        """Return what the name of a file looks like, whenever and wherever it began."""
         return self.new(serial) if self.host is None else f"{self.prefix}-*-{serial:05d}-*{self.suffix}"
 
     def serial(self, name: str) -> int | None:
-        """The number of the file of this name; None where that is not of the series. Any host will do."""
+        """Return the number of the file of this name; None where that is not of the series. Any host will do."""
         found = self._form.fullmatch(name)
         digits = found.groups()[-1] if found else ""
         return int(digits) if digits and digits == f"{int(digits):05d}" else None
 
     def age(self, name: str) -> float:
-        """Seconds since a file began; 0 where its name does not tell."""
+        """Return the seconds since a file began; 0 where its name does not tell."""
         found = self._form.fullmatch(name) if self.host is not None else None
         if found is None:
             return 0.0
@@ -343,5 +343,5 @@ class FileNames:
 
 
 def host_name() -> str:
-    """This machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
+    """Return this machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"

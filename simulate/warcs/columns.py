@@ -1,4 +1,4 @@
-"""Writes the columns of an index from its parts, with a byte of memory for each document."""
+"""Unites the parts of an index into columns and sorted tables, with a byte of memory for each document."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _Duplicates:
         self.text_numbers = array("I")
 
     def choose(self, group: Sequence[int]) -> Iterable[int]:
-        """Of documents that share the hash of a lookup form, those that are held."""
+        """Return the documents that are held, of some that share the hash of a lookup form."""
         same_key: dict[str, list[int]] = {}
         for number in group:
             same_key.setdefault(self._columns.text("keys", "key_ends", number), []).append(number)

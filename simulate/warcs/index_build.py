@@ -95,18 +95,18 @@ def build_warc_index(
 
 
 def is_current(collection: Collection, folder: Path, options: IndexOptions) -> bool:
-    """Whether the index in ``folder`` is of this state of the collection."""
+    """Return whether the index in ``folder`` is of this state of the collection."""
     return _current_manifest(folder, collection, state_digest(collection, options)) is not None
 
 
 def state_digest(collection: Collection, options: IndexOptions) -> str:
-    """What an index notes of the state of the collection that it was made from."""
+    """Return what an index notes of the state of the collection that it was made from."""
     state = [collection.files, options]
     return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def points_path(folder: Path, name: str) -> Path:
-    """Where the entry points go of a file that is compressed as a whole."""
+    """Return where the entry points go of a file that is compressed as a whole."""
     return folder / "points" / _file_name(name)
 
 
@@ -134,7 +134,7 @@ class _PartJob(NamedTuple):
         return PartIdentity(self.file.name, f"{self.file.signature} {self.canonical_links}")
 
     def source(self, name: str) -> Source:
-        """A file of the part, without entry points from an earlier state of it."""
+        """Return a file of the part, without entry points from an earlier state of it."""
         points = points_path(self.folder, name)
         with writing(points):
             points.parent.mkdir(exist_ok=True)
@@ -142,7 +142,7 @@ class _PartJob(NamedTuple):
         return Source(self.root / name, points)
 
     def stored(self) -> StoredPart | None:
-        """The part, if it has been made and is not stale."""
+        """Return the part, if it has been made and is not stale."""
         try:
             return StoredPart(self.path, self.identity)
         except (FileNotFoundError, ValueError):
@@ -174,7 +174,7 @@ def _make_part(job: _PartJob) -> str | None:
 
 
 def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
-    """The manifest of the index as it stands, if it is of this state of the collection and names no other files."""
+    """Return the manifest of the index, if it is of this state of the collection and names no other files."""
     try:
         manifest = read_manifest(folder)
     except InputError:
