@@ -11,10 +11,10 @@ from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.job.job_commits import State, read_state
-from crawl4llm.crawl.job.jobdir import JobDir
-from crawl4llm.crawl.job.store_check import check_store
+from crawl4llm.crawl.commits import State, read_state
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import balance
+from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import Store

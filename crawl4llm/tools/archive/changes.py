@@ -1,4 +1,4 @@
-"""Several files of a folder changed together: all of them, or none, whatever happens meanwhile.
+"""Transactions over the files of a folder: all of them are changed, or none, whatever happens meanwhile.
 
 New contents are written beside the old ones. When all are on the disk, a journal says what goes where; then they are
 renamed, and the journal goes last. Killed before the journal is there, nothing has changed; killed after, the next
@@ -54,7 +54,7 @@ class Changes:
         self._entered.close()
 
     def stage(self, path: Path, like: Path | None = None) -> Path:
-        """Where to write what ``path`` is to hold: for no other eyes than ``like``, that is ``path`` itself, is for."""
+        """Return where to write what ``path`` is to hold; permissions are those of ``like``, by default ``path``."""
         self._new[path] = new = _beside(path)
         with writing(path), suppress(FileNotFoundError):
             os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -62,7 +62,7 @@ class Changes:
         return new
 
     def staged(self, path: Path) -> Path | None:
-        """Where that was written, if it was staged."""
+        """Return where that was written, if it was staged."""
         return self._new.get(path)
 
     def leave(self, path: Path) -> None:
@@ -93,7 +93,7 @@ class Changes:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether a process was killed while it changed files of a folder."""
+    """Return whether a process was killed while it changed files of a folder."""
     return (folder / JOURNAL).exists()
 
 
@@ -117,7 +117,7 @@ def complete(folder: Path) -> None:
 
 
 def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
-    """The files that are to be replaced, and those that are to go, all below the journal's folder.
+    """Return the files that are to be replaced, and those that are to go, all below the journal's folder.
 
     Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
     folder, from anywhere. Raises FileNotFoundError.
@@ -137,13 +137,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _beside(path: Path) -> Path:
-    """Where new contents of a file are written."""
+    """Return where new contents of a file are written."""
     return path.with_name(f".{path.name}{_NEW}")
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Be the only process that changes the files of a folder. Raises InputError where another one does."""
+    """Lock the files of a folder for changes. Raises InputError where another process changes them."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:

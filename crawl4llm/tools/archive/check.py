@@ -1,4 +1,4 @@
-"""Compares what the records of a dataset say of each other, and with the crawl log."""
+"""``scrapy archive check``: compares what records, indexes, lists and the crawl log say of each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
-from crawl4llm.tools.archive.lines import as_in_warc, differences, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
@@ -56,7 +56,7 @@ def _note(facts: Facts, query: str) -> None:
 
 
 def _check_names(facts: Facts) -> None:
-    """Each record has a name of its own (ISO 28500:2017, 5.2)."""
+    """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
     _note(
         facts,
         f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
@@ -73,7 +73,7 @@ def _check_names(facts: Facts) -> None:
 
 
 def _check_revisits(facts: Facts) -> None:
-    """A revisit stands for the payload of another record, which is in the dataset (6.7)."""
+    """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
     _note(
         facts,
         f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
@@ -110,7 +110,7 @@ def _check_texts(facts: Facts) -> None:
 
 
 def _check_documents(facts: Facts) -> None:
-    """A document is in the dataset once."""
+    """Check that a document is in the dataset once."""
     _note(
         facts,
         f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
@@ -136,11 +136,8 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
             facts.problem(name, number, f"has the order {order} after {last}")
         else:
             last = order
-        facts.add("log", [(number, as_in_warc(parsed["id"]))])
-    for line in read_lines(dataset.base / LOST):
-        parsed = parse_log_line(line)
-        if parsed is not None:
-            facts.add("lost", [(as_in_warc(parsed["id"]),)])
+        facts.add("log", [(number, parsed["id"])])
+    load_lost(dataset, facts)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
     _note(
@@ -182,7 +179,7 @@ def _check_order(dataset: Dataset, facts: Facts) -> None:
 
 
 def _check_stated(facts: Facts) -> None:
-    """Counts in warcinfo records, as ClueWeb12's files have them."""
+    """Check counts in warcinfo records, as ClueWeb12's files have them."""
     counts = document_counts(facts)
     for name, read, documents, length in list(
         facts.rows("SELECT name, bytes, stated_documents, stated_bytes FROM files WHERE stated_bytes != ''")

@@ -1,8 +1,7 @@
-"""MD5 files and record-count files, as ClueWeb12 has them (lemurproject.org/clueweb12/specs.php, "Checksum Files" and
-"Record Count Files").
+"""MD5 files, record-count files and fields of records, as ClueWeb12 has them (lemurproject.org/clueweb12/specs.php).
 
-A line of the first is the digest, a space, and the file; of the second the file and its number of documents in columns.
-Files are named from the folder of the list, ``./`` before.
+A line of an MD5 file ("Checksum Files") is the digest, a space, and the file; of a count file ("Record Count Files")
+the file and its number of documents in columns. Files are named from the folder of the list, ``./`` before.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def write_counts(path: Path, counts: Iterable[tuple[str, int]]) -> None:
 
 
 def document_counts(facts: Facts) -> dict[str, int]:
-    """Documents in each file, by name: pages with a record of a crawl, extracted texts, else whatever has content."""
+    """Count documents in each file: pages with a record of a crawl, extracted texts, else whatever has content."""
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files ORDER BY file"))
     pages = dict(facts.rows("SELECT file, count(DISTINCT doc) FROM documents GROUP BY file"))
     texts = dict(facts.rows("SELECT file, count(*) FROM records WHERE kind = ? GROUP BY file", TEXT))
@@ -102,7 +101,7 @@ DATA_TYPE: Final = b"web crawl"
 
 
 def with_field(record: bytes, name: bytes, value: bytes) -> bytes:
-    """A record with a field in its head, instead of the one of that name if there is one; the block stays."""
+    """Return a record with a field in its head, instead of the one of that name if there is one; the block stays."""
     head, end, block = record.partition(b"\r\n\r\n")
     line = b"%b: %b" % (name, value)
     changed, count = re.subn(rb"(?im)^%b:[^\r\n]*" % re.escape(name), lambda _: line, head, count=1)
@@ -115,7 +114,7 @@ def field_length(name: bytes, value: bytes) -> int:
 
 
 def with_counts(warcinfo: bytes, documents: int, others: int) -> bytes:
-    """A warcinfo record with ClueWeb12's three fields; ``others``: bytes, decompressed, of the file's other records.
+    """Return a warcinfo record with ClueWeb12's three fields; ``others``: bytes, decompressed, of the other records.
 
     The length of the file counts the digits in which it is written.
     """

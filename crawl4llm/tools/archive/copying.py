@@ -1,4 +1,4 @@
-"""Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
+"""Copies a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
 
 A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
 ``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
@@ -131,7 +131,7 @@ def _copy_file(facts: Facts, out: Path, file: _File, refill: Refill, *, numbered
 
 
 def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], counts: list[tuple[str, int]]) -> None:
-    """MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
+    """Write MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
     if name is None:
         write_md5(out / MD5, digests)
         write_counts(out / COUNTS, counts)

@@ -1,7 +1,7 @@
-"""What the records of a dataset are and where they lie, in an SQLite database: more of them than fit in memory.
+"""The database of all records of a dataset, what they are and where they lie.
 
-The database is a temporary file (``TMPDIR``), some 400 bytes a record. Each file is surveyed into one of its own, which
-is then merged.
+They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
+is surveyed into one of its own, which is then merged.
 """
 
 from __future__ import annotations
@@ -155,17 +155,17 @@ class Facts:
             self._db.execute(statement, values)
 
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows that a query finds."""
+        """Yield the rows that a query finds."""
         with _full_disk():
             cursor = self._db.cursor()
             yield from cursor.execute(query, values)
 
     def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        """The first of them."""
+        """Return the first row that a query finds."""
         return next(self.rows(query, *values), None)
 
     def count(self, query: str, *values: object) -> int:
-        """The number that a query gives."""
+        """Return the number that a query gives."""
         row = self.first(query, *values)
         return int(row[0]) if row else 0
 
@@ -188,5 +188,5 @@ def _full_disk() -> Iterator[None]:
 
 
 def hashed(name: str | bytes) -> bytes:
-    """What a record's name is looked up by."""
+    """Return what a record's name is looked up by."""
     return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Final names, MD5 file, record-count file, and an index in byte order."""
+"""``scrapy archive finish``: gives files their final names, writes MD5 and count files and a sorted index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a dataset lies: the output directory of a crawl with its ``warc/``, or any folder of WARC files."""
+"""The folder of a dataset, a crawl's output directory or any folder of WARC files, and the crawl that may go on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.job.job_commits import move_output
-from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.commits import move_output
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.series import OPEN_SUFFIX, FileNames
@@ -104,7 +104,7 @@ class Dataset:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
+    """Return whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -113,12 +113,12 @@ def _is_text(name: str) -> bool:
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
-    """A key to sort names by in which 10 comes after 9."""
+    """Return a key to sort names by in which 10 comes after 9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
+    """Return whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _moved(dataset: Dataset, position: SeriesPosition, index: Path) -> SeriesPos
 
 
 def _last_file(dataset: Dataset, position: SeriesPosition, index: Path) -> Path | None:
-    """The file of a series in which the crawl would go on; None where it is gone."""
+    """Return the file of a series in which the crawl would go on; None where it is gone."""
     settings = read_json(dataset.base / SETTINGS).get("settings")
     prefix = str(settings.get("WARC_PREFIX", "")) if isinstance(settings, dict) else ""
     prefix = f"{prefix}-text" if index == dataset.text_index else prefix

@@ -1,7 +1,8 @@
-"""Takes out of a dataset what is of a domain: pages, redirects through it, texts, entries of indexes and log.
+"""``scrapy archive purge``: takes a domain that opted out from a dataset and from its exports.
 
-What is left in the crawl log of other pages stays, also where they were found on a page of the domain; so do the lines
-of ``failures.jsonl``, which say that its documents were not wanted.
+Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
+stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
+documents were not wanted. Of an export, documents go; its manifest and card are made anew.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, open_file, open_shard
+from crawl4llm.tools.export.formats import PARQUET, Document, open_file, require_package
 from crawl4llm.tools.export.rows import load
-from crawl4llm.tools.export.shards import Languages, WordCount
+from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -91,7 +92,7 @@ def purge(
 
 
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
-    """The table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
+    """Fill the table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
     facts.define("of_domain", lru_cache(maxsize=1 << 16)(domain.holds))
     facts.execute("CREATE TEMP TABLE purged(doc TEXT PRIMARY KEY)")
     facts.execute("INSERT OR IGNORE INTO purged SELECT doc FROM documents WHERE of_domain(url)")
@@ -101,11 +102,11 @@ def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Pat
             if parsed is None:
                 raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
             if path == listing or domain.holds(str(parsed.get("url"))):
-                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", as_in_warc(parsed["id"]))
+                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
 
 
 def _select_others(facts: Facts) -> None:
-    """The tables ``gone`` and ``kept``; and ``refilled``: revisits of other domains, whose original goes."""
+    """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
     facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
     facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
     facts.execute(
@@ -146,7 +147,7 @@ def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
     with writing(dataset.log), changes.stage(dataset.log).open("wb") as out:
         for line in read_lines(dataset.log):
             parsed = parse_log_line(line)
-            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", as_in_warc(parsed["id"])):
+            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", parsed["id"]):
                 gone += 1
             else:
                 out.write(line)
@@ -182,12 +183,12 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
         for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
             facts = _purge_shard(path, changes.stage(path), domain)
-            gone += shard["documents"] - facts["documents"]
-            if facts["documents"] == shard["documents"]:
+            gone += shard["documents"] - facts.documents
+            if facts.documents == shard["documents"]:
                 changes.leave(path)
                 kept.append(shard)
-            elif facts["documents"]:
-                kept.append({**shard, **facts})
+            elif facts.documents:
+                kept.append({**shard, **facts._asdict(), "name": shard["name"]})
             else:
                 changes.leave(path)
                 changes.remove(path)
@@ -222,38 +223,23 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
 
 
-def _purge_shard(path: Path, new: Path, domain: Domain) -> dict[str, Any]:
+def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
     """Write a file without the domain's documents; returns what a manifest says of it."""
-    words, languages, documents, text_bytes = WordCount(), Languages(), 0, 0
     with writing(path):
         form = path.name.partition(".")[2]
         file = open_file(new, form)
         try:
-            shard = open_shard(file, form)
+            shard = ShardWriter(file, form)
             for document in _documents(path):
-                if domain.holds(document.url):
-                    continue
-                text = document.text.encode()
-                words.add(text)
-                documents += 1
-                text_bytes += len(text)
-                languages.add(document.language)
-                shard.add(document)
-            shard.finish()
+                if not domain.holds(document.url):
+                    shard.add(document, document.text.encode())
+            return shard.finish(path.name)
         finally:
             file.close()
-    return {
-        "documents": documents,
-        "words": words.total,
-        "text_bytes": text_bytes,
-        "bytes": file.size,
-        "sha256": file.digest,
-        "languages": languages.counts,
-    }
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    """The documents in a file of an export. Raises InputError where it cannot be read."""
+    """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
         for row in rows:
@@ -275,10 +261,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(f"{path}: reading it needs pyarrow; pip install 'crawl4llm[export]'") from None
+    require_package("pyarrow", f"{path}: reading it")
+    from pyarrow import parquet
+
     with open_input(path) as opened, parquet.ParquetFile(opened) as file:
         for batch in file.iter_batches():
             yield from batch.to_pylist()

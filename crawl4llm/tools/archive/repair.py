@@ -1,4 +1,4 @@
-"""Takes out of a dataset what is no whole page, and makes its indexes fit again.
+"""``scrapy archive repair``: takes out what is no whole page, and makes the indexes fit again.
 
 A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
 that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
@@ -24,7 +24,7 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import load_lost, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import parse_index_line
@@ -85,7 +85,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         if parsed is None:
             rest = len(line)
         else:
-            facts.add("log", [(number, as_in_warc(parsed["id"]))])
+            facts.add("log", [(number, parsed["id"])])
             whole += len(line)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     if rest:
@@ -159,7 +159,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
-    """What has changed in the indexes; those that have not are left alone."""
+    """Yield what has changed in the indexes; those that have not are left alone."""
     for index in (dataset.index, dataset.text_index, dataset.sorted_index):
         new = changes.staged(index)
         if new is None:
@@ -175,11 +175,7 @@ def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
 def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     """Note the pages of the log that are gone."""
     path = dataset.base / LOST
-    noted = list(read_lines(path))
-    for line in noted:
-        parsed = parse_log_line(line)
-        if parsed is not None:
-            facts.add("lost", [(as_in_warc(parsed["id"]),)])
+    load_lost(dataset, facts)
     gone = [
         doc
         for (doc,) in facts.rows(
@@ -192,7 +188,7 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     lines = [f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone]
     with writing(path):
-        changes.stage(path).write_bytes(b"".join(noted + lines))
+        changes.stage(path).write_bytes(b"".join([*read_lines(path), *lines]))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
 
 

@@ -1,4 +1,9 @@
-"""WARC files written anew with some of their records, others in their place, and the indexes that lead to them."""
+"""Writes WARC files anew with the records that are ``kept``, and all that names them: indexes, MD5 and count files.
+
+A revisit whose original is taken away becomes what the original was: its page is another's, who did not opt out where
+the original's owner did. The payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or the
+original's where it kept none; the record's id stays, so that what refers to it still does.
+"""
 
 from __future__ import annotations
 
@@ -132,14 +137,14 @@ def write_kept(
     pack = next((one.compress for one in COMPRESSIONS.values() if name.endswith(one.suffix)), bytes)
 
     def filled_in(offset: int) -> tuple[bytes | None, bytes | None]:
-        """A record that takes the place of the one there, and its line in the index."""
+        """Return a record that takes the place of the one there, and its line in the index."""
         return (refill and refill(reader, file, offset)) or (None, None)
 
     def document_id(number: int | None) -> bytes | None:
         return f"{id_prefix}{number:05d}".encode("ascii") if number is not None and id_prefix else None
 
     def size(offset: int, size: int, number: int | None) -> int:
-        """The bytes that a record takes, decompressed."""
+        """Return the bytes that a record takes, decompressed."""
         record, _ = filled_in(offset)
         added = document_id(number)
         return (len(record) if record else size + LINE_ENDS) + (field_length(TREC_ID, added) if added else 0)
@@ -264,7 +269,7 @@ _LEFT_OUT: Final = re.compile(
 
 
 def find_refilled(facts: Facts) -> None:
-    """The table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
+    """Fill the table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
     facts.execute(
         f"""CREATE TEMP TABLE refilled AS
         SELECT r.file AS file, r.offset AS offset, o.file AS o_file, o.offset AS o_offset, o.length AS o_length
@@ -283,7 +288,7 @@ class Refill:
         self._facts = facts
 
     def __call__(self, reader: WarcReader, file: int, offset: int) -> tuple[bytes, bytes] | None:
-        """The record instead of that at an offset of a file, and its line; None where that one stays."""
+        """Return the record instead of that at an offset of a file, and its line; None where that one stays."""
         row = self._facts.first(
             """SELECT f.name, o_offset, o_length, r.length, r.digest, d.doc FROM refilled t
             JOIN records r ON r.file = t.file AND r.offset = t.offset JOIN files f ON f.file = t.o_file
@@ -299,7 +304,7 @@ class Refill:
 
 
 def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple[bytes, bytes]:
-    """The record that takes a revisit's place, and its line in the index, for which the place is still to be set.
+    """Make the record that takes a revisit's place, and its line in the index, without its place.
 
     ``digest`` is that of the payload. Raises CorruptRecord.
     """

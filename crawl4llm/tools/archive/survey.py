@@ -1,4 +1,4 @@
-"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record."""
+"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record, digests included."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
 def _inspect(
     job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame
 ) -> tuple[Row, Sequence[bytes], Sequence[str]]:
-    """A record's row, the hashes of the records that it belongs to, and what is wrong with it."""
+    """Return a record's row, the hashes of the records that it belongs to, and what is wrong with it."""
     record = frame.record
     assert record is not None
     get = record.fields.get
@@ -153,7 +153,7 @@ def _mime(frame: Frame) -> str:
 
 
 def _document(frame: Frame) -> str | None:
-    """The document key in the metadata record that a crawl writes of each page."""
+    """Return the document key in the metadata record that a crawl writes of each page."""
     record, opening = frame.record, frame.opening
     assert record is not None
     size = min(record.size or 0, _LARGEST_METADATA)
@@ -167,7 +167,7 @@ def _document(frame: Frame) -> str | None:
 def surveyed(
     dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, label: str
 ) -> Iterator[Facts]:
-    """The facts of a dataset: all its WARC files are read, with a progress bar; ``digests`` and ``md5`` as in FileJob.
+    """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
     Raises InputError where a file cannot be read at all.
     """
@@ -212,7 +212,7 @@ class _Digest:
             self._hash.update(piece if first == 0 and last >= len(piece) else memoryview(piece)[first : max(0, last)])
 
     def agrees(self) -> bool:
-        """In Base32, or in hexadecimal digits as some writers have it."""
+        """Compare it in Base32, or in hexadecimal digits as some writers have it."""
         return self._value.upper() in {
             base64.b32encode(self._hash.digest()).decode(),
             self._hash.hexdigest().upper(),
@@ -220,7 +220,7 @@ class _Digest:
 
 
 def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
-    """What is wrong with a whole record. Raises CorruptRecord where it cannot be read to its end."""
+    """Return what is wrong with a whole record. Raises CorruptRecord where it cannot be read to its end."""
     record = frame.record
     assert record is not None
     if record.size is None:

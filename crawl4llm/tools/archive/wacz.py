@@ -1,4 +1,4 @@
-"""A dataset in one file that replay tools open: Web Archive Collection Zipped, version 1.1.1 (specs.webrecorder.net).
+"""Writes a dataset as one file that replay tools open: WACZ, version 1.1.1 (specs.webrecorder.net).
 
 The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
 their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
@@ -150,7 +150,7 @@ def _write_index(dataset: Dataset, folder: Path) -> None:
 
 
 def _pages(dataset: Dataset) -> Iterator[bytes]:
-    """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
+    """Yield the documents in crawl order; redirects to them, and texts, are no pages. Raises InputError for none."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
     found = False
     for number, line in enumerate(read_lines(dataset.index), 1):
@@ -170,5 +170,5 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
 
 
 def _is_text(line: IndexLine) -> bool:
-    """Whether a line is of a conversion record, which is all that is held of its page."""
+    """Return whether a line is of a conversion record, which is all that is held of its page."""
     return "status" not in line.fields and line.fields.get("mime") == "text/plain"

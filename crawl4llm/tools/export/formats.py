@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -148,25 +149,12 @@ FORMATS = (*COMPRESSORS, PARQUET)
 """What ``--format`` takes; files are named so."""
 
 
-def check_installed(name: str) -> None:
-    """Raise InputError where a format needs a package that is missing."""
-    if name == PARQUET:
-        try:
-            import pyarrow  # noqa: F401 - only looked for
-        except ImportError:
-            raise InputError("--format parquet needs pyarrow; pip install 'crawl4llm[export]'") from None
-
-
-class ShardFile(Protocol):
-    """A file of documents that is being written."""
-
-    def add(self, document: Document) -> None:
-        """Write a document."""
-        ...
-
-    def finish(self) -> None:
-        """Write what is left; the file itself is closed by who opened it."""
-        ...
+def require_package(name: str, what: str) -> None:
+    """Raise InputError where ``what`` needs a package of the extra ``export`` that is missing."""
+    try:
+        import_module(name)
+    except ImportError:
+        raise InputError(f"{what} needs {name}; pip install 'crawl4llm[export]'") from None
 
 
 class JsonLines:
@@ -178,7 +166,7 @@ class JsonLines:
         self._size = 0
 
     def add(self, document: Document) -> None:
-        """See :class:`ShardFile`."""
+        """Write a document."""
         line = dump_line(
             {
                 "id": document.id,
@@ -204,16 +192,13 @@ class JsonLines:
         self._lines.append(line)
         self._size += len(line)
         if self._size >= _CHUNK:
-            self._write()
+            self.finish()
 
-    def _write(self) -> None:
+    def finish(self) -> None:
+        """Write what is left; the file itself is closed by who opened it."""
         self._file.write(b"".join(self._lines))
         self._lines.clear()
         self._size = 0
-
-    def finish(self) -> None:
-        """See :class:`ShardFile`."""
-        self._write()
 
 
 class Parquet:
@@ -230,7 +215,7 @@ class Parquet:
         self._rows: list[dict[str, Any]] = []
 
     def add(self, document: Document) -> None:
-        """See :class:`ShardFile`."""
+        """Write a document."""
         self._rows.append(document._asdict())
         if len(self._rows) == _ROW_GROUP:
             self._write()
@@ -240,17 +225,17 @@ class Parquet:
         self._rows.clear()
 
     def finish(self) -> None:
-        """See :class:`ShardFile`."""
+        """Write what is left; the file itself is closed by who opened it."""
         if self._rows:
             self._write()
         self._writer.close()
 
 
 def open_file(path: Path, name: str) -> HashedFile:
-    """A new file for documents in one of FORMATS. Raises OSError."""
+    """Open a new file for documents in one of FORMATS. Raises OSError."""
     return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
 
 
-def open_shard(file: HashedFile, name: str) -> ShardFile:
-    """What writes documents in one of FORMATS to a file."""
+def open_shard(file: HashedFile, name: str) -> JsonLines | Parquet:
+    """Return what writes documents in one of FORMATS to a file."""
     return Parquet(file) if name == PARQUET else JsonLines(file)

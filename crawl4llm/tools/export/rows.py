@@ -1,4 +1,4 @@
-"""What is known of each document of an export: a row, in a file that lets any of them be read."""
+"""The export's working table: one row a document, with random access; and its columns for selecting, in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import nan
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,17 +20,17 @@ from crawl4llm.tools.evaluate.documents import as_array, fingerprints
 
 
 def dump_line(value: Any) -> bytes:
-    """A value as one line with its line feed. Strings must not hold lone surrogates."""
+    """Return a value as one line with its line feed. Strings must not hold lone surrogates."""
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def load(line: bytes) -> Any:
-    """The value of a line. Raises ValueError where it is not JSON."""
+    """Parse a line. Raises ValueError where it is not JSON."""
     return orjson.loads(line)
 
 
 def load_all(lines: Sequence[bytes]) -> list[Any]:
-    """The values of some lines at once. Raises ValueError where one of them is not JSON."""
+    """Parse some lines at once. Raises ValueError where one of them is not JSON."""
     values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
     if len(values) != len(lines):  # one holds a comma between two values
         raise ValueError("a line holds more than one value")
@@ -94,12 +93,6 @@ class RowWriter:
         self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
         self._waiting = bytearray()
 
-    def __enter__(self) -> RowWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows. Raises InputError where that fails (disk full)."""
         ends = array("Q")
@@ -145,7 +138,7 @@ class RowFile:
         return self._parse([line])[0]
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Rows by their numbers, in that order; those that lie together are read together."""
+        """Yield rows by their numbers, in that order; those that lie together are read together."""
         start = 0
         for stop in range(1, len(numbers) + 1):
             if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
@@ -194,7 +187,7 @@ class Rows:
         return self._listed[number]
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Rows by their numbers, in that order."""
+        """Yield rows by their numbers, in that order."""
         return self._listed.several(numbers) if self._prepared is None else map(self.__getitem__, numbers)
 
     def __iter__(self) -> Iterator[Row]:
@@ -220,7 +213,7 @@ def _ends_path(path: Path) -> Path:
 
 
 def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Where the rows of a file end; none where there is no such file. A piece that was cut off does not count."""
+    """Read where the rows of a file end, if there is such a file. A piece that was cut off does not count."""
     try:
         data = _ends_path(path).read_bytes()
     except FileNotFoundError:
@@ -257,7 +250,7 @@ class Columns:
 
 
 def _fitting(digest: str) -> bytes:
-    """Of digests longer than ours the beginning tells them apart, too."""
+    """Return a digest of our length: of longer ones the beginning tells them apart, too."""
     return digest[:_DIGEST_CHARACTERS].ljust(_DIGEST_CHARACTERS).encode("ascii", "replace")
 
 
@@ -283,7 +276,7 @@ class Table:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Table:
-        """The columns of some rows."""
+        """Fill the columns with some rows."""
         columns, remaining = Columns(), iter(rows)
         while some := list(islice(remaining, _ROWS_AT_ONCE)):
             columns.add(some)

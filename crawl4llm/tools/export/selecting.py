@@ -1,4 +1,4 @@
-"""Which documents are exported, in which order; every other one is counted by the reason for which it is left out."""
+"""Chooses the documents that are exported, and orders them; the others are counted by the reason why not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless
-from crawl4llm.past_runs import take_over
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.arrays import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.rows import Rows, Table
 
@@ -69,7 +69,7 @@ class Wanted:
         return any(limit is not None for limit in limits)
 
     def settings(self) -> Mapping[str, Any]:
-        """All of it, for the manifest."""
+        """Return all of it, for the manifest."""
         return {**asdict(self), "languages": list(self.languages)}
 
 
@@ -145,13 +145,13 @@ class _Chosen:
     def keep_first(
         self, values: Fingerprints | np.ndarray[tuple[int], np.dtype[np.bytes_]], order: Integers, reason: str
     ) -> None:
-        """Of documents with the same value, leave out all but the first in an order."""
+        """Leave out all but the first, in an order, of documents with the same value."""
         among = self.among(order)
         _, first = np.unique(values[among], return_index=True)
         self.drop_numbers(np.delete(among, first), reason)
 
     def among(self, order: Integers) -> Integers:
-        """Those of some documents that have not been left out, in the same order."""
+        """Return those of some documents that have not been left out, in the same order."""
         return order[self._kept[order]]
 
 
@@ -167,7 +167,7 @@ def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
 
 
 def _matches(language: str | None, wanted: Sequence[str]) -> bool:
-    """Whether a language tag, or the first of several, is one of those wanted or a variety of one (``en-GB``)."""
+    """Return whether a language tag, or the first of several, is wanted or a variety of one (``en-GB``)."""
     tag = (language or "").split(",")[0].strip().lower().replace("_", "-")
     return any(tag == name or tag.startswith(f"{name}-") for name in (name.lower() for name in wanted))
 
@@ -200,16 +200,8 @@ costs little; with datasketch's equal weights more than half of the texts just a
 _SCHEME = "affine32"
 
 
-def check_installed() -> None:
-    """Raise InputError where the library is missing."""
-    try:
-        import datasketch  # noqa: F401 - only looked for
-    except ImportError:
-        raise InputError("--near-duplicates needs datasketch; pip install 'crawl4llm[export]'") from None
-
-
 def signature_of(text: str) -> str:
-    """The MinHash of a text's runs of five words, letters in lower case; of the whole text where it has fewer."""
+    """Return the MinHash of a text's runs of five words in lower case; of the whole text where it has fewer."""
     from datasketch import MinHash
 
     words = text.lower().split()
@@ -222,7 +214,7 @@ def signature_of(text: str) -> str:
 
 
 def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) -> Iterator[int]:
-    """The numbers of texts that are as similar as that, or more, to one that came before and stays.
+    """Yield the numbers of texts that are as similar as that, or more, to one that came before and stays.
 
     Similarity is the share of runs of words that two texts have in common (Jaccard), estimated from 128 hashes: its
     standard error is 0.04 at 0.7. Locality-sensitive hashing finds the texts to compare, most but not all that qualify.
@@ -244,7 +236,7 @@ def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) ->
 
 
 def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
-    """The influence from which a page belongs to the oracle set.
+    """Compute the influence from which a page belongs to the oracle set.
 
     Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
     for ``scrapy evaluate`` too. Raises InputError where the runs are not of one corpus and model, or it is not here.

@@ -21,7 +21,7 @@ from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
+from crawl4llm.crawl.commits import add_purged, move_log, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action
@@ -74,7 +74,7 @@ class _Purge:
         return self._opened_log
 
     def going(self) -> str:
-        """How many there are, in words."""
+        """Say how many there are."""
         frontier = self._crawl.frontier
         reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
         queued = sum(map(self._is_unwanted, reading))
@@ -120,7 +120,7 @@ class _Purge:
         return self._domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
-        """The URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        """Return the URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
         if host_of(key):
             return key
         if self._corpus is None:

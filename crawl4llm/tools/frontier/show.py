@@ -82,7 +82,7 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
 
 
 def _states(crawl: StoredCrawl) -> Iterator[str]:
-    """Each document ever discovered, by what became of it."""
+    """Yield how many documents there are, by what became of them."""
     ended = _outcomes(crawl)
     yield f"queued     {len(crawl.frontier):,}"
     yield f"leased     {crawl.frontier.leased:,}"
@@ -98,7 +98,7 @@ def _states(crawl: StoredCrawl) -> Iterator[str]:
 
 
 def _outcomes(crawl: StoredCrawl) -> dict[Outcome, Counter[str]]:
-    """Documents that ended, by outcome and reason, those included that never entered the frontier."""
+    """Count documents that ended, by outcome and reason; also those that never entered the frontier."""
     ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
     for (outcome, reason), count in crawl.frontier.outcomes.items():
         ended[outcome][reason or ""] += count
