@@ -151,7 +151,7 @@ _LONGEST = (1 << 40) - 1
 class StoredPayloads:
     """The last ``size`` payloads that responses brought, by digest: first in, first out.
 
-    What it holds is a function of the index alone, so that a crawl that is taken up again goes on as one that never
+    What it holds is a function of the index alone, so that an archive that is opened again goes on as one that never
     stopped. About 250 bytes of memory each.
     """
 

@@ -1,8 +1,9 @@
-"""Gzip files whose records are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
+"""Gzip files: records that are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
 
 A record's head says how long the record is, and a gzip member ends with the length of what it holds (RFC 1952, 2.3.1).
 So a record's end is where bytes that look like the head of a gzip member have the expected length right before them.
-Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end.
+Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end. Files that
+are compressed as a whole are read through entry points.
 """
 
 from __future__ import annotations
@@ -179,7 +180,10 @@ class MissingPackage(Exception):
 
 
 class WholeGzip:
-    """The contents of a gzip file by position: a :class:`crawl4llm.warc.plain.Source`.
+    """The contents of a gzip file that is compressed as a whole, by position: a :class:`crawl4llm.warc.plain.Source`.
+
+    Such a file, as ClueWeb09's are, can only be inflated from its start. indexed_gzip notes, every few megabytes, what
+    it takes to go on from there (as zlib's ``examples/zran.c`` shows), and keeps that in a file of entry points.
 
     ``points`` is the file of its entry points, made where it is not there yet. Raises MissingPackage, and InputError
     where the file cannot be written.

@@ -7,7 +7,7 @@ A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers: t
 reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. Where the URL is neither
 http nor https there is no HTTP head to reconstruct, and the page becomes a ``resource`` (6.4). A page with text only
 becomes a ``conversion`` (6.8) as in Common Crawl's WET files, ``Content-Type: text/plain`` in UTF-8; a page with
-neither, one with an empty block, so that each crawled page has exactly one content record. WET's
+neither, one with an empty block, so that each page has exactly one content record. WET's
 ``WARC-Identified-Content-Language`` is left out: it holds ISO 639-3 codes that a language detector found, and a
 corpus's own tag (``zh_chs``) is not one.
 
@@ -84,7 +84,7 @@ class ContentRecord:
 
 
 class RecordBuilder:
-    """Builds the records of one crawl. ``start_date`` dates warcinfo records and pages without a date of their own."""
+    """Builds the records of an archive. ``start_date`` dates warcinfo records and pages without a date of their own."""
 
     def __init__(self, crawl_id: UUID, start_date: str) -> None:
         self.crawl_id = crawl_id

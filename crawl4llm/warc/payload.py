@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
-from crawl4llm.base.compression import zstd
+from crawl4llm.base.compression import GZIP_WBITS, zstd
 from crawl4llm.base.errors import TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.input_files import parse_json
@@ -37,7 +37,7 @@ _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
-_GZIP_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+_RAW_WINDOW = -zlib.MAX_WBITS
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -110,7 +110,7 @@ def _decode(body: bytes, coding: str, most: int) -> bytes:
     """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged."""
     try:
         if coding == "gzip" and body.startswith(_GZIP_MAGIC):
-            return zlib.decompressobj(_GZIP_WINDOW).decompress(body, most)
+            return zlib.decompressobj(GZIP_WBITS).decompress(body, most)
         if coding == "deflate":
             return _inflate(body, most)
         if coding == "zstd" and body.startswith(_ZSTD_MAGIC):
@@ -156,7 +156,7 @@ _LINKS: Final = {"A@/href", "AREA@/href"}
 def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     """Return a page's links as :func:`crawl4llm.base.html_links.html_links` does; none is known to be boilerplate.
 
-    Raises ValueError for a block that is not WAT's JSON.
+    ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for one that is not WAT's JSON.
     """
     html = parse_json(block)
     for name in _TO_HTML:

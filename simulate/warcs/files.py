@@ -242,7 +242,11 @@ _COUNT: Final = "not_had"
 
 
 def failures_of(folder: Path) -> Path | None:
-    """Return the log of failures of the live crawl that wrote the archive files in a folder; None where it was none."""
+    """Return the log of failures of the live crawl that wrote the archive files in a folder; None where it was none.
+
+    On the archive alone links to what failed would lead nowhere; the crawl took them from its frontier, and so does a
+    simulation.
+    """
     run = folder.parent
     log = run / FAILURES
     return log if log.is_file() and read_json(run / SETTINGS).get("corpus") == LIVE else None
