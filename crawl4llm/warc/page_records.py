@@ -52,7 +52,7 @@ _WARC_FIELDS = "application/warc-fields"
 _HTML, _TEXT = "text/html; charset=utf-8", "text/plain"
 _HTTP_HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: {_HTML}\r\nContent-Length: %d\r\n\r\n".encode()
 _VERSION = "WARC/1.1"
-_WRITER = WARCWriter(None, gzip=False, warc_version=_VERSION)
+_WRITER = WARCWriter(None, gzip=False, warc_version=_VERSION)  # one for all: making one asks for the host's name
 _WRITER.NO_PAYLOAD_DIGEST_TYPES = ("warcinfo", "metadata", "revisit")  # without one (5.9), or with another record's
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
