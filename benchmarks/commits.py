@@ -99,10 +99,10 @@ async def _crawl(crawl: Crawl, web: EndlessWeb, pages: int) -> None:
             await crawl.advance()
 
 
-def commits_of(policy: str, queued: int, folder: Path) -> Commit:
+def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
     """Fill a frontier, then crawl on, with a commit after each 1,000 pages."""
     options = Options(
-        url_policy=policy,
+        url_policy=policy_name,
         crawl_max_pages=sys.maxsize,
         crawl_batch_size=BATCH,
         commit_interval_pages=sys.maxsize,
@@ -114,12 +114,14 @@ def commits_of(policy: str, queued: int, folder: Path) -> Commit:
     crawl_id = str(uuid.uuid4())
     job.settle(crawl_id, {})
     write_json(job.output / SETTINGS, {"crawl_id": crawl_id})
-    job.open(reranks=load_policy(policy).reranks)
+    job.open(reranks=load_policy(policy_name).reranks)
     log, archive = CrawlLog(job.output), NullArchive()
     commits = job.commits(log, archive)
+    policy = make_policy(None, options)  # type: ignore[arg-type]
+    job.take_up(policy)
     crawl = Crawl(
         options,
-        policy=make_policy(None, options),  # type: ignore[arg-type]
+        policy=policy,
         rate=_rate,  # type: ignore[arg-type]
         frontier=job.frontier,
         visited=job.visited,

@@ -129,8 +129,9 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
         )
+        if job is not None:
+            job.take_up(policy)
         if job is not None and job.state.crawl is not None:
-            policy.load(job.state.policy)
             crawl.load(job.state.crawl, job.frontier.leases())
         else:
             crawl.counters.counts.update(self.seeds.counts)

@@ -7,9 +7,9 @@ it is found by itself, and the contract tests run over it.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.rating import Rating as Rating  # a policy's answer for one candidate
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from crawl4llm.options import Options
     from crawl4llm.scoring.rating import PageRater
     from crawl4llm.scoring.workers import PageWorkers
+
+
+V = TypeVar("V")
 
 
 class Candidate(NamedTuple):
@@ -106,6 +109,17 @@ class Policy(Protocol):
         ...
 
 
+class Pieces(Protocol):
+    """Where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
+
+    def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
+        """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
+
+        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged.
+        """
+        ...
+
+
 class BasePolicy:
     """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
@@ -141,12 +155,26 @@ class BasePolicy:
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """See :meth:`Policy.dequeued`."""
 
+    def keep_in(self, pieces: Pieces) -> None:
+        """Called in a crawl with JOBDIR, before :meth:`load`: what the policy keeps in pieces of it, :meth:`save` need
+        not give. A policy without this method keeps everything itself."""
+
     def save(self) -> bytes:
         """See :meth:`Policy.save`."""
         return b""
 
     def load(self, state: bytes) -> None:
         """See :meth:`Policy.load`."""
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value that was read from JSON is a number."""
+    return type(value) in {int, float}
+
+
+def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
+    """Return what :meth:`Policy.save` must give of a mapping: nothing where it keeps itself (see :class:`Pieces`)."""
+    return mapping if isinstance(mapping, dict) else {}
 
 
 SCORER_PREFIX = "scorer:"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, load_policy
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, load_policy
 from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
@@ -120,6 +120,11 @@ class Wrapper(ABC):
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """See :meth:`BasePolicy.keep_in`; the inner policy need not have it."""
+        if keep_in := getattr(self._inner, "keep_in", None):
+            keep_in(pieces)
 
     def save(self) -> bytes:
         return self._inner.save()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.crawl.job.pieces import StoredPieces
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
@@ -97,10 +98,12 @@ class JobCommits:
         frontier: DurableFrontier,
         visited: DurableVisited,
         log: CrawlLog,
+        pieces: StoredPieces,
         archive: Archive,
         options: Options,
     ) -> None:
         self._store = store
+        self._pieces = pieces
         self._frontier = frontier
         self._visited = visited
         self._log = log
@@ -133,6 +136,7 @@ class JobCommits:
         state = {"crawl": crawl.save(), "log": self._log.position(), "archive": archive.pages, "texts": archive.texts}
         self._store.put("state", _CRAWL, json.dumps(state).encode())
         self._store.put("state", _POLICY, crawl.policy.save())
+        self._pieces.save()
         self._store.delete("state", _SEEDS)
         self._store.commit()
         crawl.committed()
