@@ -32,7 +32,8 @@ from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
-from crawl4llm.options import Options, cores
+from crawl4llm.option_checks import cores
+from crawl4llm.options import Options
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorers

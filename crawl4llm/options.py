@@ -7,9 +7,8 @@ Every setting of crawl4llm is a field of :class:`Options`; the field ``crawl_max
 from __future__ import annotations
 
 import difflib
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
@@ -17,17 +16,21 @@ from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.option_checks import (
     Check,
+    cores,
     date_time,
     file_name_part,
     flag,
     is_dotted,
+    number_of_workers,
     one_of,
     optional_text,
+    own_settings,
     policy_name,
     real_number,
     scorer_name,
     scorer_weights,
     seconds,
+    settings_object,
     some_of,
     terms,
     text,
@@ -41,25 +44,7 @@ from crawl4llm.scoring.text import EXTRACTORS
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-
-_WORKERS_PER_CORE = 4
-"""More would only take memory from each other."""
-
-
-def cores() -> int:
-    """The number of processor cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _number_of_workers(value: Any) -> int:
-    """Processes to start, -1 for as many as there are cores."""
-    number: int = whole(-1)(value)
-    if number > _WORKERS_PER_CORE * cores():
-        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
-        raise ValueError(f"must be at most {most}")
-    return number
+__all__ = ["Options", "cores", "misspelt", "read_options", "reference", "setting_name"]
 
 
 def _option(
@@ -143,7 +128,7 @@ class Options:
     )
     scoring_workers: int = _option(
         -1,
-        _number_of_workers,
+        number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
     )
@@ -320,6 +305,12 @@ class Options:
         "the WARC files.",
         fixed=True,
     )
+    own_settings: Mapping[str, Any] | None = _option(
+        None,
+        settings_object,
+        "What a policy or scorer of your own takes; each is given by its own name (see [extending.md](extending.md)).",
+        fixed=True,
+    )
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
     )
@@ -332,6 +323,11 @@ class Options:
     progress_bar: str = _option(
         "auto", one_of("auto", "on", "off"), "Progress bar instead of log lines; `auto`: on a terminal only."
     )
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The settings of a policy or scorer of somebody else, by name."""
+        return self.own_settings or {}
 
     @property
     def workers(self) -> int:
@@ -362,16 +358,21 @@ def read_options(settings: BaseSettings) -> Options:
             values[option.name] = option.metadata["check"](value)
         except ValueError as error:
             raise InputError(f"{name} = {value!r} {error}") from None
-    return follow_rules(Options(**values), given)
+    options = Options(**values)
+    return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
 
 
-def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
-    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
+    """Return settings that are one of ours, or of ``own``, but for a slip of the pen: as given, and as probably meant.
 
     Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
     only: in a settings file it may be a variable.
     """
-    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
+    names = [
+        *(setting_name(option) for option in fields(Options)),
+        "JOBDIR",
+        *own,
+    ]  # a crawl without it cannot be resumed
     forms: dict[str, list[str]] = {
         name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
     }

@@ -171,6 +171,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": _digest(self.seeds.keys),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
     def _settings(self) -> dict[str, Any]:
@@ -203,7 +204,7 @@ class Run:
 
 def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
-    for given, meant in misspelt(settings).items():
+    for given, meant in misspelt(settings, options.own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options
 

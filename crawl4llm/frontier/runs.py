@@ -145,7 +145,11 @@ class SortedRuns:
     def __init__(
         self, store: Store, state: dict[str, Any] | None = None, *, keep: Callable[[Record], bool] | None = None
     ) -> None:
-        """Take up the runs that :meth:`state` told of; none without. Merges drop what ``keep`` does not want."""
+        """Take up the runs that :meth:`state` told of; none without.
+
+        Merges drop what ``keep`` does not want, but for those of the smallest runs: looking up each of their records
+        would take longer than all else that a commit does.
+        """
         self._store = store
         self._keep = keep
         self._next_id: int = state["next"] if state else 0
@@ -168,7 +172,8 @@ class SortedRuns:
         self._plan_merges()
         moves = max(_MOVES_PER_RECORD * len(records), _LEAST_MOVES)
         for target in sorted(self._targets()):
-            self._merge(self._runs[target], moves, self._keep)
+            run = self._runs[target]
+            self._merge(run, moves, self._keep if run.level > 1 else None)
         self._heads = None
 
     def start_over(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
 from typing import Any, Final
 
+import orjson
+
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.frontier.store import Store
 
@@ -95,7 +97,7 @@ class StoredMapping(MutableMapping[str, Any]):
             if value is _GONE:
                 self._store.delete(_TABLE, key)
             else:
-                self._store.put(_TABLE, key, json.dumps([name, value] if self._is_long(key) else value).encode())
+                self._store.put(_TABLE, key, _as_json([name, value] if self._is_long(key) else value))
         self._changed.clear()
 
     def _read(self, name: str) -> Any:
@@ -131,7 +133,7 @@ class StoredMapping(MutableMapping[str, Any]):
 
     def _decoded(self, key: bytes, stored: bytes) -> tuple[str, Any]:
         try:
-            value = parse_json(stored)
+            value = _parsed(stored)
             if self._is_long(key):
                 name, value = value
             else:
@@ -141,3 +143,18 @@ class StoredMapping(MutableMapping[str, Any]):
         if not isinstance(name, str) or self._key(name) != key or not self._is_valid(value):
             raise self._store.damaged(f"{self._name} {key.hex()} of the policy is not of its kind")
         return name, value
+
+
+def _as_json(value: Any) -> bytes:
+    """Return a value as JSON; orjson takes no lone surrogates, which keys can have."""
+    try:
+        return bytes(orjson.dumps(value))
+    except TypeError:
+        return json.dumps(value).encode()
+
+
+def _parsed(stored: bytes) -> Any:
+    try:
+        return orjson.loads(stored)
+    except ValueError:
+        return parse_json(stored)
