@@ -91,7 +91,7 @@ class IndexedFrontier(DurableFrontier):
         return None if stored is None else _decode(stored)
 
     def _current(self, record: Record) -> bytes | None:
-        """What the document of a record is stored as, unless it has left the frontier or has another score."""
+        """Return what the document of a record is stored as, unless it has left the frontier or has another score."""
         sort_key, version = record
         stored = self._store.get(_CURRENT, self._place(sort_key[SCORE_BYTES:]))
         return stored if stored is not None and stored.startswith(version) else None
@@ -112,7 +112,7 @@ class IndexedFrontier(DurableFrontier):
             self._count_host(_fingerprint(host)[:8], -1)
 
     def _place(self, key: str | bytes) -> bytes:
-        """Where a document lies."""
+        """Return the key under which a document lies."""
         data = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
         if not self._by_key:
             return _fingerprint(data)
@@ -149,7 +149,7 @@ class IndexedFrontier(DurableFrontier):
 
 
 def stored_frontier(store: Store) -> DurableFrontier:
-    """The frontier that a store holds, of whichever kind. Raises StoreError."""
+    """Return the frontier that a store holds, of whichever kind. Raises StoreError."""
     state = store.get("state", STATE)
     return (IndexedFrontier if state and json.loads(state)["indexed"] else DurableFrontier)(store)
 

@@ -1,7 +1,10 @@
 """Policies: Score_URL of Algorithm 1 (Craw4LLM, section 2), one module each.
 
 A policy's name is its module's name; the module holds one class called ``Policy``. A new file here is a new policy:
-it is found by itself, and the contract tests run over it.
+it is found by itself, and the contract tests run over it. Modules with a leading underscore are no policies:
+``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_scorer_policy`` looks ahead by any
+scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far; ``_learning`` is what ``link`` learns with;
+``_means`` are means of influence scores.
 """
 
 from __future__ import annotations
@@ -110,7 +113,7 @@ class Policy(Protocol):
 
 
 class Pieces(Protocol):
-    """Where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
+    """The place where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
 
     def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
         """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
@@ -188,12 +191,12 @@ _PARTS = (
 
 
 def known_policies() -> list[str]:
-    """Names of the policies that come with the project."""
+    """Return the names of the policies that come with the project."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def load_policy(name: str) -> type[Policy]:
-    """The class of a policy by its name, or by the dotted path of a class. Raises InputError where there is none."""
+    """Return the class of a policy by its name or dotted path. Raises InputError where there is none."""
     if name.startswith(SCORER_PREFIX):
         dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:

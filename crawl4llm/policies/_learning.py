@@ -39,13 +39,13 @@ _DEEPEST: Final = 9
 
 
 def places_of(url: str) -> list[int]:
-    """Where a page lies, from wide to narrow: its host, then each folder of its path."""
+    """Return where a page lies, from wide to narrow: its host, then each folder of its path."""
     host, folders, _ = _parts(url)
     return [*_hashes("host", [host]), *_hashes("folder", _paths(host, folders))]
 
 
 def url_features(url: str, depth: int) -> list[int]:
-    """Features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of its
+    """Return features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of its
     path, file name and query."""
     host, folders, file = _parts(url)
     stem = file.rpartition(".")[0] if "." in file else file
@@ -67,7 +67,7 @@ def url_features(url: str, depth: int) -> list[int]:
 
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
-    """Features of a link to ``url``: the words and the look of its anchor, and whether it is in a header or footer."""
+    """Return features of a link to ``url``: the words and the look of its anchor, and whether it is in a header or footer."""
     host = host_of(url)
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
     part = "boilerplate" if boilerplate else "content"
@@ -134,7 +134,7 @@ class RecentRanks:
         return (rank / len(self._ordered)) ** _POWER
 
     def save(self) -> list[float]:
-        """The scores of the window, as :meth:`load` takes them."""
+        """Return the scores of the window, as :meth:`load` takes them."""
         return list(self._recent)
 
     def load(self, recent: list[float]) -> None:
@@ -191,12 +191,12 @@ class Waiting:
 
     @property
     def features(self) -> Iterator[int]:
-        """Of its URL and of the anchors of links to it."""
+        """Features of its URL and of the anchors of links to it."""
         yield from self.words
         yield from self.anchors
 
     def save(self) -> list[Any]:
-        """Everything that :meth:`load` takes, as JSON has it."""
+        """Return everything that :meth:`load` takes, as JSON has it."""
         numbers = [self.links, self.total, self.first, self.least, self.most, self.score]
         return [self.url, self.depth, self.parent, self.anchors.tolist(), *numbers]
 
@@ -209,7 +209,7 @@ class Waiting:
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
-        """What :meth:`save` gave."""
+        """Return what :meth:`save` was called on."""
         waiting = cls(*saved[:3])
         waiting.anchors = array("I", saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
@@ -217,7 +217,7 @@ class Waiting:
 
 
 def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
-    """Where there are more than ``most``, keys of those with the lowest scores: but for them, nine tenths of it."""
+    """Return, where there are more than ``most``, keys of those with the lowest scores: but for them, nine tenths of it."""
     if len(waiting) <= most:
         return []
     return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
@@ -247,7 +247,7 @@ class Learner:
         self._model = Workspace(_OPTIONS)
 
     def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:
-        """Log-odds of a document with such features and such ``facts``, which are numbers in a fixed order."""
+        """Return the log-odds of a document with such features and such ``facts``, which are numbers in a fixed order."""
         return float(self._model.predict(f"1 1 {prior:.6f} {_described(features, facts)}"))
 
     def learn(self, prior: float, features: Iterable[int], facts: Sequence[float], target: float) -> None:
@@ -258,7 +258,7 @@ class Learner:
                 self._model.learn(f"{label} {weight:.6f} {prior:.6f} {described}")
 
     def save(self) -> bytes:
-        """The model in Vowpal Wabbit's format; equal models give equal bytes."""
+        """Return the model in Vowpal Wabbit's format; equal models give equal bytes."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model")
             self._model.save(path)

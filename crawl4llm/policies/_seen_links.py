@@ -1,4 +1,4 @@
-"""What policies that learn from the links seen so far have in common."""
+"""Bases of policies that learn from pages and from the links seen so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_QUEUED: Any = object()
 
 
 def targets_of(links: Sequence[Link]) -> list[str]:
-    """Keys of the documents that a page links to, each once, in page order."""
+    """Return the keys of the documents that a page links to, each once, in page order."""
     return list(dict.fromkeys(link.key for link in links if link.key is not None))
 
 
@@ -57,15 +57,15 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
     @staticmethod
     @abstractmethod
     def _is_known(value: Any) -> bool:
-        """Whether a value, which was read from JSON, is something that is known of a document."""
+        """Return whether a value, which was read from JSON, is something that is known of a document."""
 
     @abstractmethod
     def _seen(self, known: S | None, influence: float) -> S:
-        """What is known of a document, when a page of some influence is seen to link to it."""
+        """Return what is known of a document, when a page of some influence is seen to link to it."""
 
     @abstractmethod
     def _score(self, known: S) -> float:
-        """Its score."""
+        """Return its score."""
 
     def crawled(self, page: CrawledPage) -> None:
         influence = self._mean.known_or_mean(page.influence)
@@ -123,7 +123,7 @@ class PageByPagePolicy(BasePolicy):
 
     @abstractmethod
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
-        """Learn from a page; returns the scores of the documents first found on it, by key."""
+        """Learn from a page; return the scores of the documents first found on it, by key."""
 
     def crawled(self, page: CrawledPage) -> None:
         self._crawled.append(page)

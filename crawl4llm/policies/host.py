@@ -43,7 +43,7 @@ class _Mean(NamedTuple):
 
 
 class _Host(NamedTuple):
-    """What is known of a host."""
+    """A host: its pages crawled, and its documents in the frontier."""
 
     total: float = 0.0
     pages: int = 0

@@ -193,7 +193,7 @@ class Policy(PageByPagePolicy):
             self._waiting_turns.moved(key)
 
     def _described(self, known: Waiting) -> tuple[float, list[float]]:
-        """The prior of a document in log-odds, and facts for the model to weigh."""
+        """Return the prior of a document in log-odds, and facts for the model to weigh."""
         host, *folders = known.places
         of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
         for folder in folders:
@@ -207,6 +207,6 @@ class Policy(PageByPagePolicy):
 
 
 def _log_odds(probability: float) -> float:
-    """Of a probability that is kept from 0 and 1."""
+    """Return the log-odds of a probability that is kept from 0 and 1."""
     bounded = min(max(probability, 0.01), 0.99)
     return math.log(bounded / (1 - bounded))

@@ -24,7 +24,7 @@ _CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
 
 
 class State(NamedTuple):
-    """What the last commit holds beside frontier and visited set."""
+    """The last commit, but for frontier and visited set."""
 
     crawl: dict[str, Any] | None
     """None: the crawl had not started."""
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 def read_state(store: Store) -> State:
-    """The state at the last commit. Raises StoreError."""
+    """Return the state at the last commit. Raises StoreError."""
     stored, seeds, purged = (store.get("state", name) for name in (_CRAWL, _SEEDS, _PURGED))
     try:
         state: dict[str, Any] = parse_json(stored) if stored else {}

@@ -128,7 +128,7 @@ class StoredMapping(MutableMapping[str, Any]):
         return self._prefix + data
 
     def _is_long(self, key: bytes) -> bool:
-        """Whether the name is too long for the key, so that it stands beside the value."""
+        """Return whether the name is too long for the key, so that it stands beside the value."""
         return len(key) > len(self._prefix) + _LONGEST_NAME
 
     def _decoded(self, key: bytes, stored: bytes) -> tuple[str, Any]:
