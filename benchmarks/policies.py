@@ -30,17 +30,15 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
-from crawl4llm.option_checks import cores
-from crawl4llm.options import Options
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.options import Options, cores
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
-from simulate.build.harmonic import page_ranks
+from simulate.build.centrality import page_ranks
 from simulate.open import demo_web
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

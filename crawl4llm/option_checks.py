@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
-
-from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 
 Check = Callable[[Any], Any]
 
-_WORKERS_PER_CORE = 4
-"""More would only take memory from each other."""
+_DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.names)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
 
 def text(value: Any) -> str:
@@ -77,22 +75,6 @@ def whole(minimum: int) -> Check:
         return number
 
     return check
-
-
-def cores() -> int:
-    """The number of processor cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def number_of_workers(value: Any) -> int:
-    """Processes to start, -1 for as many as there are cores."""
-    number: int = whole(-1)(value)
-    if number > _WORKERS_PER_CORE * cores():
-        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
-        raise ValueError(f"must be at most {most}")
-    return number
 
 
 def seconds(value: Any) -> float:
@@ -190,6 +172,11 @@ def is_dotted(value: Any) -> bool:
     return "." in str(value)
 
 
+def is_corpus_class(value: Any) -> bool:
+    """Whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
+    return bool(_DOTTED_NAMES.fullmatch(str(value))) and not os.path.lexists(str(value))
+
+
 def weighs_dotted(value: Any) -> bool:
     """Whether one of some scorers with weights is a dotted path."""
     return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))
@@ -236,7 +223,7 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
                 raise InputError(
                     f"{owner}: SETTINGS has {name!r}: {default!r}; it takes NAME: a bool, int, float or str"
                 )
-            if hasattr(options, name.lower()) or settings.getpriority(name) == SETTINGS_PRIORITIES["default"]:
+            if hasattr(options, name.lower()) or settings.getpriority(name) == 0:
                 raise InputError(f"{owner}: SETTINGS has {name}, which is a setting of crawl4llm or Scrapy")
             value, priority = settings.get(name), settings.getpriority(name) or 0
             if value is None or (name in recorded and priority < (settings.getpriority("OWN_SETTINGS") or 0)):

@@ -6,22 +6,19 @@ Every setting of crawl4llm is a field of :class:`Options`; the field ``crawl_max
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
-
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.option_checks import (
     Check,
-    cores,
     date_time,
     file_name_part,
     flag,
+    is_corpus_class,
     is_dotted,
-    number_of_workers,
     one_of,
     optional_text,
     own_settings,
@@ -44,7 +41,29 @@ from crawl4llm.scoring.text import EXTRACTORS
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-__all__ = ["Options", "cores", "misspelt", "read_options", "reference", "setting_name"]
+
+_WORKERS_PER_CORE = 4
+"""More would only take memory from each other."""
+
+
+DEMO = "demo"
+"""The value of CORPUS that means the demo web."""
+
+
+def cores() -> int:
+    """The number of processor cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _number_of_workers(value: Any) -> int:
+    """Processes to start, -1 for as many as there are cores."""
+    number: int = whole(-1)(value)
+    if number > _WORKERS_PER_CORE * cores():
+        most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
+        raise ValueError(f"must be at most {most}")
+    return number
 
 
 def _option(
@@ -52,7 +71,8 @@ def _option(
 ) -> Any:
     """``fixed``: it may not change when a crawl is resumed.
 
-    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see crawl4llm.past_runs).
+    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see
+    crawl4llm.engine.past_runs).
     """
     return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
 
@@ -65,7 +85,9 @@ class Options:
         None,
         optional_text,
         "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
-        "or WARC files: a file, a folder, a glob pattern, or a text file with a list of paths.",
+        "WARC files (a file, a folder, a glob pattern, or a text file with a list of paths), or the dotted path of a "
+        "class ([of your own](extending.md)).",
+        imports=is_corpus_class,
     )
     corpus_duplicates: str = _option(
         "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True
@@ -128,7 +150,7 @@ class Options:
     )
     scoring_workers: int = _option(
         -1,
-        number_of_workers,
+        _number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
     )
@@ -360,37 +382,6 @@ def read_options(settings: BaseSettings) -> Options:
             raise InputError(f"{name} = {value!r} {error}") from None
     options = Options(**values)
     return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
-
-
-def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
-    """Return settings that are one of ours, or of ``own``, but for a slip of the pen: as given, and as probably meant.
-
-    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
-    only: in a settings file it may be a variable.
-    """
-    names = [
-        *(setting_name(option) for option in fields(Options)),
-        "JOBDIR",
-        *own,
-    ]  # a crawl without it cannot be resumed
-    forms: dict[str, list[str]] = {
-        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
-    }
-    for form in forms:
-        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
-    found = {}
-    for name in settings:
-        meant = name.upper().replace("-", "_")
-        if name in names or name in vars(default_settings):
-            continue
-        if meant in vars(default_settings):
-            found[name] = [meant]
-            continue
-        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
-        given = settings.getpriority(name) or 0
-        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
-            found[name] = forms[close[0]]
-    return found
 
 
 def reference() -> str:

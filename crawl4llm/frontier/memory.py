@@ -6,8 +6,9 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import FRONTIER_FULL, HOST_FULL, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
 
 _GARBAGE = 1000
 """Stale places in the heap that are no reason to clear it, however few are not."""
@@ -139,3 +140,22 @@ class MemoryFrontier:
 def _place(entry: Entry) -> tuple[float, str]:
     """Sorts as the frontier does."""
     return -entry.score, entry.key
+
+
+class MemoryVisited:
+    """Keys in a set: 0.1 µs a look-up, against 5 µs for a Bloom filter, which pays only in front of a disk."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+
+    def add(self, keys: Iterable[str]) -> list[str]:
+        seen = self._keys
+        new = [key for key in dict.fromkeys(keys) if key not in seen]
+        seen.update(new)
+        return new
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)

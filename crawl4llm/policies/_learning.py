@@ -45,8 +45,8 @@ def places_of(url: str) -> list[int]:
 
 
 def url_features(url: str, depth: int) -> list[int]:
-    """Return features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of its
-    path, file name and query."""
+    """Return features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of
+    its path, file name and query."""
     host, folders, file = _parts(url)
     stem = file.rpartition(".")[0] if "." in file else file
     stem_words = _words(stem, _MOST_URL_WORDS)
@@ -67,7 +67,7 @@ def url_features(url: str, depth: int) -> list[int]:
 
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
-    """Return features of a link to ``url``: the words and the look of its anchor, and whether it is in a header or footer."""
+    """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
     host = host_of(url)
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
     part = "boilerplate" if boilerplate else "content"
@@ -217,7 +217,7 @@ class Waiting:
 
 
 def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
-    """Return, where there are more than ``most``, keys of those with the lowest scores: but for them, nine tenths of it."""
+    """Return, where there are more than ``most``, the keys of the lowest scores: but for them, nine tenths of it."""
     if len(waiting) <= most:
         return []
     return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
@@ -247,7 +247,7 @@ class Learner:
         self._model = Workspace(_OPTIONS)
 
     def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:
-        """Return the log-odds of a document with such features and such ``facts``, which are numbers in a fixed order."""
+        """Return the log-odds of a document with such features and ``facts``, which are numbers in a fixed order."""
         return float(self._model.predict(f"1 1 {prior:.6f} {_described(features, facts)}"))
 
     def learn(self, prior: float, features: Iterable[int], facts: Sequence[float], target: float) -> None:

@@ -14,8 +14,8 @@ from driven_crawl import JobCrawl
 from policy_helpers import SEEDS, new_policy, random_web, variants
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.crawl.job import pieces
-from crawl4llm.crawl.job.pieces import StoredMapping, StoredPieces
+from crawl4llm.crawl import pieces
+from crawl4llm.crawl.pieces import StoredMapping, StoredPieces
 from crawl4llm.frontier.store import Store
 from crawl4llm.policies import BasePolicy, Rating
 
