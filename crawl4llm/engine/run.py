@@ -130,8 +130,9 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
         )
+        if job is not None:
+            job.take_up(policy)
         if job is not None and job.state.crawl is not None:
-            policy.load(job.state.policy)
             crawl.load(job.state.crawl, job.frontier.leases())
         else:
             crawl.counters.counts.update(self.seeds.counts)
@@ -167,6 +168,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": _digest(self.seeds.keys),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
     def _settings(self) -> dict[str, Any]:
@@ -195,7 +197,7 @@ class Run:
 
 def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
-    for given, meant in misspelt(settings).items():
+    for given, meant in misspelt(settings, options.own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options
 

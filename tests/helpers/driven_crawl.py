@@ -202,8 +202,8 @@ class JobCrawl(Driven):
             log=self._log,
             commits=job.commits(self._log, self.archive),
         )
+        job.take_up(self.crawl.policy)
         if job.state.crawl is not None:
-            self.crawl.policy.load(job.state.policy)
             self.crawl.load(job.state.crawl, job.frontier.leases())
         self.dequeued = []
 
