@@ -46,8 +46,8 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index. Of a
-    page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
+    to count (see :func:`simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
+    Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
     Raises InputError where ``root`` is not such a tree.
