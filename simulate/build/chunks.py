@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import MissingRecord, PageError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
@@ -150,10 +151,9 @@ class ChunkStore:
     def write(self, chunk: Chunk, entries: list[Entry]) -> None:
         """Keep a chunk; its file appears when it is whole."""
         path = self._path(chunk)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
-        temporary.write_bytes(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
-        temporary.replace(path)
+        with replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp")) as file:
+            # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
+            file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
     def read(self, file: PlannedFile) -> Iterator[Entry]:
         """What is at each record of a file, in order."""

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import input_lines, parse_json
 from crawl4llm.base.pages import Corpus
 from simulate.clueweb22.layout import (
@@ -255,9 +256,8 @@ class _PlanWriter:
         shutil.rmtree(self._shards)
         files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
-        temporary = self._folder / "plan.tmp"
-        temporary.write_text(json.dumps(stored))
-        temporary.replace(self._folder / "plan.json")
+        with replacing(self._folder / "plan.json") as file:
+            file.write(json.dumps(stored).encode())
 
     def _flush(self) -> None:
         for file_id, lines in self._lines.items():

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
@@ -177,9 +178,8 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
 
 
 def _write_state(paths: Paths, state: Mapping[str, Any]) -> None:
-    temporary = paths.work / _STATE
-    temporary.write_text(json.dumps(state, indent=1) + "\n")
-    temporary.replace(paths.root / _STATE)
+    with replacing(paths.root / _STATE, paths.work / _STATE) as file:
+        file.write(f"{json.dumps(state, indent=1)}\n".encode())
 
 
 @contextmanager

@@ -28,8 +28,8 @@ SUBDIRS_PER_STREAM: Final = 81
 OFFSET_WIDTH: Final = 11
 """Bytes of one line of an offset file: ten digits and a line feed."""
 
-_DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
-_OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
+DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
+OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
 _ID = re.compile(r"clueweb22-([a-z]+(?:_[a-z]+)*)([0-9]{2})([0-9]{2})-([0-9]{2})-([0-9]{5})")
 _FILE_ID = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{4}-[0-9]{2}")
 
@@ -84,12 +84,12 @@ def language_of(key: str) -> str:
 
 def data_path(root: Path, kind: str, file_id: str) -> Path:
     """Where the records of a file lie."""
-    return _path_in(root, kind, file_id, _DATA_SUFFIX[kind])
+    return _path_in(root, kind, file_id, DATA_SUFFIX[kind])
 
 
 def offset_path(root: Path, kind: str, file_id: str) -> Path:
     """Where a file's offsets lie: line i is the start of record i, the last line the end of the last record."""
-    return _path_in(root, kind, file_id, _OFFSET_SUFFIX[kind])
+    return _path_in(root, kind, file_id, OFFSET_SUFFIX[kind])
 
 
 def counts_path(root: Path, kind: str, language: str, stream: int) -> Path:
@@ -100,16 +100,6 @@ def counts_path(root: Path, kind: str, language: str, stream: int) -> Path:
 def version_path(root: Path, subset: str, version: str = "1.0") -> Path:
     """The empty file that names the category (``A``, ``B``, ``L``) and version of a tree."""
     return root / f"version_{subset}_{version}"
-
-
-def data_suffix(kind: str) -> str:
-    """``.json.gz`` or ``.warc.gz``."""
-    return _DATA_SUFFIX[kind]
-
-
-def offset_suffix(kind: str) -> str:
-    """``.offset`` or ``.warc.offset``."""
-    return _OFFSET_SUFFIX[kind]
 
 
 def offset_line(offset: int) -> bytes:

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from crawl4llm.base.errors import CorruptRecord, InputError, TooLarge
 from crawl4llm.base.input_files import PreadFile, keep_open
 from simulate.clueweb22.layout import (
+    DATA_SUFFIX,
     KINDS,
+    OFFSET_SUFFIX,
     OFFSET_WIDTH,
     data_path,
-    data_suffix,
     format_id,
     is_file_id,
     offset_path,
-    offset_suffix,
 )
 
 MAX_OPEN = 256
@@ -166,7 +166,7 @@ def _folders(path: Path) -> list[Path]:
 
 def _files_of(subdir: Path, kind: str) -> list[tuple[str, FileSizes]]:
     sizes: dict[str, dict[str, int]] = {}
-    suffixes = (data_suffix(kind), offset_suffix(kind))
+    suffixes = (DATA_SUFFIX[kind], OFFSET_SUFFIX[kind])
     with os.scandir(subdir) as entries:
         for entry in entries:
             for suffix in suffixes:

@@ -15,13 +15,14 @@ import hashlib
 import json
 import os
 import uuid
-import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from crawl4llm.base.compression import compress_with_zlib
+from crawl4llm.base.files import replacing
 from simulate.clueweb22.layout import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,
@@ -35,7 +36,6 @@ from simulate.clueweb22.layout import (
 )
 
 _COMPRESSION_LEVEL: Final = 6
-_GZIP_MEMBER: Final = 16 + zlib.MAX_WBITS
 _NO_LINKS: Final = b"\n"
 """What stands in the place of a record for a page without links (format page, quirk 4)."""
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
@@ -142,11 +142,11 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
     data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
     lines = [offset_line(0)]
-    with _replacing(data) as file:
+    with _whole(data) as file:
         for record in records:
-            file.write(_gzip_member(record))
+            file.write(compress_with_zlib(record, _COMPRESSION_LEVEL))
             lines.append(offset_line(file.tell()))
-        with _replacing(offsets) as offset_file:
+        with _whole(offsets) as offset_file:
             offset_file.writelines(lines)
     return len(lines) - 1
 
@@ -190,25 +190,12 @@ def _full(link: LinkEnd) -> list[str | None]:
     return [link.url, url_hash(link.url), link.anchor, flag, link.language, link.key]
 
 
-def _gzip_member(data: bytes) -> bytes:
-    """One gzip member without name or time, so that equal data gives equal bytes (RFC 1952, section 2.3)."""
-    member = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP_MEMBER)
-    return member.compress(data) + member.flush()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when the block ends without an error."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _whole(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file that appears under its name only when the block ends without an error."""
+    return replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(path) as file:
+    with _whole(path) as file:
         file.write(text.encode())

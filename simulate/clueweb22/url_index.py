@@ -149,7 +149,6 @@ _SHARD_ENTRIES = 1 << 20
 """Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
 _MAX_SHARD_BITS = 12
 _BUFFERED_ENTRIES = 1 << 22
-_QUEUED_PER_JOB = 4
 _PART_ENTRY_BYTES = HASH_BYTES + 8
 """An entry in a part's file: hash and item number; the part number is only known among all parts."""
 
