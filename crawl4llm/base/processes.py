@@ -29,7 +29,7 @@ _KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer 
 
 
 def end_with(parent: int) -> None:
-    """From now on, end this process when ``parent``, which started it, is gone."""
+    """End this process, from now on, when ``parent``, which started it, is gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -40,7 +40,7 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Threads and processes started in here are not interrupted by Ctrl-C; this one is, afterwards."""
+    """Keep threads and processes started in here from being interrupted by Ctrl-C; this one is, afterwards."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

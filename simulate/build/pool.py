@@ -1,4 +1,4 @@
-"""The processes of a build. A page that hangs or kills its process costs no more than its text."""
+"""The processes of a build: a page that hangs or kills its process costs no more than its text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Paths(NamedTuple):
 
 
 class BuildOptions(NamedTuple):
-    """What decides, beside source and manifest, what a build writes."""
+    """The options of a build, which decide what it writes beside source and manifest."""
 
     text: TextOptions
     default_date: str
@@ -58,7 +58,7 @@ class BuildOptions(NamedTuple):
 
 
 class _Worker:
-    """What the processes work with."""
+    """Everything that a process works with."""
 
     def __init__(self, source: Corpus, paths: Paths, options: BuildOptions) -> None:
         self.plan = Plan(paths.plan)
@@ -70,7 +70,7 @@ class _Worker:
         self._keys: tuple[str, list[str | None]] = ("", [])
 
     def keys(self, file: PlannedFile) -> list[str | None]:
-        """The keys of a file, which successive chunks share."""
+        """Return the keys of a file, which successive chunks share."""
         if self._keys[0] != file.file_id:
             self._keys = file.file_id, self.plan.keys(file)
         return self._keys[1]

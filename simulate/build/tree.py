@@ -44,7 +44,7 @@ manifest.tsv has a line `key<TAB>id` for every id that has been given.
 
 
 class BuildSummary(NamedTuple):
-    """What a tree holds."""
+    """Counts of what a tree holds."""
 
     counts: Mapping[str, int]
     """Documents, links, and what could not be had, by reason."""
@@ -139,7 +139,7 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 
 
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
-    """What must be equal for a build to go on."""
+    """Return the digest of what must be equal for a build to go on."""
     given = _digest(manifest) if manifest else None
     parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
     if options.slim_links:

@@ -63,12 +63,12 @@ class LinkEnd(NamedTuple):
 
 
 def url_hash(url: str) -> str:
-    """32 upper-case hex digits for a URL. The dataset does not say which digest it takes; this one is MD5."""
+    """Return 32 upper-case hex digits for a URL. The dataset does not say which digest it takes; this one is MD5."""
     return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
-    """Ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
+    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
 
     Raises ValueError for more pages of a language than the 100 streams of the layout hold.
     """
@@ -86,7 +86,7 @@ def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FIL
 
 
 def txt_record(head: DocumentHead, text: str) -> bytes:
-    """A page's clean text. As in the dataset, the URL ends with a line feed (format page, quirk 1)."""
+    """Return a record of a page's clean text; as in the dataset, its URL ends with a line feed (quirk 1)."""
     return _json_line(
         {
             "URL": head.url + "\n",
@@ -99,17 +99,17 @@ def txt_record(head: DocumentHead, text: str) -> bytes:
 
 
 def outlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
-    """A page's links to other pages, in page order. ``slim``: nothing but the id of each, as some copies have it."""
+    """Return a record of a page's links, in page order; ``slim``: with the id of each alone, as some copies have it."""
     return _link_record(head, "outlinks", links, slim=slim)
 
 
 def inlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
-    """The links that other pages have to a page. ``slim``: nothing but the id of each, as some copies have it."""
+    """Return a record of the links to a page; ``slim`` as for outlinks."""
     return _link_record(head, "anchors", links, slim=slim)
 
 
 def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
-    """A page's HTML (UTF-8) as a WARC response record without HTTP head, as the dataset has it.
+    """Return a page's HTML (UTF-8) as a WARC response record without HTTP head, as the dataset has it.
 
     ``date`` is a W3C date-time in UTC. The record id follows from the document's key, so that it is the same in every
     build. Raises ValueError for a URL or date with a line break, which would end the header early.
