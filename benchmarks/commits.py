@@ -32,7 +32,7 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, write_json
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job import Job
 from crawl4llm.options import Options
 from crawl4llm.policies import load_policy
 from crawl4llm.policies._ordering import make_policy

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import lmdb
 
-from crawl4llm.crawl.job.store_check import ID, check_store
+from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.runs import decode, encode

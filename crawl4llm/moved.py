@@ -16,7 +16,10 @@ from importlib.util import find_spec, spec_from_loader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-_HELD: Final = ("errors", "live_logging", "progress", "reference", "scheduler", "scorers", "stats")
+_HELD: Final = (
+    *("errors", "live.redirecting", "live.robots", "live_logging", "progress", "reference", "scheduler", "scorers"),
+    "stats",
+)
 """What users hold, with its children, of ``crawl4llm``; and ``simulate.corpus``."""
 _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.base."): """
@@ -26,11 +29,12 @@ _MOVED: Final = {
     ("simulate.", "crawl4llm.base."): """
         corpus=pages pread=input_files gz=compression orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
-        archive/=warc archive.headervalues=warc.header_values archive.records=warc.written_records
-        archive.files=warc.series archive.names=warc.series archive.revisits=warc.exchanges dataset.reading=warc.reader
+        archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
+        archive.serialise=warc.page_records archive.files=warc.series archive.names=warc.series
+        archive.revisits=warc.exchanges dataset.reading=warc.reader
         scorers/=scoring scorers.text_line=scoring.text""",
     ("simulate.warc_", "crawl4llm.warc."): """
-        frames=records gzip plain zstd whole_gzip=gzip container=records records payload wat=payload reader""",
+        frames=records gzip plain zstd whole_gzip=gzip container=reader records payload wat=payload reader""",
     ("crawl4llm.", "crawl4llm.scoring."): """
         rating html_rating=rating page_ratings=workers text topic workers normalisers""",
     ("crawl4llm.", "crawl4llm.policies."): """
@@ -45,7 +49,9 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.engine."): """
         run scheduler progress summary dry_run live_logging/ live_logging.extension=live_logging""",
     ("crawl4llm.", "crawl4llm.addon."): """
-        addon_meta=meta addon_run=run page_scoring page_recording link_scoring request_scheduler""",
+        addon_meta=meta addon_run=run page_scoring=middlewares page_recording=middlewares link_scoring=middlewares
+        request_scheduler""",
+    ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
         archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
@@ -53,10 +59,8 @@ _MOVED: Final = {
     ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
-    (
-        "simulate.clueweb22_",
-        "simulate.clueweb22.",
-    ): "layout listing=record_files records=record_parser writer=tree_writer",
+    ("simulate.clueweb22_", "simulate.clueweb22."): """
+        layout listing=record_files records=record_parser writer=tree_writer""",
     ("simulate.warc_", "simulate.warcs."): "columns failures=files files index index_build part scan tables=columns",
     ("simulate.build_", "simulate.build."): "files=data_files links=data_files manifest=plan pages=chunks plan pool",
     ("simulate.", "simulate."): "harmonic=build.centrality demo_web/=demo",
@@ -130,7 +134,8 @@ class _Finder(MetaPathFinder, InspectLoader):
 
 
 def _is_held(name: str) -> bool:
-    return name == "simulate.corpus" or (name.startswith("crawl4llm.") and name.split(".")[1] in _HELD)
+    held = ("simulate.corpus", *(f"crawl4llm.{end}" for end in _HELD))
+    return any(name == one or name.startswith(f"{one}.") for one in held)
 
 
 def install() -> None:

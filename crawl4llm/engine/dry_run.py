@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, check_output_dir, read_json
-from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job import Job
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Entry

@@ -19,8 +19,8 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.reasons import machine_error, verdict
 from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.verdicts import machine_error, verdict
 
 
 class InfluenceSpider(Spider):

@@ -31,7 +31,7 @@ from crawl4llm.frontier.fingerprints import Mark, fingerprint
 from crawl4llm.tools.archive.lines import read_lines
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain
-from crawl4llm.tools.export.line_files import read_values
+from crawl4llm.tools.export.archive_source import read_values
 from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
 from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc.reader import read_record

@@ -207,5 +207,5 @@ def test_where_ranks_cannot_be_written(tmp_path: Path, out: str | None, words: s
     os.mkfifo(tmp_path / "fifo")
     arguments = Namespace(out=None if out is None else tmp_path / out)
     with pytest.raises(InputError, match=words):
-        list(ranks.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
+        list(ranks.RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "folder"]

@@ -1,4 +1,4 @@
-"""Text files of a dataset, line by line: indexes and logs, which may be cut short or damaged."""
+"""Reads and sorts indexes and logs of a dataset line by line; they may be cut short or damaged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.tools.archive.facts import Facts
+from crawl4llm.tools.archive.folder import LOST, Dataset
 from crawl4llm.warc.cdxj import IndexLine, timestamp
 from crawl4llm.warc.header_values import one_line
 from crawl4llm.warc.urlkey import urlkey
@@ -43,7 +45,7 @@ def differences(
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, with their ends; none where there is no file. Raises InputError."""
+    """Yield the lines of a file, with their ends; none where there is no file. Raises InputError."""
     try:
         with open_input(path) as file:
             yield from file
@@ -54,17 +56,23 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def parse_log_line(line: bytes) -> dict[str, Any] | None:
-    """The line of a crawl log, if it is a whole one."""
+    """Parse a line of a crawl log, if it is a whole one; its id is as metadata records have it."""
     try:
         parsed = json.loads(line)
     except (RecursionError, ValueError):
         return None
     whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
-    return parsed if whole else None
+    return parsed | {"id": as_in_warc(parsed["id"])} if whole else None
+
+
+def load_lost(dataset: Dataset, facts: Facts) -> None:
+    """Fill the table ``lost``: pages of the log that are known to be gone."""
+    parsed = map(parse_log_line, read_lines(dataset.base / LOST))
+    facts.add("lost", ((line["id"],) for line in parsed if line))
 
 
 def as_in_warc(key: str) -> str:
-    """A document key as a metadata record has it."""
+    """Return a document key as a metadata record has it."""
     return re.sub(r"\s+$", "", one_line(key).strip())
 
 

@@ -42,7 +42,7 @@ class Reader:
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:
-        """The text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
+        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
         assert row.text is not None
         file, offset, length = row.text
         if file == SPOOL:
@@ -54,11 +54,11 @@ class Reader:
         return block
 
     def content(self, row: Row) -> StoredRecord:
-        """The record that holds a page. Raises PageError."""
+        """Read the record that holds a page. Raises PageError."""
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
 
     def about(self, row: Row) -> About:
-        """What the metadata record behind a page says of it, where this project wrote it; nothing elsewhere.
+        """Read what the metadata record behind a page says of it, where this project wrote it; nothing elsewhere.
 
         It has the page's URL, and its block begins with the document key. It is looked up without parsing records:
         this is done for each document of an export.
@@ -82,7 +82,7 @@ class Reader:
         return _NOTHING
 
     def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
-        """A record from its bytes; CorruptRecord where an index of ours says that it is of another URL."""
+        """Parse a record; CorruptRecord where an index of ours says that it is of another URL."""
         file = self._files[number]
         stored = parse_stored(data, f"{file.path}: record at {offset}")
         if stored.record.size is None or len(data) < stored.record.size:
@@ -102,7 +102,7 @@ class Reader:
 
 
 def as_text(data: bytes) -> tuple[str, bytes]:
-    """A text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
+    """Return a text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
     try:
         return data.decode(), data
     except UnicodeDecodeError:
@@ -115,7 +115,7 @@ def _locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
 
 
 def _block_of_ours(data: bytes, url: str) -> bytes | None:
-    """The block of a record with the head that this project writes, in a tenth of the time that parsing it takes.
+    """Return the block of a record with the head that this project writes, ten times as fast as by parsing.
 
     None where it has another head, or is of another URL.
     """
@@ -130,7 +130,7 @@ def _block_of_ours(data: bytes, url: str) -> bytes | None:
 
 
 def _field(head: bytes, name: bytes) -> bytes:
-    """The value of a field in a block that begins and ends with a line end; empty where there is none."""
+    """Return the value of a field in a block that begins and ends with a line end; empty where there is none."""
     start = head.find(b"\r\n%b: " % name)
     if start < 0:
         return b""

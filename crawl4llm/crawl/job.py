@@ -14,10 +14,10 @@ from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
-from crawl4llm.crawl.job.answers import AnswerSpool
-from crawl4llm.crawl.job.job_commits import JobCommits, State, read_state
-from crawl4llm.crawl.job.jobdir import DIGESTS, JobDir
-from crawl4llm.crawl.job.store_check import ID, check_store
+from crawl4llm.crawl.answer_spool import AnswerSpool
+from crawl4llm.crawl.commits import JobCommits, State, read_state
+from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier

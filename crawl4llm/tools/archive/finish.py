@@ -1,18 +1,31 @@
-"""Final names, MD5 file, record-count file, and an index in byte order."""
+"""``scrapy archive finish``: gives files their final names, writes MD5 and count files and a sorted index."""
 
 from __future__ import annotations
 
+import argparse
+import re
+import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
-from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.checksums import COUNTS, MD5, document_counts, write_counts, write_md5
+from crawl4llm.base.terminal import positive_integer
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
+from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
+from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
+from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
-from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.tools.archive.folder import Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import read_lines, sort_lines
+from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.archive.wacz import write_wacz
 from crawl4llm.warc.cdxj import parse_index_line
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
@@ -32,14 +45,8 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
     if dataset.index.exists():
         assert facts.folder is not None
         with whole_file(dataset.sorted_index) as new:
-            write_sorted(dataset.index, new, facts.folder)
+            sort_lines(read_lines(dataset.index), new, facts.folder)
         yield f"index      {dataset.sorted_index}"
-
-
-def write_sorted(index: Path, new: Path, folder: Path) -> None:
-    """Write the lines of an index in byte order; what does not fit in memory goes through files in ``folder``."""
-    with new.open("wb") as out:
-        sort_lines(read_lines(index), out, folder)
 
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
@@ -86,3 +93,50 @@ def _rename_open_files(dataset: Dataset) -> int:
             sync_path(rename(path, final).parent)
             renamed += 1
     return renamed
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add what is made on request."""
+    parser.add_argument(
+        "--trec-ids",
+        type=_dataset_name,
+        metavar="NAME",
+        help="copy to --out: ids like NAME-0000wb-00-00000, in ClueWeb12's segments, directories and files",
+    )
+    parser.add_argument(
+        "--sample", type=positive_integer, metavar="K", help="copy every Kth document of each file to --out"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the copy goes: a new folder")
+    parser.add_argument("--wacz", type=Path, metavar="FILE", help="write all of it as a WACZ")
+
+
+def _dataset_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a dataset: letters, digits and _ only")
+    return text
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Finish, and yield what was written."""
+    copy = CopyOptions(opts.trec_ids, opts.sample)
+    if (opts.out is None) == (copy != CopyOptions()):
+        raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")
+    dataset = idle_dataset(opts.arguments[0], settings)
+    with exclusive(dataset.base):
+        complete(dataset.base)
+        with surveyed(dataset, opts.jobs or cores(), md5=True, label="reading") as facts:
+            yield from finish(dataset, facts)
+            if opts.out is not None:
+                yield from copy_dataset(dataset, facts, opts.out, copy)
+        if opts.wacz is not None:
+            with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+                yield from write_wacz(dataset, opts.wacz, Path(folder))
+
+
+FINISH = Action(
+    "Give files their final names; write MD5 file, record-count file and sorted index; on request a copy with TREC "
+    "ids or a sample, and a WACZ (also takes --jobs).",
+    _run,
+    "DIR",
+    _add_options,
+)

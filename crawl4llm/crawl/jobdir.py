@@ -19,8 +19,8 @@ from crawl4llm import __version__
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
-from crawl4llm.crawl.job import answers
-from crawl4llm.crawl.job.job_commits import read_state
+from crawl4llm.crawl import answer_spool as answers
+from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import store
 
 FORMAT = 1

@@ -1,4 +1,4 @@
-"""Scrapy's robots.txt rules, obeyed by all requests that wait for the same file."""
+"""Scrapy's redirects, for a web on which not every Location is a URL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.utils.httpobj import urlparse_cached
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.robotstxt import RobotParser
+
+
+class Redirecting(RedirectMiddleware):
+    """Takes a redirect that leads to no URL for what it is: an answer without a page."""
+
+    # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
+    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
+        """The request for where a redirect leads, or the answer itself."""
+        try:
+            return super().process_response(request, response)
+        except ValueError:  # such as javascript:, or a port that is none
+            return response
 
 
 class Robots(RobotsTxtMiddleware):

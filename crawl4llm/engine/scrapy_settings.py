@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import logging
+from collections.abc import Mapping
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,9 +16,11 @@ from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.moved import new_path
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
+from crawl4llm.options import Options, setting_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +161,33 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
                 raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
             if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
                 logger.warning("%s does not hold with the profile %s", name, profile)
+
+
+def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
+    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+
+    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
+    only: in a settings file it may be a variable.
+    """
+    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
+    forms: dict[str, list[str]] = {
+        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
+    }
+    for form in forms:
+        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
+    found = {}
+    for name in settings:
+        meant = name.upper().replace("-", "_")
+        if name in names or name in vars(default_settings):
+            continue
+        if meant in vars(default_settings):
+            found[name] = [meant]
+            continue
+        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
+        given = settings.getpriority(name) or 0
+        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+            found[name] = forms[close[0]]
+    return found
 
 
 def reference() -> str:

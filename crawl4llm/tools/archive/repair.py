@@ -1,4 +1,4 @@
-"""Takes out of a dataset what is no whole page, and makes its indexes fit again.
+"""``scrapy archive repair``: takes out what is no whole page, and makes the indexes fit again.
 
 A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
 that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
@@ -7,6 +7,7 @@ record that is there several times the first stays.
 
 from __future__ import annotations
 
+import argparse
 import filecmp
 import json
 import os
@@ -15,17 +16,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
-from crawl4llm.tools.archive.facts import CONTENT, Facts
-from crawl4llm.tools.archive.folder import LOST, Dataset
-from crawl4llm.tools.archive.lines import as_in_warc, parse_log_line, read_lines
-from crawl4llm.tools.archive.rewrite_files import stage_rewrite
-from crawl4llm.tools.archive.selecting import keep_texts, load_lines, new_kept
+from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
+from crawl4llm.tools.archive.lines import load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import parse_index_line
 from crawl4llm.warc.reader import WarcReader
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 _CUT = ".cut"
 _COPIED = 1 << 20
@@ -78,7 +85,7 @@ def _mend_log(dataset: Dataset, facts: Facts, changes: Changes) -> Iterator[str]
         if parsed is None:
             rest = len(line)
         else:
-            facts.add("log", [(number, as_in_warc(parsed["id"]))])
+            facts.add("log", [(number, parsed["id"])])
             whole += len(line)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     if rest:
@@ -94,14 +101,13 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
         facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    kinds = ",".join(map(repr, CONTENT))
     facts.execute(
         f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset FROM documents d
         JOIN records c ON c.file = d.file AND c.offset = d.offset
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM records o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page
-            WHERE o.rid = c.refers AND o.kind IN ({kinds}) AND o.kind != 'revisit'))"""
+            WHERE o.rid = c.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'))"""
     )
     facts.execute(
         """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
@@ -153,7 +159,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
-    """What has changed in the indexes; those that have not are left alone."""
+    """Yield what has changed in the indexes; those that have not are left alone."""
     for index in (dataset.index, dataset.text_index, dataset.sorted_index):
         new = changes.staged(index)
         if new is None:
@@ -169,11 +175,7 @@ def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
 def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     """Note the pages of the log that are gone."""
     path = dataset.base / LOST
-    noted = list(read_lines(path))
-    for line in noted:
-        parsed = parse_log_line(line)
-        if parsed is not None:
-            facts.add("lost", [(as_in_warc(parsed["id"]),)])
+    load_lost(dataset, facts)
     gone = [
         doc
         for (doc,) in facts.rows(
@@ -186,5 +188,26 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     lines = [f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone]
     with writing(path):
-        changes.stage(path).write_bytes(b"".join(noted + lines))
+        changes.stage(path).write_bytes(b"".join([*read_lines(path), *lines]))
     return [f"{dataset.log.name}: {len(gone):,} of its pages are gone; they are listed in {LOST}"]
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--discard``."""
+    parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Repair, and yield what was changed."""
+    dataset = idle_dataset(opts.arguments[0], settings)
+    with resumable(dataset, settings):
+        yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)
+
+
+REPAIR = Action(
+    "Cut files back to their last whole page, take out damaged ones, and mend the indexes; what is cut is kept in "
+    "FILE.cut (also takes --jobs).",
+    _run,
+    "DIR",
+    _add_options,
+)
