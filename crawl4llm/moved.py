@@ -29,7 +29,7 @@ _MOVED: Final = {
     ("simulate.", "crawl4llm.base."): """
         corpus=pages pread=input_files gz=compression orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
-        archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
+        job/=crawl archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
         archive.serialise=warc.page_records archive.files=warc.series archive.names=warc.series
         archive.revisits=warc.exchanges dataset.reading=warc.reader
         scorers/=scoring scorers.text_line=scoring.text""",
@@ -43,19 +43,29 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.frontier."): """
         visited* visited.bloom=bloom visited.fingerprints=fingerprints frontier.records=runs job.store=store""",
     ("crawl4llm.", "crawl4llm.crawl."): """
-        job/ job.check=job.store_check job.commits=job.job_commits seeds archiving requests=request_meta
-        outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
+        job.answers=answer_spool job.check=store_check job.commits=commits seeds archiving=page_writer
+        requests=request_meta outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
         frontier_actions.stored_crawl=stored_crawl""",
     ("crawl4llm.", "crawl4llm.engine."): """
-        run scheduler progress summary dry_run live_logging/ live_logging.extension=live_logging""",
+        run scheduler progress summary dry_run past_runs scrapy_settings live_logging/
+        live_logging.extension=live_logging""",
     ("crawl4llm.", "crawl4llm.addon."): """
         addon_meta=meta addon_run=run page_scoring=middlewares page_recording=middlewares link_scoring=middlewares
         request_scheduler""",
     ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
-        archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
+        archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain
         action_command=_action""",
+    ("crawl4llm.corpus_actions.", "crawl4llm.tools."): "demo=corpus index=corpus sample=corpus",
+    ("crawl4llm.frontier_actions.", "crawl4llm.tools."): "compact=frontier inject=frontier",
+    ("crawl4llm.dataset.", "crawl4llm.tools.archive."): """
+        checking=check checking_index=check checksums=clueweb12 digests=survey finishing=finish jobs=folder
+        purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite rewriting=rewrite
+        selecting=rewrite warcinfo=clueweb12""",
+    ("crawl4llm.exporting.", "crawl4llm.tools.export."): """
+        hashed_file=formats json_lines=rows line_files=archive_source near_duplicates=selecting oracle=selecting
+        table=rows wanted=selecting warc_source=sources words=shards""",
     ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
