@@ -29,6 +29,7 @@ _MOVED: Final = {
     ("simulate.", "crawl4llm.base."): """
         corpus=pages pread=input_files gz orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
+        dataset.reading=warc.reader
         archive/=warc archive.headervalues=warc.header_values archive.records=warc.written_records
         scorers/=scoring scorers.text_line=scoring.text""",
     ("simulate.warc_", "crawl4llm.warc."): "frames gzip plain zstd whole_gzip container records payload wat",
@@ -49,8 +50,17 @@ _MOVED: Final = {
     ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
-        archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
+        archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain
         action_command=_action""",
+    ("crawl4llm.dataset.", "crawl4llm.tools.archive."): """
+        checking=check checking_index=check checksums=clueweb12 digests=survey finishing=finish jobs=folder
+        purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite
+        rewriting=rewrite selecting=rewrite warcinfo=clueweb12""",
+    ("crawl4llm.exporting.", "crawl4llm.tools.export."): """
+        hashed_file=formats json_lines=rows line_files=archive_source near_duplicates=selecting
+        oracle=selecting table=rows wanted=selecting warc_source=sources words=shards""",
+    ("crawl4llm.corpus_actions.", "crawl4llm.tools.corpus."): "demo=build index=build sample=show",
+    ("crawl4llm.frontier_actions.", "crawl4llm.tools.frontier."): "compact=change inject=change",
     ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build",
