@@ -27,12 +27,14 @@ _MOVED: Final = {
         markdown=terminal input_files open_files=input_files within output=run_folder crawl_log stats draws
         whole_folder=files archive.appendfile=files archive.compress=compression""",
     ("simulate.", "crawl4llm.base."): """
-        corpus=pages pread=input_files gz orphans=processes index_jobs=processes index_folder=files""",
+        corpus=pages pread=input_files gz=compression orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
-        dataset.reading=warc.reader
-        archive/=warc archive.headervalues=warc.header_values archive.records=warc.written_records
+        archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
+        archive.serialise=warc.page_records archive.files=warc.series archive.names=warc.series
+        archive.revisits=warc.exchanges dataset.reading=warc.reader
         scorers/=scoring scorers.text_line=scoring.text""",
-    ("simulate.warc_", "crawl4llm.warc."): "frames gzip plain zstd whole_gzip container records payload wat",
+    ("simulate.warc_", "crawl4llm.warc."): """
+        frames=records gzip plain zstd whole_gzip=gzip container=reader records payload wat=payload reader""",
     ("crawl4llm.", "crawl4llm.scoring."): """
         rating html_rating=rating page_ratings=workers text topic workers normalisers""",
     ("crawl4llm.", "crawl4llm.policies._"): """
@@ -65,7 +67,7 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build",
     ("simulate.clueweb22_", "simulate.clueweb22."): "layout listing records writer",
-    ("simulate.warc_", "simulate.warcs."): "columns failures files index index_build part reader scan tables",
+    ("simulate.warc_", "simulate.warcs."): "columns failures=files files index index_build part scan tables=columns",
     ("simulate.build_", "simulate.build."): "files links manifest pages plan pool",
     ("simulate.", "simulate."): "harmonic=build.harmonic demo_web/=demo",
 }

@@ -44,6 +44,10 @@ _WORKERS_PER_CORE = 4
 """More would only take memory from each other."""
 
 
+DEMO = "demo"
+"""The value of CORPUS that means the demo web."""
+
+
 def cores() -> int:
     """The number of processor cores this process may use."""
     if hasattr(os, "sched_getaffinity"):

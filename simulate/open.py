@@ -19,7 +19,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.option_checks import is_corpus_class, whole
-from crawl4llm.options import Options, cores, read_options
+from crawl4llm.options import DEMO, Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import KINDS
 from simulate.clueweb22.record_parser import FULL_ID_POSITION
@@ -43,10 +43,6 @@ __all__ = [
 ]
 # fmt: on
 """What the tools take from modules of the room."""
-
-DEMO = "demo"
-"""The value of ``CORPUS`` that means the demo web."""
-
 
 _PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
 """What a corpus class must have."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.web import load_rater
-from crawl4llm.options import read_options
+from crawl4llm.options import DEMO, read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.open import DEMO, demo_web, open_corpus
+from simulate.open import demo_web, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

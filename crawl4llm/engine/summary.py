@@ -17,7 +17,7 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES, Crawl
 from crawl4llm.engine.progress import in_short
-from simulate.open import DEMO
+from crawl4llm.options import DEMO
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",

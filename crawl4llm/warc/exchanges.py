@@ -26,10 +26,18 @@ from crawl4llm.base.pages import Capture
 from crawl4llm.warc.cdxj import REVISIT_MIME, Entry
 from crawl4llm.warc.header_values import MAX_URI, safe_uri
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
+from crawl4llm.warc.page_records import (
+    RESPONSE_TYPE,
+    ContentRecord,
+    Head,
+    RecordBuilder,
+    digest,
+    record_bytes,
+    record_head,
+    record_id,
+)
 from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name
-from crawl4llm.warc.serialise import digest, record_id, serialise
-from crawl4llm.warc.written_records import RESPONSE_TYPE, ContentRecord, RecordBuilder, record_head
 
 REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
@@ -80,26 +88,27 @@ class ExchangeBuilder:
         date = self._records.date(capture.date)
         network = _network(capture.ip_address, capture.protocol)
         http_head, said = response_head(capture)
-        head = record_head(kind, identifier, date, url, warcinfo_id) + network + _said(said)
+        head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
         if original:
-            head += (
-                f"WARC-Profile: {REVISIT_PROFILE}\r\nWARC-Refers-To: {original.id}\r\n"
-                f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
-                "WARC-Truncated: length\r\n"
-            )
+            head += [
+                ("WARC-Profile", REVISIT_PROFILE),
+                ("WARC-Refers-To", original.id),
+                ("WARC-Refers-To-Target-URI", original.url),
+                ("WARC-Refers-To-Date", original.date),
+                ("WARC-Truncated", "length"),
+            ]
         elif capture.truncated:
-            head += f"WARC-Truncated: {capture.truncated}\r\n"
-        data = serialise(head, RESPONSE_TYPE, http_head + (b"" if original else capture.body), payload_digest)
+            head.append(("WARC-Truncated", capture.truncated))
+        data = record_bytes(kind, head, RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head)
         mime = REVISIT_MIME if original else _media_type(capture)
         response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
 
         http_head, said = request_head(capture, url, credentials=self._credentials)
-        head = record_head(
-            "request", record_id(self._records.crawl_id, _name("request", hop), key), date, url, warcinfo_id
-        )
-        head += f"{network}WARC-Concurrent-To: {identifier}\r\n{_said(said)}"
-        request = serialise(head, _REQUEST_TYPE, http_head + capture.request_body, digest(capture.request_body))
-        return Exchange(response, request)
+        request_id = record_id(self._records.crawl_id, _name("request", hop), key)
+        head = [*record_head(request_id, date, url, warcinfo_id), *network]
+        head += [("WARC-Concurrent-To", identifier), *_said(said)]
+        body = capture.request_body
+        return Exchange(response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head))
 
 
 def has_uri(capture: Capture) -> bool:
@@ -113,17 +122,17 @@ def _name(kind: str, hop: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _network(address: str | None, protocol: str | None) -> str:
-    fields = ""
+def _network(address: str | None, protocol: str | None) -> Head:
+    fields: Head = []
     with suppress(ValueError):  # no address
-        fields = f"WARC-IP-Address: {ip_address(address or '')}\r\n"
+        fields.append(("WARC-IP-Address", str(ip_address(address or ""))))
     if protocol and _PROTOCOL.fullmatch(protocol):
-        fields += f"WARC-Protocol: {protocol}\r\n"
+        fields.append(("WARC-Protocol", protocol))
     return fields
 
 
-def _said(of_headers: str | None) -> str:
-    return f"{HEADERS_FIELD}: {of_headers}\r\n" if of_headers else ""
+def _said(of_headers: str | None) -> Head:
+    return [(HEADERS_FIELD, of_headers)] if of_headers else []
 
 
 def _media_type(capture: Capture) -> str:

@@ -17,6 +17,7 @@ from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
+from crawl4llm.warc.page_records import digest
 from crawl4llm.warc.payload import html_in_utf8
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import (
@@ -32,7 +33,6 @@ from crawl4llm.warc.records import (
     parse_heads,
     too_large,
 )
-from crawl4llm.warc.serialise import digest
 from crawl4llm.warc.series import OPEN_SUFFIX
 from crawl4llm.warc.zstd import ZSTD_START, ZstdRecords
 

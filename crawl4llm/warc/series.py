@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crawl4llm.base.files import AppendFile, ArchiveError, lost, remove, rename, sync_path
 from crawl4llm.warc.cdxj import Entry, timestamp
-from crawl4llm.warc.written_records import ContentRecord
+from crawl4llm.warc.page_records import ContentRecord
 
 
 class SeriesPosition(NamedTuple):

@@ -16,9 +16,8 @@ from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.exchanges import ExchangeBuilder, StoredPayloads, has_uri
 from crawl4llm.warc.http_messages import opt_out_signals
-from crawl4llm.warc.serialise import Fields
+from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
 from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, SeriesPosition, WarcFiles
-from crawl4llm.warc.written_records import FORMAT_FIELDS, ContentRecord, RecordBuilder
 
 __all__ = [
     "INDEX_NAME",

@@ -24,9 +24,9 @@ from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import Entry, parse_index_line, timestamp
 from crawl4llm.warc.header_values import one_line
+from crawl4llm.warc.page_records import record_bytes
 from crawl4llm.warc.reader import WarcReader, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE, DATE
-from crawl4llm.warc.serialise import serialise
 
 MOVES = """CREATE TABLE moves(
     file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
@@ -312,14 +312,12 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
     source, source_http = parse_stored(original, "the original")[:2]
     content_type = source.fields.text(CONTENT_TYPE)
     payload = original[source_http.body_at if source_http else source.block_at : source.size]
-    block = payload
+    http_head = None
     if source_http is not None:
-        head_of, at = (
-            (revisit, (record.block_at, http.body_at)) if http else (original, (source.block_at, source_http.body_at))
-        )
-        block = head_of[slice(*at)] + payload
-    head = _LEFT_OUT.sub(b"", revisit[revisit.index(b"\n") + 1 : record.block_at]).strip().decode("utf-8", "replace")
-    data = serialise(f"WARC-Type: {source.kind}\r\n{head}\r\n", content_type, block, digest)
+        http_head = revisit[record.block_at : http.body_at] if http else original[source.block_at : source_http.body_at]
+    kept = _LEFT_OUT.sub(b"", revisit[revisit.index(b"\n") + 1 : record.block_at]).strip().decode("utf-8", "replace")
+    fields = [(name, value.strip()) for name, _, value in (line.partition(":") for line in kept.split("\n"))]
+    data = record_bytes(source.kind, fields, content_type, payload, digest, http_head)
     answered = http or source_http
     media_type = answered.fields.text(CONTENT_TYPE) if answered else content_type
     line = Entry(
