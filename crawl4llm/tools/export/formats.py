@@ -26,6 +26,12 @@ from crawl4llm.tools.export.rows import dump_line
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
+SOURCE = "crawl4llm"
+"""What dolma's ``source`` says."""
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_CHUNK = 1 << 20
+_ROW_GROUP = 1000
+"""Documents in a row group of Parquet; they are held in memory until it is full."""
 
 
 class Compressor(Protocol):
@@ -109,14 +115,6 @@ class HashedFile:
         rest = memoryview(data)
         while rest:  # a full disk first shortens a write and fails the next
             rest = rest[self._file.write(rest) :]
-
-
-SOURCE = "crawl4llm"
-"""What dolma's ``source`` says."""
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
-_CHUNK = 1 << 20
-_ROW_GROUP = 1000
-"""Documents in a row group of Parquet; they are held in memory until it is full."""
 
 
 class Document(NamedTuple):

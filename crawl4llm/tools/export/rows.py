@@ -18,6 +18,19 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.tools.evaluate.arrays import Fingerprints, Floats, Integers
 from crawl4llm.tools.evaluate.documents import as_array, fingerprints
 
+SPOOL, SPOOL_NAME = -1, "texts"
+"""Number and name of the file of texts that this export has extracted."""
+LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
+"""Files of a work folder: rows as they were listed; some of them with all that selecting needs; and the numbers of
+those, ascending."""
+NUMBER: Final = np.dtype("<i8")
+"""How numbers of documents are stored."""
+_END_BYTES: Final = 8
+_TOGETHER: Final = 256
+"""Rows that are read at once."""
+_DIGEST_CHARACTERS = len("sha1:") + 32
+_ROWS_AT_ONCE = 4096
+
 
 def dump_line(value: Any) -> bytes:
     """Return a value as one line with its line feed. Strings must not hold lone surrogates."""
@@ -35,18 +48,6 @@ def load_all(lines: Sequence[bytes]) -> list[Any]:
     if len(values) != len(lines):  # one holds a comma between two values
         raise ValueError("a line holds more than one value")
     return values
-
-
-SPOOL, SPOOL_NAME = -1, "texts"
-"""Number and name of the file of texts that this export has extracted."""
-LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
-"""Files of a work folder: rows as they were listed; some of them with all that selecting needs; and the numbers of
-those, ascending."""
-NUMBER: Final = np.dtype("<i8")
-"""How numbers of documents are stored."""
-_END_BYTES: Final = 8
-_TOGETHER: Final = 256
-"""Rows that are read at once."""
 
 
 class Row(NamedTuple):
@@ -221,10 +222,6 @@ def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     except OSError as error:
         raise InputError(f"{_ends_path(path)} cannot be read: {error.strerror}") from None
     return np.frombuffer(data[: len(data) // _END_BYTES * _END_BYTES], "<u8")
-
-
-_DIGEST_CHARACTERS = len("sha1:") + 32
-_ROWS_AT_ONCE = 4096
 
 
 class Columns:
