@@ -20,9 +20,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import orjson
+
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export.rows import dump_line
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
@@ -165,7 +166,7 @@ class JsonLines:
 
     def add(self, document: Document) -> None:
         """Write a document."""
-        line = dump_line(
+        line = orjson.dumps(
             {
                 "id": document.id,
                 "text": document.text,
@@ -185,7 +186,8 @@ class JsonLines:
                     "influence": document.influence,
                     "language": document.language,
                 },
-            }
+            },
+            option=orjson.OPT_APPEND_NEWLINE,
         )
         self._lines.append(line)
         self._size += len(line)

@@ -32,18 +32,8 @@ _DIGEST_CHARACTERS = len("sha1:") + 32
 _ROWS_AT_ONCE = 4096
 
 
-def dump_line(value: Any) -> bytes:
-    """Return a value as one line with its line feed. Strings must not hold lone surrogates."""
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def load(line: bytes) -> Any:
-    """Parse a line. Raises ValueError where it is not JSON."""
-    return orjson.loads(line)
-
-
 def load_all(lines: Sequence[bytes]) -> list[Any]:
-    """Parse some lines at once. Raises ValueError where one of them is not JSON."""
+    """Parse some lines of JSON at once. Raises ValueError where one of them is not JSON."""
     values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
     if len(values) != len(lines):  # one holds a comma between two values
         raise ValueError("a line holds more than one value")
@@ -100,7 +90,7 @@ class RowWriter:
         lines = []
         size = self._rows.size
         for row in rows:
-            lines.append(dump_line([*row]))
+            lines.append(orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE))
             size += len(lines[-1])
             ends.append(size)
         self._rows.append(b"".join(lines))
@@ -134,9 +124,7 @@ class RowFile:
         return len(self._ends)
 
     def __getitem__(self, number: int) -> Row:
-        start = int(self._ends[number - 1]) if number else 0
-        line = os.pread(self._file.fileno(), int(self._ends[number]) - start, start)
-        return self._parse([line])[0]
+        return next(self.several([number]))
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield rows by their numbers, in that order; those that lie together are read together."""
