@@ -57,15 +57,15 @@ _MOVED: Final = {
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
         archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain
         action_command=_action""",
-    ("crawl4llm.corpus_actions.", "crawl4llm.tools."): "demo=corpus index=corpus sample=corpus",
-    ("crawl4llm.frontier_actions.", "crawl4llm.tools."): "compact=frontier inject=frontier",
     ("crawl4llm.dataset.", "crawl4llm.tools.archive."): """
         checking=check checking_index=check checksums=clueweb12 digests=survey finishing=finish jobs=folder
-        purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite rewriting=rewrite
-        selecting=rewrite warcinfo=clueweb12""",
+        purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite
+        rewriting=rewrite selecting=rewrite warcinfo=clueweb12""",
     ("crawl4llm.exporting.", "crawl4llm.tools.export."): """
-        hashed_file=formats json_lines=rows line_files=archive_source near_duplicates=selecting oracle=selecting
-        table=rows wanted=selecting warc_source=sources words=shards""",
+        hashed_file=formats json_lines=rows line_files=archive_source near_duplicates=selecting
+        oracle=selecting table=rows wanted=selecting warc_source=sources words=shards""",
+    ("crawl4llm.corpus_actions.", "crawl4llm.tools.corpus."): "demo=build index=build sample=show",
+    ("crawl4llm.frontier_actions.", "crawl4llm.tools.frontier."): "compact=change inject=change",
     ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
