@@ -55,7 +55,7 @@ class Page:
     """Paragraphs, besides a list of links."""
     text_of: int
     """The page whose text it shows: its own number unless it is a copy."""
-    article: bool = True
+    article: bool = False
     altered: bool = False
     """Whether a copy differs in a paragraph."""
 
@@ -63,7 +63,6 @@ class Page:
 class Section(NamedTuple):
     """A part of a site under one path: its index pages, first to last, and the pages that they list."""
 
-    path: str
     indexes: list[int]
     pages: list[int]
 
@@ -158,12 +157,11 @@ class _PagePlanner:
             site.sections.append(self._section(site, f"/{path}/", level, section_size))
 
     def _section(self, site: Site, path: str, level: float, size: int) -> Section:
-        section, originals = Section(path, [], []), self._originals[site.language]
+        section, originals = Section([], []), self._originals[site.language]
         for number in range(math.ceil(size / (PAGES_LISTED + 1))):
             where, title = (f"{path}?page={number + 1}", f"{path[1:-1]} {number + 1}") if number else (path, path[1:-1])
-            section.indexes.append(
-                self._add(site, where, title, self._random.gauss(level, _PAGE_SPREAD) + _LIST_SHIFT, 0)
-            )
+            own = self._random.gauss(level, _PAGE_SPREAD) + _LIST_SHIFT
+            section.indexes.append(self._add(site, where, title, own, 0))
         for _ in range(size - len(section.indexes)):
             if section.pages and self._random.random() < _COPIES:
                 number, source = len(self.pages), self._random.choice(originals)
@@ -184,25 +182,14 @@ class _PagePlanner:
         self.pages[number].url = _article_url(site, path, self.pages[number].title, number)
         return number
 
-    def _add(
-        self,
-        site: Site,
-        path: str,
-        title: str,
-        level: float,
-        length: int,
-        *,
-        article: bool = False,
-        legal: bool = False,
-    ) -> int:
+    def _add(self, site: Site, path: str, title: str, level: float, length: int, article: bool = False) -> int:
         """Add a page, whose title may be a pattern; returns its number."""
         number, sentences = len(self.pages), Sentences(self._random, site.subject)
         topic, theme = sentences["thing"], sentences["process"]
         sentences.update(topic=topic, theme=theme, site=site.name)
         quality = 1 / (1 + math.exp(-_SLOPE * (level - _CENTRE)))
-        page = Page(number, site.number, site.base + path, sentences.fill(title), topic, theme, quality, length, number)
-        page.article = article
-        self.pages.append(page)
+        title, url = sentences.fill(title), site.base + path
+        self.pages.append(Page(number, site.number, url, title, topic, theme, quality, length, number, article))
         site.pages.append(number)
         return number
 

@@ -20,7 +20,7 @@ from simulate.demo.text import Block, Writer
 
 _TAIL: Final = 1.15
 """Exponent of the popularity's Pareto distribution."""
-_TILT: Final = 6.0
+_TILT: Final = 3.0
 """How much popularity grows with quality. Lists and legal pages, poor and much linked, outweigh it."""
 _COMPETING: Final = 12
 """Pages of about equal quality of which the popular ones get most of the links."""
