@@ -6,3 +6,7 @@
 - ``write``: the files, made by several processes; ``demo``: where a demo web lies, and building it once
 - ``traits``: what a web is like
 """
+
+from crawl4llm.moved import moved_objects
+
+__getattr__ = moved_objects(__name__)

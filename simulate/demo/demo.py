@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.open_files import check_machine
-from crawl4llm.base.whole_folder import whole_folder
+from crawl4llm.base.files import whole_folder, writing
 from crawl4llm.options import cores
 from simulate.demo.sites import SMALLEST_SITE
 from simulate.demo.traits import describe
@@ -64,7 +63,7 @@ def ensure_demo(
     """
     folder = data_dir / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
     if not folder.exists():
-        with _writing(data_dir), _locked(data_dir / f".{folder.name}.lock"):
+        with writing(data_dir, "the demo web"), _locked(data_dir / f".{folder.name}.lock"):
             if not folder.exists():
                 logger.info("Building the demo web in %s: %d pages, once, in about half a minute", folder, pages)
                 build_demo(folder, pages=pages, hosts=hosts, seed=seed, jobs=jobs, progress=progress)
@@ -89,7 +88,7 @@ def build_demo(
     if pages < hosts * 2 * SMALLEST_SITE:
         raise InputError(f"--pages {pages}: {hosts} hosts need at least {hosts * 2 * SMALLEST_SITE} pages")
     to = to.absolute()
-    with _writing(to):
+    with writing(to, "the demo web"):
         if to.exists() and (not to.is_dir() or any(to.iterdir())):
             raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
         with whole_folder(to) as temporary:
@@ -108,12 +107,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("wb") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         yield
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        check_machine(error)
-        raise InputError(f"{error.filename or path}: the demo web cannot be written ({error.strerror})") from error
