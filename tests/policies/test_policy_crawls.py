@@ -28,14 +28,14 @@ def run(web: Web, output: Path, **settings: Any) -> tuple[list[dict[str, Any]], 
 
 
 def test_hot_queue_around_pagerank(demo_web: Web, tmp_path: Path) -> None:
-    settings = {"URL_POLICY": "pagerank", "PAGERANK_INTERVAL": 20, "HOT_QUEUE_TOPIC": "volcano, seismometer"}
+    settings = {"URL_POLICY": "pagerank", "PAGERANK_INTERVAL": 20, "HOT_QUEUE_TOPIC": "comet, telescope"}
     lines, facts = run(demo_web, tmp_path / "run", **settings)
     assert len(lines) == 150
     assert facts["policy"] == "hot_queue(pagerank)"
     assert facts["policy_settings"] == {
         "pagerank_damping": 0.9,
         "pagerank_interval": 20,
-        "hot_queue_topic": ["volcano", "seismometer"],
+        "hot_queue_topic": ["comet", "telescope"],
     }
     assert stats(tmp_path / "run")["frontier/reranked"] > 100
     hot = [line for line in lines if line["priority"] > 1e30]
