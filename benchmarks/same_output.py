@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,23 +38,41 @@ EVALUATION_LOG = "EVALUATION_LOG"
 BUFFER = "limited-buffer-"
 """How the ids of its figures begin."""
 
-FIXED_CLOCK = """
-import datetime, sys, time, uuid
+SERVER = """
+import datetime, importlib, json, os, pkgutil, sys, time, types, uuid
+from scrapy.cmdline import execute
 
-def given(value, real):
-    def instead(*args, **kwargs):
-        ours = sys._getframe(1).f_globals.get("__name__", "").startswith("crawl4llm")
-        return value if ours else real(*args, **kwargs)
-    return instead
-
-class Datetime(datetime.datetime):
-    now = given(datetime.datetime(2026, 1, 2, 3, 4, 5, 678900, datetime.timezone.utc), datetime.datetime.now)
-
-datetime.datetime = Datetime
-time.monotonic = given(1000.0, time.monotonic)
-uuid.uuid4 = given(uuid.UUID(int=13), uuid.uuid4)
+for package in ("crawl4llm", "simulate", "scrapy.commands"):
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            pass
+if "live" in sys.argv:
+    now = datetime.datetime(2026, 1, 2, 3, 4, 5, 678900, datetime.timezone.utc)
+    class Datetime(datetime.datetime):
+        now = staticmethod(lambda zone=None, now=now: now)
+    instead = [(datetime.datetime, Datetime)]
+    for module, names in (time, {"monotonic": lambda: 1000.0}), (uuid, {"uuid4": lambda: uuid.UUID(int=13)}):
+        instead.append((module, types.SimpleNamespace(**{**vars(module), **names})))
+    ours = [vars(module) for name, module in sys.modules.items() if name.startswith("crawl4llm.")]
+    for names in ours:
+        names.update({name: new for name in names for old, new in instead if names[name] is old})
+print(sys.modules["crawl4llm"].__version__, flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(0, 1)
+        try:
+            execute(json.loads(line))
+        except SystemExit as end:
+            os._exit(end.code or 0)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A ``sitecustomize`` for live crawls: our modules see one moment and one UUID, other packages the true ones."""
+"""Has all modules of a checkout imported, which takes most of a command's time, and forks its commands. In live crawls
+our modules see one moment and one UUID; other packages see the true ones."""
 
 Settings = Mapping[str, object]
 
@@ -71,7 +90,7 @@ class Crawl(NamedTuple):
 
 def corpus_crawls() -> Iterator[Crawl]:
     """The crawls of corpora. Those of one folder are evaluated together."""
-    sample: Settings = {"CORPUS": SAMPLE, "CRAWL_SEEDS": 60, "CRAWL_MAX_PAGES": 600}
+    sample: Settings = {"CORPUS": SAMPLE, "CRAWL_SEEDS": 300, "CRAWL_MAX_PAGES": 600}
     text: Settings = {"SIMULATION_TEXT": "extracted", "WARC_TEXT": 1}
     yield Crawl("sample/n100", {**sample, "WARC_MAX_BYTES": 500_000}, exports=("jsonl", "jsonl.gz", "parquet"))
     yield Crawl("sample/n1-text", {**sample, **text, "CRAWL_BATCH_SIZE": 1, "URL_POLICY": "parent_mean"})
@@ -86,7 +105,7 @@ def corpus_crawls() -> Iterator[Crawl]:
         crawl = {**real, "URL_POLICY": policy}
         if policy == "ensemble":
             crawl["ENSEMBLE_WEIGHTS"] = "fasttext:1,length:0.5"
-        yield Crawl(f"real/{name}-n100", {**crawl, "CRAWL_MAX_PAGES": 1500})
+        yield Crawl(f"real/{name}-n100", {**crawl, "CRAWL_MAX_PAGES": 1200})
         if policy in with_state:
             job = {"JOBDIR": f"jobs/{name}", "COMMIT_INTERVAL_PAGES": 40, "CRAWL_BATCH_SIZE": 1}
             yield Crawl(f"real/{name}-n1", {**crawl, **job}, lives=(101, 250))
@@ -121,37 +140,45 @@ def _continuous(pages: int) -> dict[str, object]:
 class Checkout:
     """One of the two. Its crawls lie in a folder of their own, under the same relative paths as the other's."""
 
-    def __init__(self, code: Path, work: Path) -> None:
+    def __init__(self, code: Path, work: Path, profile: str = "default") -> None:
         self.code, self.work = code.resolve(), work
-        work.mkdir(parents=True)
+        work.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.code / "scrapy.cfg", work)
         knows = EVALUATION_LOG in (self.code / "docs/settings.md").read_text()
         self._logged: Settings = {EVALUATION_LOG: 1} if knows else {}
+        env = {**os.environ, "PYTHONPATH": str(self.code), "PYTHONDONTWRITEBYTECODE": "1", "SCRAPY_PROJECT": profile}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen([sys.executable, "-c", SERVER, profile], cwd=work, env=env, **pipes)
+        self.version = self._answer()
 
-    def run(self, *command: str | Path, env: Mapping[str, str] | None = None) -> str:
-        """Run Python in the checkout; what it printed."""
-        given = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
-        given["PYTHONPATH"] = os.pathsep.join(filter(None, ((env or {}).get("PYTHONPATH"), str(self.code))))
-        done = subprocess.run(
-            [sys.executable, *command], cwd=self.work, env=given, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise SystemExit(f"{self.code}: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-        return done.stdout
+    def close(self) -> None:
+        """End its process."""
+        self._process.communicate()
 
-    def crawl(self, crawl: Crawl, seeds: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    def scrapy(self, *args: object) -> None:
+        """Run a command of Scrapy to its end."""
+        assert self._process.stdin is not None
+        print(json.dumps(["scrapy", *map(str, args)]), file=self._process.stdin, flush=True)
+        if (ended := self._answer()) != "0":
+            raise SystemExit(f"{self.code}: {' '.join(map(str, args))} ended with {ended}, see above")
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def crawl(self, crawl: Crawl, seeds: Path | None = None) -> None:
         """Crawl in one process, or in several."""
-        model = {"SCORER_MODEL": SHARED / "scorers/prose.bin", "SCORING_WORKERS": 1}
+        model = {"SCORER_MODEL": SHARED / "scorers/prose.bin", "SCORING_WORKERS": 1, "LOG_LEVEL": "ERROR"}
         given = {**model, **self._logged, "OUTPUT_DIR": crawl.name, **crawl.settings}
         for pages in crawl.lives or (given["CRAWL_MAX_PAGES"],):
             settings = [f"-s{name}={value}" for name, value in {**given, "CRAWL_MAX_PAGES": pages}.items()]
-            self.run("-m", "scrapy", "crawl", "influence", *([f"-aseeds={seeds}"] if seeds else []), *settings, env=env)
+            self.scrapy("crawl", "influence", *([f"-aseeds={seeds}"] if seeds else []), *settings)
 
     def export(self, crawl: Crawl) -> None:
         """Export a crawl in each of its formats."""
         for form in crawl.exports:
             options = ("--out", f"{crawl.name}/export-{form}", "--format", form, "--shard-documents", "150")
-            self.run("-m", "scrapy", "export", crawl.name, *options)
+            self.scrapy("export", crawl.name, *options)
 
     def corpora(self, crawls: Sequence[Crawl]) -> None:
         """Crawl, export and evaluate corpora."""
@@ -161,14 +188,14 @@ class Checkout:
         for folder in _folders(crawls):
             runs = [crawl.name for crawl in crawls if crawl.name.startswith(f"{folder}/")]
             wanted = ("--topic", "algebra history", "--scorers", "fasttext,length")
-            self.run("-m", "scrapy", "evaluate", *runs, "--out", f"{folder}/report", *wanted)
+            self.scrapy("evaluate", *runs, "--out", f"{folder}/report", *wanted)
 
 
 def _folders(crawls: Sequence[Crawl]) -> list[str]:
     return list(dict.fromkeys(crawl.name.split("/")[0] for crawl in crawls))
 
 
-def crawl_live(checkouts: Sequence[Checkout], crawls: Sequence[Crawl], clock: Path) -> None:
+def crawl_live(codes: Mapping[Path, Path], crawls: Sequence[Crawl], seeds: Path) -> None:
     """Crawl the small web of the tests by one checkout after the other."""
     sys.path.append(str(PROJECT / "tests/helpers"))
     import addon_site
@@ -176,16 +203,14 @@ def crawl_live(checkouts: Sequence[Checkout], crawls: Sequence[Crawl], clock: Pa
 
     addon_site.BaseHTTPRequestHandler.date_time_string = lambda *_: "Fri, 02 Jan 2026 03:04:05 GMT"
     addon_site.ThreadingHTTPServer.handle_error = lambda *_: None  # of a response that the crawler broke off
-    clock.mkdir()
-    (clock / "sitecustomize.py").write_text(FIXED_CLOCK)
     with live_helpers.serve(live_helpers.small_web()) as site:
-        seeds = clock / "seeds.txt"
         seeds.write_text("".join(f"{site.url}/{path}\n" for path in ("page-0", "gone", "dir")))
-        for checkout in checkouts:
-            for crawl in crawls:
-                site.asked.clear()  # it gives some of its answers in turn
-                checkout.crawl(crawl, seeds, {"SCRAPY_PROJECT": "live", "PYTHONPATH": str(clock)})
-                checkout.export(crawl)
+        for work, code in codes.items():
+            with closing(Checkout(code, work, "live")) as checkout:
+                for crawl in crawls:
+                    site.asked.clear()  # it gives some of its answers in turn
+                    checkout.crawl(crawl, seeds)
+                    checkout.export(crawl)
 
 
 class Comparison:
@@ -274,14 +299,17 @@ def main() -> None:
     live = [crawl for crawl in live_crawls() if crawl.name.startswith(args.only)]
     with tempfile.TemporaryDirectory() as folder:
         work = (args.keep or Path(folder) / "work").absolute()
-        checkouts = [Checkout(code, work / side) for side, code in (("base", args.base), ("new", args.new))]
-        versions = [checkout.run("-c", "import crawl4llm; print(crawl4llm.__version__)") for checkout in checkouts]
-        if versions[0] != versions[1]:
-            raise SystemExit(f"the versions differ: {' and '.join(versions)}")
+        work.mkdir()
+        codes = {work / "base": args.base, work / "new": args.new}
+        checkouts = [Checkout(code, side) for side, code in codes.items()]
+        if checkouts[0].version != checkouts[1].version:
+            raise SystemExit(f"the versions differ: {checkouts[0].version} and {checkouts[1].version}")
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda checkout: checkout.corpora(corpora), checkouts))
-        crawl_live(checkouts, live, work / "clock")
-        comparison = Comparison(*(checkout.work for checkout in checkouts))
+        for checkout in checkouts:
+            checkout.close()
+        crawl_live(codes, live, work / "seeds.txt")
+        comparison = Comparison(*codes)
         for crawl in corpora + live:
             comparison.crawl(crawl)
         for name in _folders(corpora):
