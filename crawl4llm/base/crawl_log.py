@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
-from crawl4llm.base.append_file import AppendFile, sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.within import require_within
 

@@ -10,13 +10,15 @@ import errno
 import gzip
 import json
 import os
+import resource
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.errors import MachineError
 
 LARGEST_JSON: Final = 1 << 24
 """Bytes of a JSON file that is read at once; its objects can take thirty times that."""
@@ -100,3 +102,71 @@ def input_lines(
             if len(line) > longest:
                 raise OSError(errno.EFBIG, f"line {number} has more than {longest:,} characters", str(path))
             yield line
+
+
+class PreadFile:
+    """A regular file opened for reading with ``pread``, which moves no file position that a fork or thread would share.
+
+    It is closed when nobody refers to it any more: a cache may drop it while somebody still reads it.
+    """
+
+    __slots__ = ("_fd", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        self._fd = -1
+        self._fd, self.size = open_regular(path)
+        self.path = path
+
+    def read(self, size: int, position: int) -> bytes:
+        """Up to ``size`` bytes from ``position``; fewer at the end of the file."""
+        return os.pread(self._fd, size, position)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+_WANTED: Final = 4096
+"""Open files that the limit is raised to; few systems refuse that many."""
+_RESERVED: Final = 64
+"""Open files that are left to everything else: sockets, pipes to worker processes, the archive."""
+_SHARE: Final = 4
+"""A process has a few caches; each takes a part of what is left."""
+
+
+def keep_open(most: int) -> int:
+    """How many files a cache may keep open: ``most``, or fewer where the limit on open files leaves few.
+
+    The soft limit, 256 on macOS, is raised first as far as the hard one allows.
+    """
+    return max(1, min(most, (_raised_limit() - _open_now() - _RESERVED) // _SHARE))
+
+
+def check_machine(error: BaseException) -> None:
+    """Raise MachineError where an error says that no more files can be opened, by this process or by any."""
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        at = f"{error.filename}: " if error.filename else ""
+        raise MachineError(
+            f"{at}{os.strerror(error.errno)}; raise the limit (`ulimit -n`, here "
+            f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0]}), then go on"
+        ) from None
+
+
+def _raised_limit() -> int:
+    """The soft limit on open files, as high as it may be and is of use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _WANTED
+    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
+    if soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return soft
+
+
+def _open_now() -> int:
+    try:
+        return sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:
+        return 0

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crawl4llm.base import crawl_log, input_files
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.within import fresh, require_within
+from crawl4llm.base.files import replacing
+from crawl4llm.base.within import require_within
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
+LIVE = "live"
+"""The name of the corpus in the settings.json of a crawl of the live web."""
 
 
 def claim_output_dir(path: str | None) -> Path:
@@ -71,19 +71,10 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
     ``private``: only its owner may read it.
     """
-    temporary = path.with_name(path.name + ".open")
-    mode = 0o600 if private else 0o666
     try:
-        with open(fresh(temporary), "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
-            file.write(text)
-        if fsync:
-            sync_path(temporary)
-        temporary.replace(path)
-        if fsync:
-            sync_path(path.parent)
+        with replacing(path, fsync=fsync, mode=0o600 if private else 0o666) as file:
+            file.write(text.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
 

@@ -6,6 +6,7 @@ from a page, a file or somebody else's run; here, on their way out, they lose wh
 
 from __future__ import annotations
 
+import argparse
 import io
 import logging
 import os
@@ -15,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from crawl4llm.base.errors import InputError, PageError
 
@@ -135,3 +136,34 @@ class _HarmlessRecord(logging.LogRecord):
 def guard_log() -> None:
     """From now on all log lines of this process, and of those it forks, are harmless."""
     logging.setLogRecordFactory(_HarmlessRecord)
+
+
+_MARKS: Final = re.compile(r"[\\`*_{}\[\]<>()#!|~$&:@]|(?<=www)\.")
+_LONGEST: Final = 200
+
+
+def cell(text: object) -> str:
+    """Return a value as it stands in a table's cell: on one line, of at most 200 characters, without any markup.
+
+    A backslash before ASCII punctuation makes a character of it (CommonMark 0.31, 2.4); it also ends what GitHub would
+    take for an address.
+    """
+    encodable = str(text).encode(errors="backslashreplace").decode()  # a name of a file may be no UTF-8
+    line = " ".join(harmless(encodable).split())
+    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return _MARKS.sub(r"\\\g<0>", line) or "-"
+
+
+def positive_integer(text: str) -> int:
+    """One that counts something."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def add_question_options(parser: argparse._ArgumentGroup) -> None:
+    """Add what a purge takes besides the domain."""
+    parser.add_argument(
+        "--whole-suffix", action="store_true", help="purge a public suffix, such as com or github.io, too"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask, on a terminal, before anything is removed")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.arguments import positive_integer
+from crawl4llm.base.terminal import positive_integer
 
 
 class Command(ScrapyCommand):
@@ -59,7 +59,7 @@ class Command(ScrapyCommand):
         self.exitcode = print_lines(self._lines(args, opts, scorers))
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
-        from crawl4llm.base.whole_folder import check_free
+        from crawl4llm.base.files import check_free
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()

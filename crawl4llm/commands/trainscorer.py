@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.arguments import positive_integer
+from crawl4llm.base.terminal import positive_integer
 from crawl4llm.tools.trainscorer.recipe import Recipe
 
 _LARGEST = 2**31 - 1

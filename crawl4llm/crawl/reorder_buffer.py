@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import NamedTuple, Protocol
 
-from crawl4llm.base.capture import Capture
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.frontier import Lease, Outcome
 
 _BYTES_IN_MEMORY = 64 << 20
@@ -43,7 +42,7 @@ class Hop(NamedTuple):
 
 
 class Spool(Protocol):
-    """Keeps answers on disk; see :class:`crawl4llm.crawl.job.answers.AnswerSpool`."""
+    """Keeps answers on disk; see :class:`crawl4llm.crawl.answer_spool.AnswerSpool`."""
 
     def put(self, answer: Answer) -> None:
         """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
@@ -70,7 +69,7 @@ class Spool(Protocol):
         ...
 
 
-class Outstanding:
+class ReorderBuffer:
     """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
 
     def __init__(self, spool: Spool | None = None) -> None:

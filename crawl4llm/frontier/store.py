@@ -24,8 +24,8 @@ from typing import Any
 
 import lmdb
 
-from crawl4llm.base.append_file import sync_path
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import sync_path
 
 NAME = "store.mdb"
 TABLES = ("state", "frontier", "leases", "current", "hosts", "visited")

@@ -11,7 +11,7 @@ from urllib.parse import urldefrag
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from crawl4llm.base.capture import Capture, HeaderFields, Truncation, utc_date
+from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
 from crawl4llm.crawl.reorder_buffer import Hop
 from crawl4llm.live.wire import Exchange, take_exchange
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
-from crawl4llm.base.capture import utc_date
+from crawl4llm.base.pages import utc_date
 from crawl4llm.live.stopping import Stopping, Withdrawn, abort_downloads, is_stopping
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm import __version__
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
-from crawl4llm.scoring.text import EXTRACTORS
-from crawl4llm.scoring.text_line import TEXT_RULE
+from crawl4llm.scoring.text import EXTRACTORS, TEXT_RULE
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options

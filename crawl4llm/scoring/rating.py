@@ -9,15 +9,13 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.open_files import check_machine
+from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring import Scorer, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
-
-NO_TEXT = "no_text"
-ERROR = "error"
 
 
 @dataclass(frozen=True)
@@ -132,3 +130,28 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
             logger.exception("Cannot rate %s", page)
             ratings.append(Rating(None, ERROR))
     return ratings
+
+
+@dataclass(frozen=True, order=True)
+class HtmlPage:
+    """A page to rate; logs show it without its HTML."""
+
+    url: str
+    html: bytes = field(repr=False)
+    """In UTF-8."""
+
+
+def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
+    """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
+    return rate_text(rater.scorer, rater.extract(page.html), page.url)
+
+
+def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
+    """The influence score of a page's main text, and the text."""
+    text = rater.extract(page.html)
+    return RatedText(*rate_text(rater.scorer, text, page.url), text)
+
+
+def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
+    """The task that gives the influence score of a page, and with ``text`` its main text."""
+    return _html_influence_and_text if text else _html_influence

@@ -10,13 +10,12 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.run_folder import SETTINGS
+from crawl4llm.base.run_folder import LIVE, SETTINGS
 from crawl4llm.base.within import require_within
-from crawl4llm.engine.run import open_rater
-from crawl4llm.live.web import LiveWeb
-from crawl4llm.past_runs import take_over
+from crawl4llm.crawl.seeds import find_document, not_held
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
-from crawl4llm.tools.corpus.show import find_document, not_held
+from simulate.web import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -26,14 +25,14 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 
 
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str]:
-    """Lines about the document with a key or URL; of a run, if its output directory is given.
+    """Yield lines about the document with a key or URL; of a run, if its output directory is given.
 
     Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
     the corpus. Raises InputError and PageError.
     """
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
-    if run and facts.get("corpus") in (None, LiveWeb.name):
+    if run and facts.get("corpus") in (None, LIVE):
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)
@@ -76,7 +75,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
 def _fate(
     corpus: Corpus, rater: PageRater, key: str, run: Path, facts: dict[str, Any], inlinks: Container[str] | None
 ) -> Iterator[str]:
-    """What became of the document in a run."""
+    """Yield what became of the document in a run."""
     own, crawled, last = None, [], None
     log = run / crawl_log.NAME
     for last in crawl_log.read_log(log):
@@ -110,7 +109,7 @@ def _fate(
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
-    """The line of a document that ended without a page in a run; None where there is none."""
+    """Return the line of a document that ended without a page in a run; None where there is none."""
     log = run / crawl_log.FAILURES
     failure = next((line for line in crawl_log.read_log(log) if line.get("id") == key), None)
     _require_whole(log, crawl_log.FailureLine, failure)
@@ -124,7 +123,7 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
 
 
 def _ended(failure: dict[str, Any]) -> Iterator[str]:
-    """How a document ended without a page."""
+    """Yield how a document ended without a page."""
     yield f"{failure['outcome']:<11}{failure['reason']}"
     yield f"found      {_origin_of(failure)}"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-from crawl4llm.base.capture import Capture, HeaderFields
+from crawl4llm.base.pages import Capture, HeaderFields
 
 MAX_HEAD = 31 * 1024
 """Bytes of a head that are kept; FastWARC reads heads of 32 KiB at most unless told otherwise."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.open_files import check_machine
-from crawl4llm.base.whole_folder import whole_folder
+from crawl4llm.base.files import whole_folder
+from crawl4llm.base.input_files import check_machine
 from crawl4llm.options import cores
 from simulate.demo.build import build
 from simulate.demo.sites import SMALLEST_SITE

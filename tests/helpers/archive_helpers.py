@@ -17,8 +17,7 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from crawl4llm.base.capture import Capture
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.warc import ArchiveInfo, ArchiveWriter
 from crawl4llm.warc.cdxj import Entry, read
 

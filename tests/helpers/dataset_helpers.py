@@ -13,9 +13,8 @@ from archive_helpers import INFO
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-from crawl4llm.base.capture import Capture
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 HOSTS = ("one.example", "www.two.example", "two.example", "three.example")

@@ -21,16 +21,15 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl import algorithm as crawl
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
-from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job import Job
 from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring.page_ratings import rate_by_key
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveWriter, NullArchive
 
 Graph = Mapping[str, Sequence[str | None]]

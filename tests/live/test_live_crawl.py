@@ -21,11 +21,17 @@ from warcio.recordloader import ArcWarcRecord
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import is_documented
 from crawl4llm.engine.run import Run
-from crawl4llm.live.web import MIDDLEWARE, LiveWeb
+from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.warc import cdxj
 
-LIVE = {"DOWNLOADER_MIDDLEWARES": {MIDDLEWARE: 25}, "SCORER": "length", "URL_POLICY": "parent_first"}
+LIVE = {
+    "DOWNLOADER_MIDDLEWARES": {"crawl4llm.live.fetching.Fetching": 25},
+    "SCORER": "length",
+    "URL_POLICY": "parent_first",
+}
+
+SIMULATION = {"simulate.middleware.SimulationMiddleware": 0}
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +226,9 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
         ({**LIVE, "URL_POLICY": "scorer:length"}, "http://example.org/", "URL_POLICY scorer:length scores a page"),
         ({**LIVE, "HOT_QUEUE_TOPIC": "physics"}, "http://example.org/", "HOT_QUEUE_TOPIC"),
         ({**LIVE, "SCORER": "fasttext"}, "http://example.org/", "SCORER_MODEL"),
-        ({"SCORER": "length"}, "http://example.org/", "CORPUS is not set"),
+        ({**LIVE, "DOWNLOADER_MIDDLEWARES": SIMULATION}, "http://example.org/", "CORPUS is not set"),
+        ({"SCORER": "length"}, "http://example.org/", "DOWNLOADER_MIDDLEWARES has nothing that fetches pages"),
+        ({"DOWNLOADER_MIDDLEWARES": {"a.b.C": 1}}, "http://example.org/", "DOWNLOADER_MIDDLEWARES: a.b.C cannot be"),
     ],
 )
 def test_what_a_live_crawl_cannot_do(
@@ -237,7 +245,7 @@ def test_what_a_live_crawl_cannot_do(
 
 
 def test_documents_of_the_live_web() -> None:
-    web = LiveWeb()
+    web = LiveCorpus()
     assert web.resolve("HTTP://Example.org:80/a/../b#c") == "http://example.org/b"
     assert "https://example.org/" in web
     assert [web.resolve(url) for url in ("ftp://example.org/", "http:///x", "mailto:a@example.org")] == [None] * 3

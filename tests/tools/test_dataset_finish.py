@@ -22,7 +22,7 @@ import pytest
 from archive_helpers import INFO, fastwarc_records, warcio_check
 from dataset_helpers import PAGES, TWIN_OF, archive, body, done, refused, tree, write_run
 
-from crawl4llm.base.append_file import AppendFile
+from crawl4llm.base.files import AppendFile
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.tools.archive import lines
 from crawl4llm.tools.archive.changes import exclusive

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crawl4llm import __version__
-from crawl4llm.base.markdown import cell
+from crawl4llm.base.terminal import cell
 from crawl4llm.scoring.model_rules import ModelRules
 from crawl4llm.tools.trainscorer.measures import Measures
 from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe

@@ -14,7 +14,7 @@ from typing import Any
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.orphans import end_with
+from crawl4llm.base.processes import end_with
 from crawl4llm.scoring.fasttext_file import inspect_model
 
 _WITH_PROGRESS = 2

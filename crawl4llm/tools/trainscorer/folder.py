@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.whole_folder import check_free, whole_folder
+from crawl4llm.base.files import check_free, whole_folder
 
 
 @contextmanager

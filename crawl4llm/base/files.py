@@ -1,0 +1,308 @@
+"""Writing files: appended and cut back, written and then renamed, and whole folders.
+
+Nothing waits for the disk but :meth:`AppendFile.sync`, :func:`sync_path` and ``fsync=True``. What is cut, renamed or
+removed may be as it was after a power cut, until they have been called.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.within import fresh
+
+
+class ArchiveError(InputError):
+    """A file of the archive cannot be written or read: disk full, no permission, a file in the way.
+
+    A page that could not be written has left no trace; what was archived before it is whole and readable.
+    """
+
+    @classmethod
+    def of(cls, action: str, path: Path, error: OSError) -> ArchiveError:
+        """The one-line error for a failed system call."""
+        return cls(f"cannot {action} {path}: {error.strerror}")
+
+
+class AppendFile:
+    """A file to which only whole pieces are added.
+
+    Writes are not buffered: ``size`` counts bytes that the operating system has. Once :meth:`sync` has returned they
+    survive a power cut too.
+    """
+
+    def __init__(self, path: Path, at: int | None = None, *, private: bool = False) -> None:
+        """Create the file; with ``at``, open it again at that size in bytes and drop what is behind.
+
+        Raises ArchiveError where that fails: without ``at`` where a file of that name exists, with it where there is
+        none that is as long. None is needed at 0. ``private``: a file that is created is for its owner's eyes only.
+        """
+        self.path = path
+        self.size = 0
+        self._sync_error: OSError | None = None
+        if at is None:
+            self._fd = _create(path, 0o600 if private else 0o666)
+        else:
+            self._fd = _reopen(path, at)
+            self.cut(at)
+        with suppress(OSError):  # a file system without locks: whoever looks cannot tell that the file is in use
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def append(self, piece: bytes) -> int:
+        """Write a piece at the end and return its offset; ArchiveError, and nothing written, where that fails."""
+        offset = self.size
+        rest = memoryview(piece)
+        try:
+            while rest:  # a full disk first shortens a write and fails the next
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError as exc:
+            self.cut(offset)
+            raise ArchiveError.of("write", self.path, exc) from exc
+        self.size = offset + len(piece)
+        return offset
+
+    def cut(self, size: int) -> None:
+        """Drop everything from offset ``size`` on."""
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as exc:
+            raise ArchiveError.of("cut back", self.path, exc) from exc
+        self.size = size
+
+    def check(self) -> None:
+        """Raise ArchiveError where the file was removed, replaced or cut by somebody else since it was opened."""
+        try:
+            own, found = os.fstat(self._fd), self.path.stat()
+        except FileNotFoundError:
+            raise self._changed("was removed") from None
+        except OSError as exc:
+            raise ArchiveError.of("look at", self.path, exc) from exc
+        if (own.st_dev, own.st_ino) != (found.st_dev, found.st_ino):
+            raise self._changed("was replaced")
+        if own.st_size < self.size:
+            raise self._changed(f"was cut to {own.st_size:,} of {self.size:,} bytes")
+
+    def sync(self) -> None:
+        """Wait until everything written is on the disk.
+
+        Where that has failed once it always fails: the system may have thrown away what it could not write, and then
+        reports no error again (fsync(2), "EIO"). The file can be opened again at a size that was synced.
+        """
+        try:
+            if self._sync_error is not None:
+                raise self._sync_error
+            os.fsync(self._fd)
+        except OSError as exc:
+            self._sync_error = exc
+            raise ArchiveError.of("sync", self.path, exc) from exc
+
+    def close(self) -> None:
+        """Release the file handle; the file is not used afterwards."""
+        try:
+            os.close(self._fd)
+        except OSError as exc:
+            raise ArchiveError.of("close", self.path, exc) from exc
+
+    def _changed(self, how: str) -> ArchiveError:
+        return ArchiveError(f"{self.path} {how} while it was written; restore it, or begin a new crawl")
+
+
+def sync_path(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as exc:
+        raise ArchiveError.of("sync", path, exc) from exc
+
+
+def rename(path: Path, name: str) -> Path:
+    """Give a file another name in its directory; returns its new path. ArchiveError where that fails."""
+    renamed = path.with_name(name)
+    try:
+        os.rename(path, renamed)  # noqa: PTH104 - tests inject faults here; Path.rename of Python 3.10 hides the call
+    except OSError as exc:
+        raise ArchiveError.of("rename", path, exc) from exc
+    return renamed
+
+
+def remove(path: Path) -> None:
+    """Remove a file; ArchiveError where that fails."""
+    try:
+        os.unlink(path)  # noqa: PTH108 - as in `rename`
+    except OSError as exc:
+        raise ArchiveError.of("remove", path, exc) from exc
+
+
+def _create(path: Path, mode: int) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, mode)
+    except FileExistsError as exc:
+        raise ArchiveError(f"{path} exists already; archive into a new directory") from exc
+    except OSError as exc:
+        raise ArchiveError.of("create", path, exc) from exc
+
+
+def _reopen(path: Path, at: int) -> int:
+    """Open a file that holds at least ``at`` bytes."""
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK  # no waiting for who reads a FIFO
+        fd = os.open(path, flags | (0 if at else os.O_CREAT), 0o666)
+    except FileNotFoundError as exc:
+        if not at:
+            raise ArchiveError.of("create", path, exc) from exc
+        raise lost(path, "is missing", f"{at:,} bytes of it") from exc
+    except OSError as exc:
+        if path.is_symlink():
+            raise ArchiveError(
+                f"{path} is a link, and what it leads to may not be of this crawl; put it there"
+            ) from exc
+        raise ArchiveError.of("open", path, exc) from exc
+    status = os.fstat(fd)
+    is_file = stat.S_ISREG(status.st_mode)
+    if is_file and status.st_size >= at:
+        return fd
+    os.close(fd)
+    if not is_file:
+        raise ArchiveError(f"{path} is no file; restore it from a backup or begin a new crawl")
+    raise lost(path, f"holds {status.st_size:,} bytes", f"{at:,}")
+
+
+def lost(path: Path, found: str, committed: str) -> ArchiveError:
+    """The one-line error for a file that holds less than was committed."""
+    return ArchiveError(
+        f"{path} {found}, but {committed} were committed; restore it from a backup or begin a new crawl"
+    )
+
+
+@contextmanager
+def replacing(
+    path: Path, temporary: Path | None = None, *, fsync: bool = False, mode: int = 0o666
+) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of ``path`` when the block ends well, and is removed otherwise.
+
+    ``temporary`` is where it lies until then, by default beside ``path``. With ``fsync`` it survives a power cut.
+    Raises OSError.
+    """
+    temporary = temporary or path.with_name(f"{path.name}.open")
+    try:
+        with open(fresh(temporary), "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+            if fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    if fsync:
+        sync_path(path.parent)
+
+
+@contextmanager
+def whole_folder(to: Path) -> Iterator[Path]:
+    """A new folder beside ``to``, to write to; it takes the place of ``to`` when the block ends well.
+
+    Else it is removed; so is what processes have left that were killed while they made the same folder. ``to`` is an
+    absolute path, where nothing is or an empty folder. Raises OSError.
+    """
+    _remove_left_over(to)
+    temporary = _temporary(to, os.getpid())
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        temporary.replace(to)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(to: Path, process: int | str) -> Path:
+    return to.with_name(f".{to.name}.{process}.tmp")
+
+
+def _remove_left_over(to: Path) -> None:
+    for path in to.parent.glob(_temporary(Path(glob.escape(to.name)), "*").name):
+        process = path.name.split(".")[-2]
+        if process.isdecimal() and (int(process) == os.getpid() or not _runs(int(process))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, of another user
+        return True
+    return True
+
+
+def check_free(to: Path) -> None:
+    """Raise InputError where something is at ``to``, which ``--out`` names, but an empty folder."""
+    try:
+        taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
+    except OSError as error:
+        raise InputError(f"--out {to} cannot be read: {error.strerror}") from None
+    if taken:
+        raise InputError(f"--out {to}: exists already; give another folder, or remove it")
+
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only process that writes to the folder; wait for another one. Raises InputError where that cannot be."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("wb")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.warning("Waiting for another process that makes the index in %s", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        except KeyboardInterrupt:
+            remove_temporary(folder)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn failures to write into InputError."""
+    try:
+        yield
+    except OSError as error:
+        check_machine(error)
+        raise InputError(f"{error.filename or path}: the index cannot be written ({error.strerror})") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a file of an index in place when all of it is on disk. Raises InputError."""
+    with writing(path), replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+        file.write(data)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what killed writers have left."""
+    for path in list(folder.rglob("*.tmp")):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
