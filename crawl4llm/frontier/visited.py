@@ -38,25 +38,6 @@ class VisitedSet(Protocol):
     def __len__(self) -> int: ...
 
 
-class MemoryVisited:
-    """Keys in a set: 0.1 µs a look-up, against 5 µs for a Bloom filter, which pays only in front of a disk."""
-
-    def __init__(self) -> None:
-        self._keys: set[str] = set()
-
-    def add(self, keys: Iterable[str]) -> list[str]:
-        seen = self._keys
-        new = [key for key in dict.fromkeys(keys) if key not in seen]
-        seen.update(new)
-        return new
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-
 class DurableVisited:
     """Implements :class:`crawl4llm.frontier.visited.VisitedSet` in a store, by 128-bit fingerprints of the keys.
 
@@ -170,7 +151,7 @@ class DurableVisited:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _was_stored(self, one: bytes) -> bool:
-        """Whether the runs have one that is not in memory; the filter has it from now on."""
+        """Return whether the runs have one that is not in memory; the filter has it from now on."""
         if self._filter is not None and not self._filter.add(one):
             return False
         return self._runs.find(one, self._known_from)

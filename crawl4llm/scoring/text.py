@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
 
 from crawl4llm.base.errors import InputError
 
@@ -43,15 +42,3 @@ def load_extractor(name: str) -> Extractor:
 def extract_text(html: bytes, extractor: Extractor) -> str:
     """Main text of a page given in UTF-8; the empty string where it has none."""
     return extractor(html.decode("utf-8", errors="replace"))
-
-
-TEXT_RULE: Final = "dclm"
-"""The name of what :func:`one_line` does, as the rules beside a model give it."""
-
-
-def one_line(text: str) -> str:
-    """The text stripped and its lines joined with one space (DCLM: ``" ".join(text.strip().splitlines())``)."""
-    line = " ".join(text.strip().splitlines())
-    if line.isascii():
-        return line
-    return line.encode("utf-8", "replace").decode()  # fastText's binding refuses half a surrogate pair

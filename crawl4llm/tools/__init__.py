@@ -1,7 +1,5 @@
-"""Tools: what works on finished things, one folder a command.
+"""Tools: what works on finished things, one folder a command, with the command's name.
 
-``archive``, ``corpus``, ``evaluate``, ``explain``, ``export``, ``frontier`` and ``trainscorer`` are each behind the
-command of that name; ``_action`` is what commands of several actions share. Tools do not import each other, but for
-those that build on another one's work: an archive's purge on ``export``, ``export`` and ``trainscorer`` on
-``evaluate``.
+``_action`` is the frame of commands that have actions. A tool imports no other one, but for these: ``archive`` uses
+``export``, and ``export`` and ``trainscorer`` use ``evaluate``.
 """

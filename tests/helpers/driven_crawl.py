@@ -23,8 +23,7 @@ from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.crawl.job import Job
 from crawl4llm.frontier import Entry, Lease
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -103,7 +102,7 @@ class Driven:
         )
 
     def start(self, *seeds: str) -> None:
-        asyncio.run(self.crawl.start(seeds))
+        asyncio.run(self.crawl.begin(seeds))
 
     def dequeue(self) -> list[Lease]:
         leases = self.crawl.dequeue()
@@ -150,7 +149,7 @@ class Driven:
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
         """Start it; returns what is on lease from before."""
-        await self.crawl.start(seeds)
+        await self.crawl.begin(seeds)
         return []
 
     @property
@@ -203,14 +202,14 @@ class JobCrawl(Driven):
             log=self._log,
             commits=job.commits(self._log, self.archive),
         )
+        job.take_up(self.crawl.policy)
         if job.state.crawl is not None:
-            self.crawl.policy.load(job.state.policy)
             self.crawl.load(job.state.crawl, job.frontier.leases())
         self.dequeued = []
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
         if self.job.state.crawl is None:
-            await self.crawl.start(seeds)
+            await self.crawl.begin(seeds)
         return self.crawl.unanswered()
 
     def close(self) -> None:

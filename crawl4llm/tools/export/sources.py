@@ -15,9 +15,9 @@ from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.rows import Row
+from crawl4llm.warc.cdxj import INDEX_NAME
 from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.records import Frame
-from crawl4llm.warc.writer import INDEX_NAME
 from simulate.open import (
     DAMAGED,
     DEFAULTS,

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.text import one_line
+from crawl4llm.scoring.fasttext_scorer import one_line
 from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, PREFIX, Recipe
 
 _FEWEST: Final = 20
