@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl4llm.past_runs import take_over
 from crawl_helpers import Web, crawl, crawl_log, error_of, stats
 from scrapy.settings import Settings
 
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import host_of
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.options import read_options
 
