@@ -7,7 +7,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Corpus, PageRecord
-from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
+from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from simulate.web import SimulatedWeb
 
 

@@ -21,8 +21,7 @@ from crawl4llm.base.terminal import wants_bar
 from crawl4llm.option_checks import is_corpus_class, whole
 from crawl4llm.options import DEMO, Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.layout import KINDS
-from simulate.clueweb22.record_parser import FULL_ID_POSITION
+from simulate.clueweb22.record_parser import FULL_ID_POSITION, KINDS
 from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import HOSTS, PAGES, DemoPaths, build_demo, demo_paths, describe, ensure_demo
 from simulate.warcs.corpus import WarcCorpus

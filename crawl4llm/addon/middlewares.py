@@ -35,7 +35,7 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.scoring.rating import HtmlPage, RatedText
-from crawl4llm.warc.header_values import utf8
+from crawl4llm.warc.page_records import utf8
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,5 +5,4 @@
 - ``page_writer``: archive, crawl log and counters; ``scope``: which links and redirects are followed.
 - ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from.
 - ``commits``, ``job``, ``jobdir``, ``store_check``, ``stored_crawl``: state that outlives the process, in JOBDIR.
-- ``request_meta``: what travels in a request's meta.
 """

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice, takewhile
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.policies import CrawledPage
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
 
 _BYTES_IN_MEMORY = 64 << 20
 """Of pages that wait for others, where there is a spool; what comes then goes there at once. Nor are more taken."""
@@ -244,3 +248,34 @@ class RaisedN:
             CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
             for *entry, influence, links in held_back
         ]
+
+
+_LEASE, _PAGE = "crawl4llm_lease", "crawl4llm_page"
+
+
+def leased(lease: Lease) -> dict[str, Any]:
+    """Return the meta of a request for a leased document."""
+    return {_LEASE: lease}
+
+
+def lease_of(request: Request | None) -> Lease:
+    """The lease a request was made for."""
+    assert request is not None
+    lease: Lease = request.meta[_LEASE]
+    return lease
+
+
+def is_leased(request: Request) -> bool:
+    """Whether the request was made for a leased document."""
+    return _LEASE in request.meta
+
+
+def page_of(request: Request | None) -> PageRecord | None:
+    """The page that was fetched for a request, if there is one."""
+    assert request is not None
+    return request.meta.get(_PAGE)
+
+
+def attach_page(request: Request, page: PageRecord) -> None:
+    """Hand the page that was fetched to the request's callback."""
+    request.meta[_PAGE] = page

@@ -17,7 +17,7 @@ from scrapy.utils.defer import deferred_from_coro
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.crawl.request_meta import is_leased, lease_of, leased
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased
 from crawl4llm.live.capturing import go_on, hop_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR
-from crawl4llm.crawl.request_meta import lease_of, page_of
+from crawl4llm.crawl.reorder_buffer import lease_of, page_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in

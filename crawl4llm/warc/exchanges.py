@@ -24,9 +24,9 @@ from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
 from crawl4llm.warc.cdxj import REVISIT_MIME, Entry
-from crawl4llm.warc.header_values import MAX_URI, safe_uri
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.page_records import (
+    MAX_URI,
     RESPONSE_TYPE,
     ContentRecord,
     Head,
@@ -35,6 +35,7 @@ from crawl4llm.warc.page_records import (
     record_bytes,
     record_head,
     record_id,
+    safe_uri,
 )
 from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name

@@ -163,7 +163,7 @@ class ArchiveWriter:
             except ArchiveError:
                 self._pages.take_back(added)
                 raise
-        for entry in added.entries:
+        for entry in added.entries if page.captures else ():  # of others no payload is ever looked up
             self._payloads.add(entry)
 
     def flush(self, *, fsync: bool = False) -> None:

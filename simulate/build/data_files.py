@@ -24,7 +24,7 @@ from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
 from simulate.build.chunks import ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
-from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
+from simulate.clueweb22.record_parser import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
 from simulate.clueweb22.tree_writer import (
     DocumentHead,
     LinkEnd,

@@ -27,7 +27,7 @@ from simulate.build.chunks import ChunkStore, chunks_of
 from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
-from simulate.clueweb22.layout import INLINK, KINDS
+from simulate.clueweb22.record_parser import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"

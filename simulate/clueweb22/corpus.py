@@ -15,17 +15,24 @@ from typing import Final, TypeVar
 from crawl4llm.base.compression import gunzip, largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
-from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, data_path, format_id, language_of, split_id
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
 from simulate.clueweb22.record_parser import (
     FULL_ID_POSITION,
+    HTML,
+    INLINK,
+    OUTLINK,
+    TXT,
     HtmlRecord,
     LinkRecord,
     TextRecord,
+    data_path,
+    format_id,
+    language_of,
     link_reader,
     parse_html,
     parse_links,
     parse_text,
+    split_id,
 )
 from simulate.clueweb22.url_index import UrlIndex
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError, TooLarge
 from crawl4llm.base.input_files import PreadFile, keep_open
-from simulate.clueweb22.layout import (
+from simulate.clueweb22.record_parser import (
     DATA_SUFFIX,
     KINDS,
     OFFSET_SUFFIX,

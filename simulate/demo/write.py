@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.processes import run_jobs
 from simulate.clueweb22 import tree_writer as writer
-from simulate.clueweb22.layout import HTML, INLINK, KINDS, OUTLINK, TXT
+from simulate.clueweb22.record_parser import HTML, INLINK, KINDS, OUTLINK, TXT
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
 from simulate.demo.model import train_model
 from simulate.demo.sites import Page, plan_sites, stream

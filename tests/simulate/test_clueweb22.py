@@ -30,8 +30,8 @@ from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.layout import DocId, data_path, offset_path, split_id
 from simulate.clueweb22.record_files import RecordFiles
+from simulate.clueweb22.record_parser import DocId, data_path, offset_path, split_id
 from simulate.clueweb22.url_index import build_url_index
 
 FILE = "en0000-00"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.warc.cdxj import Entry, read, timestamp, urlkey
-from crawl4llm.warc.header_values import safe_uri
+from crawl4llm.warc.page_records import safe_uri
 
 ENTRY = Entry(
     url="https://www.example.org/A?b=%C3%A9",

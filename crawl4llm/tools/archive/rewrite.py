@@ -23,8 +23,7 @@ from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, s
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import Entry, parse_index_line, timestamp
-from crawl4llm.warc.header_values import one_line
-from crawl4llm.warc.page_records import record_bytes
+from crawl4llm.warc.page_records import one_line, record_bytes
 from crawl4llm.warc.reader import WarcReader, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE, DATE
 

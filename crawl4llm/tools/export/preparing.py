@@ -37,7 +37,7 @@ from crawl4llm.tools.export.rows import (
 )
 from crawl4llm.tools.export.selecting import NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc.header_values import utf8
+from crawl4llm.warc.page_records import utf8
 from crawl4llm.warc.payload import html_in_utf8
 from crawl4llm.warc.reader import StoredRecord
 from crawl4llm.warc.records import Record, field_name
