@@ -7,3 +7,7 @@
 - ``commits``, ``job``, ``jobdir``, ``store_check``, ``stored_crawl``: state that outlives the process, in JOBDIR.
 - ``request_meta``: what travels in a request's meta.
 """
+
+from crawl4llm.moved import moved_objects
+
+__getattr__ = moved_objects(__name__)
