@@ -73,7 +73,7 @@ _MOVED: Final = {
         layout listing=record_files records=record_parser writer=tree_writer""",
     ("simulate.warc_", "simulate.warcs."): "columns failures=files files index index_build part scan tables=columns",
     ("simulate.build_", "simulate.build."): "files=data_files links=data_files manifest=plan pages=chunks plan pool",
-    ("simulate.", "simulate."): "harmonic=build.centrality demo_web/=demo",
+    ("simulate.", "simulate."): "harmonic=build.centrality demo_web*=demo",
 }
 """By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it;
 ``*``: a package that is one module now, with what was in its other modules."""

@@ -6,3 +6,7 @@
 - ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from.
 - ``commits``, ``job``, ``jobdir``, ``store_check``, ``stored_crawl``: state that outlives the process, in JOBDIR.
 """
+
+from crawl4llm.moved import moved_objects
+
+__getattr__ = moved_objects(__name__)

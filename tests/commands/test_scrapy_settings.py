@@ -152,10 +152,10 @@ def test_what_is_refused(live: bool) -> None:
     for name in names(**kind):
         settings = Settings()
         settings.setmodule(f"settings.{'live' if live else 'simulation'}")
-        check_mode(settings, live=live)
+        check_mode(settings, "live" if live else "simulation")
         settings.set(name, "1", priority="cmdline")
         with pytest.raises(InputError, match=rf"^{name} = '1' does not go here: .*; leave it out$"):
-            check_mode(settings, live=live)
+            check_mode(settings, "live" if live else "simulation")
     always = ["SCHEDULER", "TWISTED_REACTOR"]
     assert names(**kind) == (["METAREFRESH_ENABLED", "HTTPCACHE_ENABLED", *always] if live else always)
 
@@ -194,11 +194,11 @@ def test_values_of_the_profiles(profile: str) -> None:
     settings = Settings()
     settings.setmodule(f"settings.{profile}")
     check_values(settings)
-    check_mode(settings, live=profile == "live")
+    check_mode(settings, profile)
     settings.setdict({"DOWNLOAD_DELAY": "0.5", "LOG_LEVEL": 10, "TELNETCONSOLE_ENABLED": "False"}, priority="cmdline")
     settings.setdict({"RETRY_HTTP_CODES": "500, 503", "RETRY_PRIORITY_ADJUST": "-2", "HTTPCACHE_ENABLED": "0"})
     check_values(settings)
-    check_mode(settings, live=profile == "live")
+    check_mode(settings, profile)
 
 
 @pytest.mark.parametrize("name", ["STATS_CLASS", "DOWNLOADER"])
