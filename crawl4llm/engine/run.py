@@ -106,7 +106,7 @@ class Run:
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
         if job is not None:
             job.open(reranks=policy.reranks)
-        log = CrawlLog(self.output, at=job.state.log if job else None, estimates=options.evaluation_log)
+        log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._archive(crawl_id, identity, at=job.state.archive if job else None)
         opened.callback(archive.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -66,10 +66,6 @@ class HotQueue(Wrapper):
             self._hot.discard(page.entry.key)
             self._hot.update(candidate.key for candidate in found.get(page.entry.key, ()) if self._is_hot(candidate))
         return await super().score(candidates)
-
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        """None: whether a page was hot is forgotten once it is crawled."""
-        return ()
 
     def save(self) -> bytes:
         """One line of its own, then what the policy inside saves."""

@@ -55,9 +55,6 @@ class Wrapper(ABC):
     def reranked(self) -> Iterable[tuple[str, float]]:
         return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
 
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        return ((key, self._outer_score(key, score)) for key, score in self._inner.estimates())
-
     def dequeued(self, entries: Sequence[Entry]) -> None:
         self._inner.dequeued([self._inner_entry(entry) for entry in entries])
 

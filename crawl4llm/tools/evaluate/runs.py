@@ -42,6 +42,10 @@ class Run:
     fetched: Integers
     domains: Integers
     """Registrable domains seen so far, with this page's."""
+    iterations: Floats
+    """NaN in continuous order."""
+    parents: Sequence[str | None]
+    """Keys of the pages on which they were first seen; None for seeds."""
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     unfinished: str | None
@@ -107,23 +111,22 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     keys: list[str] = []
+    parents: list[str | None] = []
     numbers = array("d")
     domains: set[str] = set()
-    seeds: list[str] = []
     for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
         try:
             domains.add(domain_of(host_of(line["url"])))
             keys.append(line["id"])
-            scores = _number(line["priority"]), _number(line["influence"])
-            numbers.extend((*scores, line["visited"], line["fetched"], len(domains)))
-            if line["parent"] is None:
-                seeds.append(line["id"])
+            parents.append(line["parent"])
+            known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
+            numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
         except (LookupError, TypeError, ValueError):
             raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
     if not keys:
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
     columns = np.array(numbers).reshape(len(keys), -1).T
-    counts = columns[2:].astype(np.int64)
+    counts = columns[3:].astype(np.int64)
     return Run(
         path=path,
         name=name,
@@ -134,7 +137,9 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
         visited=counts[0],
         fetched=counts[1],
         domains=counts[2],
-        seeds=_seeds(path) or seeds,
+        iterations=columns[2],
+        parents=parents,
+        seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if parent is None],
         unfinished=_why_unfinished(path),
     )
 

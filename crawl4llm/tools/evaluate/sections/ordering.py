@@ -9,7 +9,7 @@ import numpy as np
 from crawl4llm.scoring.topic import has_titles
 from crawl4llm.tools.evaluate.along import Band, points_along
 from crawl4llm.tools.evaluate.arrays import Floats, Integers
-from crawl4llm.tools.evaluate.buffer import kept, read_changes
+from crawl4llm.tools.evaluate.buffer import kept, later_estimates
 from crawl4llm.tools.evaluate.figures import Figure, Series, Table
 from crawl4llm.tools.evaluate.importance import Importance, crawl_and_stop, crawl_and_stop_with_threshold, share_of_hot
 from crawl4llm.tools.evaluate.population import Population
@@ -30,7 +30,7 @@ _BUFFERS = (0.01, 0.02, 0.05, *np.linspace(0.1, 1.0, 10).tolist())
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
     """For each importance metric the three models; before them what the metrics are."""
     metrics = _metrics(subject, topic)
-    buffers = [_buffers(crawled) for crawled in subject.runs]
+    buffers = [_buffers(subject, crawled) for crawled in subject.runs]
     found: list[Figure | Table] = [_goals(metrics)]
     for metric in metrics:
         found += [
@@ -136,12 +136,11 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
     )
 
 
-def _buffers(crawled: CrawledPages) -> list[Integers]:
+def _buffers(subject: Subject, crawled: CrawledPages) -> list[Integers]:
     """The places in the crawl of the pages that are left at the end in buffers of several sizes."""
     sizes = np.unique(np.maximum(np.round(np.array(_BUFFERS) * len(crawled)), 1).astype(np.int64))
     estimates = np.nan_to_num(crawled.run.priority, nan=-np.inf)
-    changes = read_changes(crawled.run)
-    return [kept(estimates, int(size), changes) for size in sizes]
+    return kept(estimates, sizes.tolist(), later_estimates(crawled.run, subject.rater))
 
 
 def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequence[Integers]]) -> Figure:
@@ -156,9 +155,10 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequ
         id=f"limited-buffer-{metric.id}",
         title=f"Limited Buffer Crawl: {metric.name}",
         definition="The crawler keeps B pages. When one comes too many it loses the page of which it thinks least at "
-        "that moment: by its URL score, and by what the policy thought of it later, where the run has logged that "
-        "(EVALUATION_LOG). Of the pages kept at the end of the run, the share that are at least as important as the "
-        "B-th most important page of the web (Cho et al. 1998, section 3). " + metric.definition,
+        "that moment: by its URL score, and by what the policy would think of it later, where that changes "
+        "(backlink, pagerank, parent_min, parent_mean). Of the pages kept at the end of the run, the share that are at "
+        "least as important as the B-th most important page of the web (Cho et al. 1998, section 3). "
+        + metric.definition,
         x_label="B, pages kept",
         y_label="P_BC",
         series=[*series, _random(subject, metric)],
