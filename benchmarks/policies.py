@@ -36,8 +36,8 @@ from crawl4llm.options import Options, cores
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorers
-from crawl4llm.scoring.rating import PageRater, rate_by_key
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
 from simulate.build.harmonic import page_ranks
 from simulate.open import demo_web

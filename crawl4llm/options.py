@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.engine.live_logging import LOGGERS
 from crawl4llm.option_checks import (
     Check,
     date_time,
@@ -318,7 +317,7 @@ class Options:
     )
     live_logging: tuple[str, ...] = _option(
         (),
-        some_of(*LOGGERS),
+        some_of("tensorboard", "wandb"),
         "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
         "the extra of its name.",
     )

@@ -142,18 +142,18 @@ def _check_log_file(path: str | None) -> None:
         raise InputError(f"LOG_FILE {path} cannot be written: {error.strerror}") from None
 
 
-def check_mode(settings: BaseSettings, *, live: bool) -> None:
+def check_mode(settings: BaseSettings, profile: str) -> None:
     """Warn of settings on the command line that do not hold in this kind of crawl.
 
     Raises InputError for those that would break it.
     """
     for row in TABLE:
-        holds = row.live if live else row.simulation
+        holds = getattr(row, profile)
         for name in row.names.split():
             if holds == REFUSED and settings.get(name) not in _PROFILE:
                 raise InputError(f"{name} = {settings.get(name)!r} does not go here: {row.remark}; leave it out")
             if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
-                logger.warning("%s does not hold in a %s crawl", name, "live" if live else "simulated")
+                logger.warning("%s does not hold with the profile %s", name, profile)
 
 
 def reference() -> str:

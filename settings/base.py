@@ -14,7 +14,7 @@ CRAWL_MAX_PAGES = 4000
 # SpiderState would unpickle a file of JOBDIR, and so run what somebody put there.
 EXTENSIONS = {
     "crawl4llm.engine.progress.Progress": 0,
-    "crawl4llm.engine.live_logging.extension.LiveLogging": 0,
+    "crawl4llm.engine.live_logging.LiveLogging": 0,
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
 

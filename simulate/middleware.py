@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
+from simulate.web import SimulatedWeb
 
 
 class SimulationMiddleware:
@@ -17,14 +17,10 @@ class SimulationMiddleware:
     A damaged record raises CorruptRecord, which the request's errback gets.
     """
 
+    web = SimulatedWeb
+
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> SimulationMiddleware:
-        """Uses the corpus that the spider's run has open."""
-        assert crawler.spider is not None
-        return cls(crawler.spider.run.corpus)  # type: ignore[attr-defined]  # a spider of this project
 
     def process_request(self, request: Request) -> Response:
         """Look up a leased document by its key, any other request by its URL."""

@@ -6,13 +6,13 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import Corpus
+from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.option_checks import whole
 from crawl4llm.options import Options, cores, read_options
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 
 DEMO = "demo"
 """The value of ``CORPUS`` that means the demo web."""
-
-
-class StoredCorpus(Corpus, Protocol):
-    """A corpus in files, which can be checked."""
-
-    def check(self) -> None:
-        """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
-        ...
 
 
 def open_corpus(settings: BaseSettings) -> StoredCorpus:

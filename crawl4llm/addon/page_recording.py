@@ -14,7 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.counters import Tally
+from crawl4llm.crawl.page_writer import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.warc.header_values import utf8
@@ -33,7 +33,7 @@ class PageRecording:
 
     def __init__(self, run: AddonRun) -> None:
         self._run = run
-        self._tally = Tally()
+        self._counters = Counters()
         self._times_crawled: Counter[str] = Counter()
 
     @classmethod
@@ -68,7 +68,7 @@ class PageRecording:
                 "method": response.request.method,
                 "influence": influence,
                 "priority": priority,
-                "order": self._tally.crawled,
+                "order": self._counters.crawled,
                 "depth": origin.depth,
                 "policy": POLICY,
                 "extractor": self._run.extractor,
@@ -78,7 +78,7 @@ class PageRecording:
         )
         self._run.archive.flush()
         line: CrawlLine = {
-            "order": self._tally.crawled,
+            "order": self._counters.crawled,
             "iteration": None,
             "id": key,
             "url": response.url,
@@ -94,10 +94,10 @@ class PageRecording:
         self._count(influence)
 
     def _count(self, influence: float | None) -> None:
-        self._tally.page(influence)
-        self._run.publish("pages/crawled", self._tally.crawled)
-        if self._tally.mean_influence is not None:
-            self._run.publish("influence/mean", self._tally.mean_influence)
+        self._counters.page(influence)
+        self._run.publish("pages/crawled", self._counters.crawled)
+        if self._counters.mean_influence is not None:
+            self._run.publish("influence/mean", self._counters.mean_influence)
 
     def _new_key(self, url: str) -> str:
         key = normalise_url(url)

@@ -23,14 +23,16 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.archiving import from_the_network, open_archive, warcinfo_fields
+from crawl4llm.crawl.archiving import open_archive, warcinfo_fields
+from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.frontier import Outcome
-from crawl4llm.live.web import LiveWeb
+from crawl4llm.live.web import LiveCorpus, from_the_network
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import HtmlWorkers, PageRater
+from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
+from crawl4llm.scoring.workers import HtmlWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 from crawl4llm.warc.names import host_name
 
@@ -181,7 +183,7 @@ class AddonRun:
         options = _read_options(settings)
         scorer = load_scorer(options)
         load_extractor(options.text_extractor)
-        rater = PageRater(LiveWeb(), scorer, options.text_extractor)
+        rater = PageRater(LiveCorpus(), scorer, options.text_extractor)
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{scorer.digest}"
         self.extractor = options.text_extractor
@@ -213,7 +215,7 @@ class AddonRun:
     def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
         source = from_the_network(self._crawler.settings)
         fields = warcinfo_fields(
-            options, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
+            options, SOFTWARE, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
         )
         info = ArchiveInfo(crawl_id, options.warc_prefix, utc_date(), fields, host_name())
         return open_archive(directory, options, info)

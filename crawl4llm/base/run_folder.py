@@ -15,6 +15,8 @@ from crawl4llm.base.within import require_within
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
+LIVE = "live"
+"""The name of the corpus in the settings.json of a crawl of the live web."""
 
 
 def claim_output_dir(path: str | None) -> Path:

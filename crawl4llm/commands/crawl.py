@@ -70,7 +70,7 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
-        from crawl4llm.live.web import is_live
+        from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
         from crawl4llm.scrapy_settings import check_mode
 
@@ -82,7 +82,7 @@ class Command(ScrapyCrawl):
         try:
             crawler = self.crawler_process.create_crawler("influence")
             seeds = self._seeds(opts.spargs)
-            check_mode(crawler.settings, live=is_live(crawler.settings))
+            check_mode(crawler.settings, web_class(crawler.settings).profile)
             if read_options(crawler.settings).dry_run:
                 self._dry_run(crawler, seeds)
             else:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any
 
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError, TooLarge
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.crawl.commits import Commits
-from crawl4llm.crawl.counters import REDIRECTS, Balance, Tally, balance
-from crawl4llm.crawl.page_writer import Rated, RatePages, Recorder
-from crawl4llm.crawl.reorder_buffer import Answer, Hop, Outstanding, Spool
+from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
+from crawl4llm.crawl.raised_n import RaisedN
+from crawl4llm.crawl.reorder_buffer import Answer, Hop, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.frontier.visited import VisitedSet
@@ -63,23 +63,20 @@ class Crawl:
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
-        self.tally = Tally()
+        self.counters = Counters()
         self.scope = Scope(options.crawl_scope, visited, opted_out, limits)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
         """What stopped the crawl before its end, in one line, if something did."""
-        self._recorder = Recorder(archive, rate, visited=visited, tally=self.tally, provenance=provenance)
+        self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
         self._log = log
         self._commits = commits
         self._concurrent_leases = concurrent_leases
-        self._outstanding = Outstanding(spool)
-        self._kept_out = 0
-        """Documents that N keeps out of this batch: the first in turn if N is raised."""
+        self._buffer = ReorderBuffer(spool)
+        self._raised_n = RaisedN()
         self._refused: list[FailureLine] = []
         """To be logged with the candidates that were not refused."""
-        self._held_back: list[CrawledPage] = []
-        """Pages that may be the last: their links are followed only if others fail, so that N is not reached."""
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -101,17 +98,17 @@ class Crawl:
     @property
     def crawled(self) -> int:
         """Pages crawled so far (\\|P\\|)."""
-        return self.tally.crawled
+        return self.counters.crawled
 
     @property
     def answered(self) -> int:
         """Leases of which something has been heard, and which :meth:`advance` has not taken yet."""
-        return self._outstanding.answered
+        return self._buffer.answered
 
     @property
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
-        waiting = self._outstanding
+        waiting = self._buffer
         if not waiting.answered:
             return False
         if self.continuous:
@@ -121,30 +118,30 @@ class Crawl:
     @property
     def must_wait(self) -> bool:
         """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self._outstanding.answered >= 2 * _PAGES_AT_ONCE
+        return self._buffer.answered >= 2 * _PAGES_AT_ONCE
 
     @property
     def finished(self) -> str | None:
         """Why the crawl is over; None while it is not."""
         if self.crawled >= self.options.crawl_max_pages:
             return MAX_PAGES
-        return FRONTIER_EMPTY if not (self._outstanding or self._held_back or len(self.frontier)) else None
+        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or len(self.frontier)) else None
 
     @property
     def balance(self) -> Balance:
         """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.tally.counts)
+        return balance(self.visited, self.frontier, self.counters.counts)
 
     def statistics(self) -> dict[str, float | None]:
         """All figures of :mod:`crawl4llm.base.stats`, as they stand."""
-        figures: dict[str, float | None] = dict(self.tally.counts)
+        figures: dict[str, float | None] = dict(self.counters.counts)
         for (outcome, reason), count in self.frontier.outcomes.items():
             if outcome is not Outcome.ARCHIVED:
                 figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
         figures["pages/visited"] = len(self.visited)
         figures["frontier/queued"] = len(self.frontier)
         figures["frontier/leased"] = self.frontier.leased
-        figures["influence/mean"] = self.tally.mean_influence
+        figures["influence/mean"] = self.counters.mean_influence
         if not self.continuous:
             figures["iterations"] = self.iteration
         return figures
@@ -153,7 +150,7 @@ class Crawl:
 
     async def start(self, seeds: Sequence[str]) -> None:
         """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n."""
-        self.tally.counts[REDIRECTS] = 0
+        self.counters.counts[REDIRECTS] = 0
         await self.add_seeds(seeds)
         self._commits.commit_now(self)
 
@@ -162,14 +159,14 @@ class Crawl:
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
         if self.policy.looks_ahead:
-            self.tally.counts["pages/fetched"] += len(keys)
+            self.counters.counts["pages/fetched"] += len(keys)
         await self._enqueue([Candidate(key, "", 0, None) for key in keys])
 
     def dequeue(self) -> list[Lease]:
         """Line 15: the best documents of the frontier; never more than are missing to N."""
         if self.crawled >= self.options.crawl_max_pages:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
-        waiting = self._outstanding
+        waiting = self._buffer
         wanted = self.options.crawl_max_pages - self.crawled - len(waiting)
         if self.continuous:
             room = _REORDER_FACTOR * self._concurrent_leases - len(waiting)
@@ -177,12 +174,10 @@ class Crawl:
         elif waiting:
             return []
         else:
-            room = self._kept_out or (self.options.crawl_batch_size if self.iteration else self.seeds)
-            wanted = min(wanted, room)
-            self._kept_out = room - wanted
+            wanted = self._raised_n.fill(self.options.crawl_batch_size if self.iteration else self.seeds, wanted)
         leases = self.frontier.lease(max(wanted, 0))
         if not len(self.frontier):
-            self._kept_out = 0
+            self._raised_n.places = 0
         waiting.add(leases)
         self.policy.dequeued([lease.entry for lease in leases])
         return leases
@@ -192,7 +187,7 @@ class Crawl:
         if answer := self._answer(lease, None):
             answer.page, answer.status = page, status
             try:
-                self._outstanding.hold(answer)
+                self._buffer.hold(answer)
             except InputError as error:  # it stays in memory, and the crawl stops
                 self.failure = self.failure or str(error)
 
@@ -209,55 +204,35 @@ class Crawl:
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:
         """Fetching the document was broken off after redirects; another process can go on where they led."""
-        self._outstanding.redirected(lease, hop)
+        self._buffer.redirected(lease, hop)
 
     def hop_of(self, lease: Lease) -> Hop | None:
         """Where to go on with the fetch of a document that another process has broken off."""
-        return self._outstanding.hop_of(lease)
+        return self._buffer.hop_of(lease)
 
     def unanswered(self) -> list[Lease]:
         """Leases of which nothing has been heard, in the order of their hand-out."""
-        return self._outstanding.unanswered()
+        return self._buffer.unanswered()
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Lines 7 to 14: log and archive the pages that were fetched, then score and enqueue their new outlinks.
+        """Lines 7 to 14: merge the pages that were fetched into P, extract their links, and enqueue those not visited.
 
-        ``expand=False`` leaves the outlinks alone, as it is when the crawl has its N pages. Raises InputError where log
+        ``expand=False`` leaves the links alone, as it is when the crawl has its N pages. Raises InputError where log
         or archive cannot be written; what they held before can still be read.
         """
-        may_be_last = not expand or self.crawled + len(self._outstanding) >= self.options.crawl_max_pages
+        may_be_last = not expand or self.crawled + len(self._buffer) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
-        taken = self._outstanding.take(None if self.continuous else _PAGES_AT_ONCE)
-        self.scope.follow_redirects(taken, self.tally.counts)
-        rated = await self._recorder.rate(taken, self.policy)
-        candidates: list[Candidate] = []
-        lines: list[CrawlLine] = []
-        failures: list[FailureLine] = []
-        if not may_be_last:
-            candidates += self._expand_held_back()
-        try:
-            for answer in taken:
-                if not self.policy.looks_ahead:
-                    self.tally.counts["pages/fetched"] += 1
-                if answer.page is None:
-                    failures += self._end(answer)
-                    continue
-                leased = answer.lease.entry
-                page = self._take_page(answer.lease, answer.page, rated[leased.key])
-                if may_be_last:
-                    self._held_back.append(page)
-                else:
-                    candidates += self._expand(page)
-                lines.append(self._recorder.line(page, leased, answer.status, self._batch))
-        finally:
-            self._log.write(lines, failures)
-        if not self._outstanding and not self.finished:
-            self._kept_out = 0  # as Algorithm 1 has it, others do not take the place of pages that failed
-        if not self._outstanding and not self._kept_out:
+        answers = self._buffer.take(None if self.continuous else _PAGES_AT_ONCE)
+        self.scope.follow_redirects(answers, self.counters.counts)
+        new = [] if may_be_last else self._extract_held_back()
+        new += await self._merge(answers, extract=not may_be_last)
+        if not self._buffer and not self.finished:
+            self._raised_n.places = 0  # as Algorithm 1 has it, others do not take the place of pages that failed
+        if not self._buffer and not self._raised_n.places:
             self.iteration += not self.continuous
             if expand and not self.finished:
-                candidates += self._expand_held_back()
-        await self._enqueue(candidates)
+                new += self._extract_held_back()
+        await self._enqueue(new)
         if self.finished:
             self._commits.commit_now(self)
         else:
@@ -265,8 +240,8 @@ class Crawl:
 
     async def go_on(self) -> None:
         """Follow the links of what were the last pages, in a crawl that was taken up again to crawl more."""
-        if not self._outstanding and not self._kept_out and not self.finished:
-            await self._enqueue(self._expand_held_back())
+        if not self._buffer and not self._raised_n.places and not self.finished:
+            await self._enqueue(self._extract_held_back())
 
     async def wind_up(self) -> None:
         """The crawl ends here, for now or for good; documents that were not asked for go back to the frontier.
@@ -276,104 +251,122 @@ class Crawl:
         """
         if self.continuous or not self.lasting:
             for lease in self.unanswered():
-                self._outstanding.withdraw(lease)
+                self._buffer.withdraw(lease)
                 self.frontier.give_back(lease, attempted=False)
             while self.can_advance:
                 await self.advance(expand=self.lasting)
         else:
-            self._outstanding.keep()
+            self._buffer.keep()
         self._commits.commit_now(self)
 
     # -- pause and resume -----------------------------------------------------------------------------------------
 
     def committed(self) -> None:
         """Called after each commit: answers that were taken before it are not needed any more. Raises InputError."""
-        self._outstanding.committed()
+        self._buffer.committed()
 
     def save(self) -> dict[str, Any]:
         """Its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
         return {
-            "counts": dict(self.tally.counts),
+            "counts": dict(self.counters.counts),
             "iteration": self.iteration,
-            "kept_out": self._kept_out,
             "seeds": self.seeds,
-            "influence": [self.tally.influence_sum, self.tally.influence_pages],
-            "held_back": [[*astuple(page.entry), page.influence, page.links] for page in self._held_back],
+            "influence": [self.counters.influence_sum, self.counters.influence_pages],
+            **self._raised_n.save(),
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
         """Go on, in a new crawl, from what :meth:`save` gave, with the frontier's leases."""
-        self.tally.counts.update(state["counts"])
+        self.counters.counts.update(state["counts"])
         self.iteration = state["iteration"]
-        self._kept_out = state["kept_out"]
         self.seeds = state["seeds"]
-        self.tally.influence_sum, self.tally.influence_pages = state["influence"]
-        self._held_back = [
-            CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
-            for *entry, influence, links in state["held_back"]
-        ]
-        self._outstanding.add(leases)
-        self._outstanding.recall()
+        self.counters.influence_sum, self.counters.influence_pages = state["influence"]
+        self._raised_n.load(state)
+        self._buffer.add(leases)
+        self._buffer.recall()
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _answer(self, lease: Lease, reason: str | None) -> Answer | None:
         """Note an answer; None where the lease has ended."""
-        answer = self._outstanding.answer(lease)
+        answer = self._buffer.answer(lease)
         if answer is None:
-            self.tally.counts["late"] += 1
+            self.counters.counts["late"] += 1
             return None
         answer.reason = reason
-        self.tally.heard(reason)
+        self.counters.heard(reason)
         return answer
 
+    async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
+        """Line 7, for each answer in its turn, and if ``extract``, lines 8 to 10 and 12 for its page."""
+        rated = await self._writer.rate(answers, self.policy)
+        new: list[Candidate] = []
+        lines: list[CrawlLine] = []
+        failures: list[FailureLine] = []
+        try:
+            for answer in answers:
+                if not self.policy.looks_ahead:
+                    self.counters.counts["pages/fetched"] += 1
+                leased = answer.lease.entry
+                if answer.page is None:
+                    failures += self._end(answer)
+                    continue
+                page = self._archive(answer.lease, answer.page, rated[leased.key])
+                if extract:
+                    new += self._extract(page)
+                else:
+                    self._raised_n.hold_back(page)
+                lines.append(self._writer.line(page, leased, answer.status, self._batch))
+        finally:
+            self._log.write(lines, failures)
+        return new
+
     def _end(self, answer: Answer) -> list[FailureLine]:
-        """What becomes of a document that there is no page of."""
-        self.tally.note(answer.reason)
+        """End the lease of a document without a page: it fails, is dropped, or goes back to the frontier."""
+        self.counters.note(answer.reason)
         if answer.outcome is None:
             self.frontier.give_back(answer.lease, attempted=True)
-            self.tally.counts["frontier/retried"] += 1
+            self.counters.counts["frontier/retried"] += 1
             return []
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
-    def _take_page(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
-        """Archive one page."""
-        self._recorder.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
+    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
+        """Put one page into the archive."""
+        self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
-        self.tally.page(rated.influence)
+        self.counters.page(rated.influence)
         return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
 
-    def _expand(self, page: CrawledPage) -> list[Candidate]:
-        """Lines 8 to 10, and 12: the outlinks of a page that were not visited, which now are."""
+    def _extract(self, page: CrawledPage) -> list[Candidate]:
+        """Lines 8 to 10, and 12: the links of a page that were not visited, which now are."""
         self.policy.crawled(page)
-        candidates, refused = self.scope.new_documents(page, self.tally.counts)
+        new, refused = self.scope.new_documents(page, self.counters.counts)
         self._refused += refused
         if self.policy.looks_ahead:
-            self.tally.counts["pages/fetched"] += len(candidates)
-        return candidates
+            self.counters.counts["pages/fetched"] += len(new)
+        return new
 
-    def _expand_held_back(self) -> list[Candidate]:
-        held_back, self._held_back = self._held_back, []
-        return [candidate for page in held_back for candidate in self._expand(page)]
+    def _extract_held_back(self) -> list[Candidate]:
+        return [candidate for page in self._raised_n.release() for candidate in self._extract(page)]
 
     async def _enqueue(self, candidates: Sequence[Candidate]) -> None:
         """Line 11, in bulk: candidates that the policy has a score for enter the frontier."""
         entries: list[Entry] = []
         failures, self._refused = self._refused, []
         for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
-            self.tally.heard(rated.reason)
-            self.tally.note(rated.reason)
+            self.counters.heard(rated.reason)
+            self.counters.note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
                 outcome = Outcome.DROPPED if reason == TooLarge.reason else Outcome.FAILED
-                self.tally.counts[f"{outcome.value}/{reason}"] += 1
+                self.counters.counts[f"{outcome.value}/{reason}"] += 1
                 failures.append(failure_line(outcome.value, reason, candidate))
             else:
                 score = self._checked(candidate.key, rated.score)
                 entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))
         failures += [failure_line(Outcome.DROPPED.value, why, entry) for entry, why in self.frontier.push(entries)]
-        self.tally.counts["frontier/reranked"] += self.frontier.rerank(
+        self.counters.counts["frontier/reranked"] += self.frontier.rerank(
             (key, self._checked(key, score)) for key, score in self.policy.reranked()
         )
         self._log.write([], failures)

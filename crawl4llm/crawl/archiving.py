@@ -5,17 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import scrapy
-
-from crawl4llm import __version__
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
-from crawl4llm.warc.names import host_name
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +34,20 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
 
 
 def warcinfo_fields(
-    options: Options, source: Mapping[str, str | None], *, policy: str, extractor: str | None, model_digest: str
+    options: Options,
+    software: str,
+    source: Mapping[str, str | None],
+    *,
+    policy: str,
+    extractor: str | None,
+    model_digest: str,
 ) -> dict[str, str]:
-    """What the warcinfo records say, as far as there is something to say; ``source``: where the pages come from."""
+    """Return what the warcinfo records say, as far as there is something to say.
+
+    ``software`` names this project and Scrapy with their versions; ``source`` says where the pages come from.
+    """
     fields = {
-        "software": f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}",
+        "software": software,
         "operator": options.warc_operator,
         **source,
         "policy": policy,
@@ -54,13 +55,3 @@ def warcinfo_fields(
         "model-digest": model_digest,
     }
     return {name: value for name, value in fields.items() if value}
-
-
-def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
-    """Where the pages of a live crawl come from, or of the add-on's, and by what manners."""
-    return {
-        "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
-        "opt-out": "signals in response heads are noted with each page",
-        "http-header-user-agent": settings.get("USER_AGENT"),
-        "hostname": host_name(),
-    }

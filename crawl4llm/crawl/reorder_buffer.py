@@ -69,7 +69,7 @@ class Spool(Protocol):
         ...
 
 
-class Outstanding:
+class ReorderBuffer:
     """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
 
     def __init__(self, spool: Spool | None = None) -> None:

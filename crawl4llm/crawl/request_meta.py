@@ -1,31 +1,21 @@
-"""Requests for leased documents, and what travels in their meta."""
+"""What travels in the meta of a request: the lease it was made for, and the page that was fetched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-from urllib.parse import quote
-
-from scrapy import Request
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.frontier import Lease
 
+if TYPE_CHECKING:
+    from scrapy import Request
+
 _LEASE, _PAGE = "crawl4llm_lease", "crawl4llm_page"
 
 
-def request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
-    """The request that fetches a leased document.
-
-    A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
-    does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.
-    """
-    meta = {_LEASE: lease}
-    try:
-        return Request(lease.entry.url or lease.entry.key, callback, meta=meta, errback=errback, dont_filter=True)
-    except ValueError:
-        url = f"corpus://{quote(lease.entry.key, safe='')}"
-        return Request(url, callback, meta=meta, errback=errback, dont_filter=True)
+def leased(lease: Lease) -> dict[str, Any]:
+    """Return the meta of a request for a leased document."""
+    return {_LEASE: lease}
 
 
 def lease_of(request: Request | None) -> Lease:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import OPT_OUT, Domain, domain_of_url
 from crawl4llm.base.pages import Link
-from crawl4llm.crawl.counters import REDIRECTS
+from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.visited import VisitedSet

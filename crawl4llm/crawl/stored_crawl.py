@@ -11,18 +11,19 @@ from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.counters import balance
 from crawl4llm.crawl.job.job_commits import State, read_state
 from crawl4llm.crawl.job.jobdir import JobDir
 from crawl4llm.crawl.job.store_check import check_store
+from crawl4llm.crawl.page_writer import balance
+from crawl4llm.crawl.web import StoredCorpus
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited.durable import DurableVisited
-from crawl4llm.live.web import LiveWeb
+from crawl4llm.live.web import LiveCorpus
 from crawl4llm.past_runs import take_over
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from simulate.open import StoredCorpus, open_corpus
+from simulate.open import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -123,8 +124,8 @@ class StoredCrawl:
         """
         output = self.output(settings)
         facts = read_json(output / SETTINGS)
-        if facts.get("corpus") == LiveWeb.name:
-            return LiveWeb()
+        if facts.get("corpus") == LiveCorpus.name:
+            return LiveCorpus()
         take_over(settings, facts, output)
         corpus = open_corpus(settings)
         corpus.check()

@@ -1,1 +1,17 @@
-"""Engine: how Scrapy drives a crawl."""
+"""Engine: how Scrapy drives a crawl.
+
+- ``run``: opens all parts of a crawl, and closes them.
+- ``webs``: finds the web that the settings are for.
+- ``scheduler``: hands out what Algorithm 1 takes from the frontier.
+- ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
+- ``dry_run``: what a crawl would take, measured on a short one.
+
+The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.
+"""
+
+import scrapy
+
+from crawl4llm import __version__
+
+SOFTWARE = f"crawl4llm/{__version__} Scrapy/{scrapy.__version__}"
+"""What wrote an archive."""

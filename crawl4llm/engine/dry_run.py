@@ -15,12 +15,12 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, check_output_dir, read_json
 from crawl4llm.crawl.job.job import Job
 from crawl4llm.engine.run import Run
+from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier import durable as durable_frontier
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
 from crawl4llm.frontier.visited import durable as durable_visited
-from crawl4llm.live.web import is_live
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 
@@ -41,7 +41,7 @@ class DryRun:
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None, folder: Path) -> None:
         self.options = read_options(settings)
-        if is_live(settings):
+        if web_class(settings).profile != "simulation":
             raise InputError("DRY_RUN measures simulations; leave it out of a live crawl")
         jobdir = settings.get("JOBDIR")
         job = Job(Path(jobdir), self.options, look=True) if jobdir else None
@@ -69,7 +69,7 @@ class DryRun:
 
     def _measure_scoring(self) -> float:
         """Seconds to look up and score a page, all workers at work; the second pass finds them warm."""
-        corpus, workers = self.run.corpus, self.run.workers
+        corpus, workers = self.run.web.corpus, self.run.workers
         keys = corpus.sample(min(PAGES, len(corpus)), self.options.crawl_seed)
         loop = asyncio.new_event_loop()  # not asyncio.run(): that would take away the loop of Scrapy's reactor
         try:
@@ -83,7 +83,7 @@ class DryRun:
     def estimate(self) -> Iterator[str]:
         """Lines that say what the real crawl would take; to be called when the short one has ended."""
         seconds = time.perf_counter() - self._started
-        crawl, held = self.run.crawl, len(self.run.corpus)
+        crawl, held = self.run.crawl, len(self.run.web.corpus)
         looks_ahead = crawl.policy.looks_ahead
         short = max(crawl.crawled, 1)
         scored = len(crawl.visited) if looks_ahead else short

@@ -67,7 +67,7 @@ class Progress:
 
 def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.n = crawl.crawled + crawl.answered
-    influence = in_short(crawl.tally.mean_influence)
+    influence = in_short(crawl.counters.mean_influence)
     bar.set_postfix_str(f"visited {len(crawl.visited):,}, frontier {len(crawl.frontier):,}, mean influence {influence}")
 
 
@@ -80,7 +80,7 @@ def _log(crawl: Crawl) -> None:
         crawl.options.crawl_max_pages,
         len(crawl.visited),
         len(crawl.frontier),
-        in_short(crawl.tally.mean_influence),
+        in_short(crawl.counters.mean_influence),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,34 +18,28 @@ from crawl4llm import __version__
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.archiving import from_the_network, open_archive, warcinfo_fields
+from crawl4llm.crawl.archiving import open_archive, warcinfo_fields
 from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.crawl.job.job import Job
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
+from crawl4llm.crawl.web import Web
+from crawl4llm.engine import SOFTWARE
+from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
-from crawl4llm.live.web import LiveWeb, check_policy, is_live
 from crawl4llm.options import Options, misspelt, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring import load_scorer, load_scorers
-from crawl4llm.scoring.rating import PageRater, rate_by_html, rate_by_key
-from crawl4llm.scoring.text import load_extractor
+from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition
-from crawl4llm.warc.names import host_name
-from simulate.open import DEMO, StoredCorpus, demo_web, open_corpus
+from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-_CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
-"""Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
 
 
 class Run:
@@ -56,10 +50,9 @@ class Run:
     """
 
     crawl: Crawl
-    corpus: StoredCorpus
-    live: bool
-    """Whether pages come over the network."""
+    web: Web
     output: Path
+    crawl_id: str
     seeds: Seeds
     workers: PageWorkers[PageRater]
     job: Job | None
@@ -67,54 +60,64 @@ class Run:
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
-            self._open(settings, seeds_file, opened)
+            self.options = options = _read_options(settings)
+            self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
+            self.web = web_class(settings)(settings)
+            policy_class = load_policy(options.url_policy)
+            self.web.check_policy(policy_class)
+            self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
+            if self.job is not None:
+                opened.callback(self.job.close)
+            rater = self._open_web(policy_class, opened)
+            self.seeds = self._read_seeds(seeds_file)
+            self.workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
+            policy = make_policy(self.workers, options)
+            identity = self._identity(policy, rater)
+            self._begin(identity)
+            self.crawl = self._open_crawl(policy, identity, settings, opened)
             self._opened = opened.pop_all()
 
-    def _open(self, settings: BaseSettings, seeds_file: str | None, opened: ExitStack) -> None:
-        self._scrapy_settings = settings
-        self.options = options = read_options(settings)
-        for given, meant in misspelt(settings).items():
-            raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
-        self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
-        self.live = is_live(settings)
-        policy_class = load_policy(options.url_policy)
-        if self.live:
-            check_policy(policy_class, options)
-        self.job = job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
-        if job is not None:
-            opened.callback(job.close)
-        self.corpus, rater = open_rater(settings, policy_class.scorers(options), live=self.live)
-        opened.callback(self.corpus.close)
-        self.corpus.check()
-        self.corpus.require("outlinks", *policy_class.corpus_parts)
-        if seeds_file is None:
-            self.seeds = sample_seeds(self.corpus, options.crawl_seeds, options.crawl_seed)
-        else:
-            self.seeds = read_seeds(Path(seeds_file), self.corpus)
-        self.workers = workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
-        policy = make_policy(workers, options)
-        identity = self._identity(policy, rater)
-        crawl_id = str(uuid.uuid4() if self.live else uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
+    def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
+        rater = self.web.open(policy.scorers(self.options))
+        corpus = self.web.corpus
+        opened.callback(corpus.close)
+        corpus.check()
+        corpus.require("outlinks", *policy.corpus_parts)
+        return rater
+
+    def _read_seeds(self, file: str | None) -> Seeds:
+        if file is None:
+            return sample_seeds(self.web.corpus, self.options.crawl_seeds, self.options.crawl_seed)
+        return read_seeds(Path(file), self.web.corpus)
+
+    def _begin(self, identity: dict[str, Any]) -> None:
+        """Take the output directory of this crawl, new or not, and start the workers."""
+        options, job = self.options, self.job
+        self.crawl_id = self.web.crawl_id(identity)
         if job is None:
             self.output = claim_output_dir(options.output_dir)
         else:
-            job.settle(crawl_id, identity)
-            self.output, crawl_id = job.output, job.crawl_id
-        workers.start()
+            job.settle(self.crawl_id, identity)
+            self.output, self.crawl_id = job.output, job.crawl_id
+        self.workers.start()
         fsync = job is not None and options.commit_fsync
-        write_json(self.output / SETTINGS, {"crawl_id": crawl_id, **identity, **self._settings()}, fsync=fsync)
+        facts = {"crawl_id": self.crawl_id, **identity, **self._settings()}
+        write_json(self.output / SETTINGS, facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
+
+    def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
+        options, job, web = self.options, self.job, self.web
         if job is not None:
             job.open(reranks=policy.reranks)
         log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
-        archive = self._archive(crawl_id, identity, at=job.state.archive if job else None)
+        archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        self.crawl = Crawl(
+        crawl = Crawl(
             options,
             policy=policy,
-            rate=partial(rate_by_html if self.live else rate_by_key, workers, text=archive.keeps_text),
+            rate=partial(web.rate, self.workers, text=archive.keeps_text),
             frontier=job.frontier if job else MemoryFrontier(caps),
             visited=job.visited if job else MemoryVisited(),
             archive=archive,
@@ -123,14 +126,15 @@ class Run:
             provenance={name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")},
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
-            spool=job.answers() if job and self.live else None,
+            spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
         )
         if job is not None and job.state.crawl is not None:
             policy.load(job.state.policy)
-            self.crawl.load(job.state.crawl, job.frontier.leases())
+            crawl.load(job.state.crawl, job.frontier.leases())
         else:
-            self.crawl.tally.counts.update(self.seeds.counts)
+            crawl.counters.counts.update(self.seeds.counts)
+        return crawl
 
     @property
     def finished(self) -> str | None:
@@ -152,12 +156,12 @@ class Run:
         """What decides which pages are crawled in which order, but for N."""
         options = self.options
         return {
-            "corpus": self.corpus.name,
-            "corpus_digest": self.corpus.identity(),
+            "corpus": self.web.corpus.name,
+            "corpus_digest": self.web.corpus.identity(),
             "model_digest": f"sha256:{rater.scorer.digest}",
             "scorer": options.scorer,
             "label": options.scorer_label,
-            "text": "extracted" if self.live else options.simulation_text,
+            "text": self.web.text,
             "extractor": rater.extractor,
             "policy": policy.name,
             "policy_settings": policy.identity(),
@@ -175,18 +179,17 @@ class Run:
             "settings": {name.upper(): value for name, value in values.items()},
         }
 
-    def _archive(self, crawl_id: str, identity: dict[str, Any], at: ArchivePosition | None) -> Archive:
-        options = self.options
-        source = from_the_network(self._scrapy_settings) if self.live else _from_a_corpus(identity)
+    def _open_archive(self, identity: dict[str, Any]) -> Archive:
+        options, web = self.options, self.web
         facts = {name: identity[name] for name in ("policy", "extractor", "model_digest")}
         info = ArchiveInfo(
-            crawl_id=uuid.UUID(crawl_id),
+            crawl_id=uuid.UUID(self.crawl_id),
             prefix=options.warc_prefix,
-            start_date=utc_date() if self.live else options.simulation_date,
-            fields=warcinfo_fields(options, source, **facts),
-            host=host_name() if self.live else None,
+            start_date=web.start_date,
+            fields=warcinfo_fields(options, SOFTWARE, web.source(identity), **facts),
+            host=web.host,
         )
-        return open_archive(self.output / WARC, options, info, at)
+        return open_archive(self.output / WARC, options, info, self.job.state.archive if self.job else None)
 
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
@@ -197,39 +200,11 @@ class Run:
         self._opened.close()
 
 
-def open_rater(
-    settings: BaseSettings, others: Collection[str] = (), *, live: bool = False
-) -> tuple[StoredCorpus, PageRater]:
-    """The corpus, or the live web, and the scorer that the settings name; and other scorers, by name.
-
-    Raises InputError.
-    """
+def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
-    if options.scorer_model is None and options.corpus == DEMO:
-        options = replace(options, scorer_model=str(demo_web().model))
-    scorer = load_scorer(options)
-    corpus: StoredCorpus = LiveWeb() if live else open_corpus(settings)
-    extractor = _extractor(options, live=live)
-    corpus.require("text" if extractor is None else "html")
-    return corpus, PageRater(corpus, scorer, extractor, load_scorers(others, options))
-
-
-def _from_a_corpus(identity: dict[str, Any]) -> dict[str, str | None]:
-    """What the archive says of where the pages of a simulation come from."""
-    return {
-        "robots": "none: pages come from a corpus, no requests are sent",
-        "opt-out": "as the corpus: what its sites asked for was up to who made it",
-        "corpus": identity["corpus"],
-        "corpus-digest": identity["corpus_digest"],
-    }
-
-
-def _extractor(options: Options, *, live: bool) -> str | None:
-    """Name of the extractor that is used, tried out; None where the corpus's clean text is scored."""
-    if options.simulation_text == "corpus" and not live:
-        return None
-    load_extractor(options.text_extractor)
-    return options.text_extractor
+    for given, meant in misspelt(settings).items():
+        raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
+    return options
 
 
 def _digest(keys: Sequence[str]) -> str:

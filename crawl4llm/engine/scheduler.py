@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -15,7 +16,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.crawl.request_meta import is_leased, lease_of, request_for
+from crawl4llm.crawl.request_meta import is_leased, lease_of, leased
 from crawl4llm.live.capturing import go_on, hop_of
 from crawl4llm.scoring.rating import ERROR
 
@@ -82,8 +83,10 @@ class InfluenceScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        if self._crawl.tally.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
-            self._stop(TOO_MANY_ERRORS, f"{self._crawl.tally.errors_in_row} unanticipated errors in a row, see the log")
+        if self._crawl.counters.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
+            self._stop(
+                TOO_MANY_ERRORS, f"{self._crawl.counters.errors_in_row} unanticipated errors in a row, see the log"
+            )
         if self._crawl.failure is not None:
             self._ready.clear()
         self._advance_if_possible()
@@ -107,7 +110,7 @@ class InfluenceScheduler(BaseScheduler):
 
     def _ask_for(self, leases: Iterable[Lease]) -> None:
         for lease in leases:
-            request = request_for(lease, self._spider.parse, self._spider.on_failure)
+            request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
             self._ready.append(request if hop is None else go_on(request, hop))
 
@@ -199,3 +202,17 @@ class InfluenceScheduler(BaseScheduler):
         assert self._crawler.stats is not None
         for key, value in self._crawl.statistics().items():
             self._crawler.stats.set_value(PREFIX + key, value)
+
+
+def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
+    """The request that fetches a leased document.
+
+    A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
+    does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.
+    """
+    meta = leased(lease)
+    try:
+        return Request(lease.entry.url or lease.entry.key, callback, meta=meta, errback=errback, dont_filter=True)
+    except ValueError:
+        url = f"corpus://{quote(lease.entry.key, safe='')}"
+        return Request(url, callback, meta=meta, errback=errback, dont_filter=True)

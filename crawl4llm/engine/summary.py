@@ -11,12 +11,11 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
-from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, read_json
+from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES, Crawl
 from crawl4llm.engine.progress import in_short
-from crawl4llm.live.web import LiveWeb
 from crawl4llm.scoring.rating import ERROR
 from crawl4llm.scoring.workers import KILLED, TIMEOUT
 from simulate.open import DEMO
@@ -46,7 +45,7 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines = [
         f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
         f"  policy           {crawl.policy.name}",
-        f"  mean influence   {in_short(crawl.tally.mean_influence)}",
+        f"  mean influence   {in_short(crawl.counters.mean_influence)}",
     ]
     lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
     lines += [
@@ -59,7 +58,7 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     if crawl.lasting and reason not in _DONE:
         lines.append("Next: the same command resumes it")
-    elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LiveWeb.name:
+    elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
         replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
         if crawl.options.scorer_model is not None:
             replay += f" -s SCORER_MODEL={crawl.options.scorer_model}"
@@ -90,7 +89,7 @@ def mostly_failed(crawl: Crawl, output: Path) -> str | None:
     failed = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith("failed/")}
     faults = {reason: failed[reason] for reason in _TO_CHECK if reason in failed}
     asked = int(figures.get("pages/fetched") or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
-    live = read_json(output / SETTINGS).get("corpus") == LiveWeb.name
+    live = read_json(output / SETTINGS).get("corpus") == LIVE
     if asked < _FEWEST_ASKED or 2 * sum(faults.values()) <= asked or (live and crawl.crawled):
         return None
     reason = max(faults, key=lambda fault: faults[fault])

@@ -12,16 +12,16 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.reasons import BAD_URL, DAMAGED, NOT_HTML
+from crawl4llm.live.web import LiveWeb
 from crawl4llm.warc.payload import html_of, is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from crawl4llm.base.pages import Capture
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.scope import Scope
     from crawl4llm.frontier import Lease
 
 _HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
@@ -34,14 +34,10 @@ class Fetching:
     Links and HTML are read from what was captured, in the way in which they will be read from the archive.
     """
 
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+    web = LiveWeb
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Fetching:
-        """Asks the crawl of the spider's run where redirects may lead."""
-        assert crawler.spider is not None
-        return cls(crawler.spider.run.crawl)  # type: ignore[attr-defined]  # a spider of this project
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
 
     def process_request(self, request: Request) -> None:
         """A redirect to where the crawl would not follow ends here, before anything is asked for.
@@ -51,7 +47,7 @@ class Fetching:
         if is_leased(request) and not _HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if is_leased(request) and captures_of(request):
-            reason = self._crawl.scope.refusal(lease_of(request).entry, normalise_url(request.url))
+            reason = self._scope.refusal(lease_of(request).entry, normalise_url(request.url))
             if reason is not None:
                 raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
 

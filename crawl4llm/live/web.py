@@ -1,24 +1,30 @@
-"""The live web in the place of a corpus: what there is to say of it before anything is fetched."""
+"""The live web: pages come over the network, and nothing is known of one before its fetch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NoReturn
-
-from scrapy.settings import BaseSettings
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from crawl4llm.base.errors import InputError, MissingRecord
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.pages import Link, PageRecord, utc_date
+from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
-from crawl4llm.options import Options
-from crawl4llm.policies import Policy
-from simulate.warcs.failures import LIVE
+from crawl4llm.crawl.web import StoredCorpus, load_rater
+from crawl4llm.options import read_options
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import rate_by_html
+from crawl4llm.warc.names import host_name
 
-MIDDLEWARE = "crawl4llm.live.fetching.Fetching"
-"""The downloader middleware that makes a crawl live; settings/live.py has it."""
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.scope import Scope
+    from crawl4llm.policies import Policy
 
 
-class LiveWeb:
+class LiveCorpus:
     """Any http or https URL is a document, its normalised URL the key; nothing can be looked up."""
 
     name = LIVE
@@ -87,31 +93,63 @@ def _not_held(key: str) -> NoReturn:
     raise MissingRecord(f"{key} is on the live web; it can only be fetched")
 
 
-def is_live(settings: BaseSettings) -> bool:
-    """Whether the settings are for a live crawl. Raises InputError where they contradict each other."""
-    live = MIDDLEWARE in settings.getdict("DOWNLOADER_MIDDLEWARES")
-    corpus = settings.get("CORPUS")
-    if live and corpus:
-        raise InputError(f"CORPUS {corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
-    if not live and not corpus:
+class LiveWeb:
+    """The web itself; see :class:`crawl4llm.crawl.web.Web`."""
+
+    profile: ClassVar[str] = "live"
+    corpus: StoredCorpus
+    text = "extracted"
+    rate = staticmethod(rate_by_html)
+    keeps_answers = True
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self._settings = settings
+        self._options = read_options(settings)
+        self.corpus = LiveCorpus()
+        self.start_date = utc_date()
+        self.host = host_name()
+        if self._options.corpus:
+            raise InputError(f"CORPUS {self._options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
+
+    def check_policy(self, policy: type[Policy]) -> None:
+        """Raise InputError for an order that needs to look pages up."""
+        if self._options.hot_queue_topic:
+            raise InputError(
+                "HOT_QUEUE_TOPIC looks pages up after they were crawled, and a live crawl cannot; leave it out"
+            )
+        if policy.looks_ahead:
+            why = "scores a page by what is on it, before it is fetched"
+        elif needed := [part for part in policy.corpus_parts if part not in {"html", "outlinks"}]:
+            why = f"needs the {' and '.join(needed)} of pages before they are fetched"
+        else:
+            return
         raise InputError(
-            "CORPUS is not set; set CORPUS=demo, or a path; to crawl the live web, start with SCRAPY_PROJECT=live"
+            f"URL_POLICY {self._options.url_policy} {why}, and a live crawl cannot; choose another, such as "
+            "parent_first"
         )
-    return live
+
+    def open(self, others: Collection[str] = ()) -> PageRater:
+        """Open the scorer; there is nothing else to open."""
+        return load_rater(LiveCorpus, self._options, self._options.text_extractor, others)
+
+    def middleware_argument(self, crawl: Crawl) -> Scope:
+        """Return what says where redirects may lead."""
+        return crawl.scope
+
+    def crawl_id(self, identity: Mapping[str, Any]) -> str:
+        """Return a new UUID: no two crawls of the web are equal."""
+        return str(uuid.uuid4())
+
+    def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
+        """Return what the archive says of pages from the network."""
+        return from_the_network(self._settings)
 
 
-def check_policy(policy: type[Policy], options: Options) -> None:
-    """Raise InputError for an order that needs to look pages up."""
-    if options.hot_queue_topic:
-        raise InputError(
-            "HOT_QUEUE_TOPIC looks pages up after they were crawled, and a live crawl cannot; leave it out"
-        )
-    if policy.looks_ahead:
-        why = "scores a page by what is on it, before it is fetched"
-    elif needed := [part for part in policy.corpus_parts if part not in {"html", "outlinks"}]:
-        why = f"needs the {' and '.join(needed)} of pages before they are fetched"
-    else:
-        return
-    raise InputError(
-        f"URL_POLICY {options.url_policy} {why}, and a live crawl cannot; choose another, such as parent_first"
-    )
+def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
+    """Return where the pages of a live crawl, or of the add-on's, come from, and by what manners."""
+    return {
+        "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
+        "opt-out": "signals in response heads are noted with each page",
+        "http-header-user-agent": settings.get("USER_AGENT"),
+        "hostname": host_name(),
+    }

@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
-from crawl4llm.base.pages import Corpus, PageRecord
+from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring import Scorer, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
-from crawl4llm.scoring.workers import PageWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -135,21 +134,6 @@ def rate_all(rater: R, task: Callable[[R, J], T], pages: Sequence[J]) -> list[T 
     return ratings
 
 
-async def rate_by_key(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
-) -> list[Rating | RatedText]:
-    """Scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
-    task: Callable[[PageRater, str], Rating | RatedText] = influence_and_text if text else influence
-    return await workers.run(task, [page.key for page in pages])
-
-
-async def rate_by_html(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
-) -> list[Rating | RatedText]:
-    """Scores of pages as they came; with ``text``, and their main text."""
-    return await workers.run(influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])
-
-
 @dataclass(frozen=True, order=True)
 class HtmlPage:
     """A page to rate; logs show it without its HTML."""
@@ -173,30 +157,3 @@ def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
 def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
     """The task that gives the influence score of a page, and with ``text`` its main text."""
     return _html_influence_and_text if text else _html_influence
-
-
-class HtmlWorkers:
-    """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers.
-
-    With ``text`` they give the pages' main text, too.
-    """
-
-    def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
-        self._workers = PageWorkers(rater, processes, time_limit)
-        self._task = influence_task(text=text)
-
-    def start(self) -> None:
-        """Start the processes."""
-        self._workers.start()
-
-    def close(self) -> None:
-        """Stop the processes, whatever they are at."""
-        self._workers.close()
-
-    async def rate(self, page: HtmlPage) -> Rating | RatedText:
-        """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``.
-
-        Raises InputError where the scorer gives no finite number.
-        """
-        (rating,) = await self._workers.run(self._task, [page])
-        return rating

@@ -17,7 +17,19 @@ from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.orphans import end_with, sigint_blocked
-from crawl4llm.scoring.rating import R, Rating, T, rate_all
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.scoring.rating import (
+    HtmlPage,
+    PageRater,
+    R,
+    RatedText,
+    Rating,
+    T,
+    influence,
+    influence_and_text,
+    influence_task,
+    rate_all,
+)
 
 TIMEOUT, KILLED = "timeout", "killed"
 
@@ -195,3 +207,45 @@ def _nothing() -> None:
 
 def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:
     return rate_all(_rater, task, pages)
+
+
+async def rate_by_key(
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+) -> list[Rating | RatedText]:
+    """Scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
+    task: Callable[[PageRater, str], Rating | RatedText] = influence_and_text if text else influence
+    return await workers.run(task, [page.key for page in pages])
+
+
+async def rate_by_html(
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+) -> list[Rating | RatedText]:
+    """Scores of pages as they came; with ``text``, and their main text."""
+    return await workers.run(influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])
+
+
+class HtmlWorkers:
+    """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers.
+
+    With ``text`` they give the pages' main text, too.
+    """
+
+    def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
+        self._workers = PageWorkers(rater, processes, time_limit)
+        self._task = influence_task(text=text)
+
+    def start(self) -> None:
+        """Start the processes."""
+        self._workers.start()
+
+    def close(self) -> None:
+        """Stop the processes, whatever they are at."""
+        self._workers.close()
+
+    async def rate(self, page: HtmlPage) -> Rating | RatedText:
+        """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``.
+
+        Raises InputError where the scorer gives no finite number.
+        """
+        (rating,) = await self._workers.run(self._task, [page])
+        return rating

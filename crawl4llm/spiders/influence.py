@@ -15,6 +15,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.request_meta import lease_of, page_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
+from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
 from crawl4llm.live.reasons import machine_error, verdict
@@ -40,7 +41,9 @@ class InfluenceSpider(Spider):
     def from_crawler(
         cls, crawler: Crawler, *args: Any, run: Run | None = None, seeds: str | None = None, **kwargs: Any
     ) -> InfluenceSpider:
-        return super().from_crawler(crawler, *args, run=run or Run(crawler.settings, seeds), **kwargs)
+        run = run or Run(crawler.settings, seeds)
+        hand_in(crawler.settings, run.web, run.crawl)
+        return super().from_crawler(crawler, *args, run=run, **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:
         """No requests of its own: the scheduler begins with the seeds."""

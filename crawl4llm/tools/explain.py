@@ -10,13 +10,12 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.run_folder import SETTINGS
+from crawl4llm.base.run_folder import LIVE, SETTINGS
 from crawl4llm.base.within import require_within
-from crawl4llm.engine.run import open_rater
-from crawl4llm.live.web import LiveWeb
 from crawl4llm.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools.corpus.show import find_document, not_held
+from simulate.web import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -33,7 +32,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     """
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
-    if run and facts.get("corpus") in (None, LiveWeb.name):
+    if run and facts.get("corpus") in (None, LIVE):
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)

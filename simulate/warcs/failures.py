@@ -12,12 +12,10 @@ from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.domains import OPT_OUT
 from crawl4llm.base.errors import CorruptRecord, MissingRecord, NoPage
 from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, open_input, parse_json
-from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
 from simulate.warcs.part import FAILED, PartColumns
 
-LIVE: Final = "live"
-"""What a live crawl's settings.json says of its corpus."""
 _NEVER_ASKED_FOR: Final = {"frontier_full", "host_full", OPT_OUT}
 _COUNT: Final = "not_had"
 

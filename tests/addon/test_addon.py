@@ -29,11 +29,12 @@ from crawl4llm.addon.link_scoring import LinkScoring
 from crawl4llm.addon.page_recording import PageRecording
 from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.stats import is_documented
-from crawl4llm.live.web import LiveWeb
+from crawl4llm.live.web import LiveCorpus
 from crawl4llm.live.wire import WireHandler
 from crawl4llm.policies import Rating
-from crawl4llm.scoring.rating import HtmlPage, HtmlWorkers, PageRater
+from crawl4llm.scoring.rating import HtmlPage, PageRater
 from crawl4llm.scoring.text import EXTRACTORS
+from crawl4llm.scoring.workers import HtmlWorkers
 
 ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
 
@@ -450,7 +451,7 @@ def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.Monkey
         return html
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", extractor)
-    workers = HtmlWorkers(PageRater(LiveWeb(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0)
+    workers = HtmlWorkers(PageRater(LiveCorpus(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0)
     workers.start()
     try:
         ratings = [asyncio.run(workers.rate(HtmlPage("http://a/", html))) for html in (b"good", b"bad", b"better")]

@@ -12,7 +12,7 @@ from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.crawl import reorder_buffer as outstanding
 from crawl4llm.crawl.job.answers import AnswerSpool
-from crawl4llm.crawl.reorder_buffer import Answer, Hop, Outstanding
+from crawl4llm.crawl.reorder_buffer import Answer, Hop, ReorderBuffer
 from crawl4llm.frontier import Entry, Lease, Outcome
 
 CAPTURE = Capture(
@@ -44,7 +44,7 @@ def page(lease: Lease, html: bytes = HTML, *captures: Capture) -> PageRecord:
     return PageRecord(lease.entry.key, lease.entry.key, html=html, outlinks=links, hops=["a", "b"], captures=captures)
 
 
-def answered(waiting: Outstanding, lease: Lease, page: PageRecord | None, reason: str | None = None) -> Answer:
+def answered(waiting: ReorderBuffer, lease: Lease, page: PageRecord | None, reason: str | None = None) -> Answer:
     answer = waiting.answer(lease)
     assert answer is not None
     answer.page, answer.reason, answer.status = page, reason, 200 if page else None
@@ -58,7 +58,7 @@ def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
     first, same, failed, again, head = given = leases([3, 4, 5, 6, 7])
     pages = [page(first, HTML, replace(CAPTURE, status=301, body=b""), CAPTURE), page(same, CAPTURE.body, CAPTURE)]
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     waiting.add([head, *given[:-1]])
     answered(waiting, first, pages[0])
     answered(waiting, same, pages[1])
@@ -69,7 +69,7 @@ def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
     spool.close()
 
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     waiting.add([head, *given[:-1]])
     waiting.recall()
     assert waiting.unanswered() == [head]
@@ -90,7 +90,7 @@ def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
 def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 100_000)
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     given = leases(range(100))
     waiting.add(given)
     for lease in reversed(given):
@@ -101,7 +101,7 @@ def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
     spool.close()
 
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     waiting.add(given)
     waiting.recall()
     taken = [waiting.take(30) for _ in range(6)]
@@ -114,7 +114,7 @@ def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_answers_are_for_the_same_lease_of_the_same_document(tmp_path: Path) -> None:
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     given = leases([1, 2, 3])
     waiting.add(given)
     for lease in given:
@@ -123,7 +123,7 @@ def test_answers_are_for_the_same_lease_of_the_same_document(tmp_path: Path) -> 
     spool.close()
     other = Lease(Entry("http://example.org/other", "", 0.5, 1, None, 1), 2)
     spool = AnswerSpool(tmp_path / "spool")
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     waiting.add([other, *leases([3, 9])])
     waiting.recall()
     assert [lease.token for lease in waiting.unanswered()] == [2, 9]
@@ -134,7 +134,7 @@ def test_answers_are_for_the_same_lease_of_the_same_document(tmp_path: Path) -> 
 def test_what_is_damaged_is_asked_for_again(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "spool"
     spool = AnswerSpool(path)
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     given = leases([1, 2, 3])
     waiting.add(given)
     for lease in given[:2]:
@@ -153,7 +153,7 @@ def test_what_is_damaged_is_asked_for_again(tmp_path: Path, damage: str) -> None
         content[size:] = b"\xff" * 40
     path.write_bytes(content)
     spool = AnswerSpool(path)
-    waiting = Outstanding(spool)
+    waiting = ReorderBuffer(spool)
     waiting.add(given)
     waiting.recall()
     assert waiting.unanswered() == given[2:]

@@ -376,14 +376,14 @@ def test_unanticipated_errors_in_a_row_are_counted(new_crawl: NewCrawl) -> None:
     one, two, three, four, five, six = driven.dequeue()
     driven.crawl.failed(one, "error")
     driven.crawl.failed(two, "error", final=False)
-    assert driven.crawl.tally.errors_in_row == 2
+    assert driven.crawl.counters.errors_in_row == 2
     driven.fetch(three)
-    assert driven.crawl.tally.errors_in_row == 0
+    assert driven.crawl.counters.errors_in_row == 0
     driven.crawl.failed(four, "error")
     driven.crawl.failed(five, "http_404")
-    assert driven.crawl.tally.errors_in_row == 0
+    assert driven.crawl.counters.errors_in_row == 0
     driven.crawl.failed(six, "error")
-    assert driven.crawl.tally.errors_in_row == 1
+    assert driven.crawl.counters.errors_in_row == 1
     driven.advance()
     assert driven.figures["errors"] == 4
 
@@ -392,7 +392,7 @@ def test_errors_in_scoring_are_unanticipated_too(new_crawl: NewCrawl) -> None:
     corpus = GraphCorpus({key: [] for key in "abcd"}, {"a": "0.5", "b": "no number", "c": "0.5", "d": "no number"})
     driven = new_crawl(corpus)
     driven.start("a", "b")
-    assert (driven.crawl.tally.errors_in_row, driven.figures["errors"]) == (1, 1)
+    assert (driven.crawl.counters.errors_in_row, driven.figures["errors"]) == (1, 1)
     assert driven.figures["failed/error"] == 1
 
 
@@ -484,7 +484,7 @@ def test_lines_of_the_log(new_crawl: NewCrawl) -> None:
             **{"depth": 2, "parent": "b", "visited": 4, "fetched": 4},
         },
     ]
-    assert driven.crawl.tally.mean_influence == pytest.approx(0.25)
+    assert driven.crawl.counters.mean_influence == pytest.approx(0.25)
     assert driven.figures["pages/no_text"] == 1
 
 
@@ -499,7 +499,7 @@ def test_a_page_whose_influence_cannot_be_computed_is_crawled_all_the_same(new_c
     corpus = GraphCorpus({"a": ["b"], "b": []}, {"a": "not a number", "b": "0.5"})
     driven = new_crawl(corpus, url_policy="indegree").run("a")
     assert [line["influence"] for line in driven.lines] == [None, 0.5]
-    assert driven.crawl.tally.mean_influence == 0.5
+    assert driven.crawl.counters.mean_influence == 0.5
     assert driven.figures["errors"] == driven.figures["pages/unrated"] == 1
 
 

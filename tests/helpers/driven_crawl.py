@@ -28,8 +28,8 @@ from crawl4llm.frontier.visited import MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scoring.rating import PageRater, rate_by_key
-from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveWriter, NullArchive
 
 Graph = Mapping[str, Sequence[str | None]]

@@ -130,7 +130,7 @@ class Hoarding:
     def _take(self, crawl: Crawl) -> None:
         if crawl.iteration == 2:
             assert isinstance(self._crawler.spider, InfluenceSpider)
-            self._crawler.spider.run.corpus.close()
+            self._crawler.spider.run.web.corpus.close()
             with suppress(OSError):
                 self._hoarded.extend(os.open(os.devnull, os.O_RDONLY) for _ in count())
 

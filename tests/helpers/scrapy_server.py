@@ -33,7 +33,7 @@ MODULES = (
         "crawl4llm.engine.run",
         "crawl4llm.spiders.influence",
         "crawl4llm.engine.dry_run",
-        "crawl4llm.engine.live_logging.extension",
+        "crawl4llm.engine.live_logging",
     ),
     *("crawl4llm.tools.evaluate.evaluate", "simulate.middleware", "simulate.demo.build"),
 )

@@ -21,11 +21,15 @@ from warcio.recordloader import ArcWarcRecord
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.stats import is_documented
 from crawl4llm.engine.run import Run
-from crawl4llm.live.web import MIDDLEWARE, LiveWeb
+from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.text import EXTRACTORS
 from crawl4llm.warc import cdxj
 
-LIVE = {"DOWNLOADER_MIDDLEWARES": {MIDDLEWARE: 25}, "SCORER": "length", "URL_POLICY": "parent_first"}
+LIVE = {
+    "DOWNLOADER_MIDDLEWARES": {"crawl4llm.live.fetching.Fetching": 25},
+    "SCORER": "length",
+    "URL_POLICY": "parent_first",
+}
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +241,7 @@ def test_what_a_live_crawl_cannot_do(
 
 
 def test_documents_of_the_live_web() -> None:
-    web = LiveWeb()
+    web = LiveCorpus()
     assert web.resolve("HTTP://Example.org:80/a/../b#c") == "http://example.org/b"
     assert "https://example.org/" in web
     assert [web.resolve(url) for url in ("ftp://example.org/", "http:///x", "mailto:a@example.org")] == [None] * 3

@@ -1,16 +1,31 @@
-"""Live logging: the figures of a crawl, sent while it runs to what shows them (LIVE_LOGGING).
+"""Live logging: sends the figures of a crawl, while it runs, to what shows them (LIVE_LOGGING).
 
-``LOGGERS`` names what there is; ``extension`` feeds it.
+``LOGGERS`` names the loggers, each in a module of its own: they import packages of extras.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.engine.scheduler import BAD_INPUT, iteration_done
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawl4llm.crawl.algorithm import Crawl
+
 
 LOGGERS = {
     "tensorboard": "crawl4llm.engine.live_logging.tensorboard_logger.TensorBoardLogger",
@@ -48,3 +63,68 @@ def _load(name: str) -> type[LiveLogger]:
         raise InputError(
             f"LIVE_LOGGING {name} is not installed ({error.name}); pip install 'crawl4llm[{name}]'"
         ) from None
+
+
+_SECONDS = 10.0
+"""Between figures in continuous order, where there are no iterations."""
+
+
+class LiveLogging:
+    """Logs what ``crawl4llm.base.stats`` documents, without the prefix, against pages crawled.
+
+    Where a logger cannot start, the crawl ends before its first page as ``bad_input``.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._loggers: list[LiveLogger] = []
+        self._logged = -1
+        """Pages crawled when figures were last logged."""
+        self._repeated: Any = None
+        self._closing: asyncio.Task[None] | None = None
+        crawler.signals.connect(self._open, signal=signals.spider_opened)
+        crawler.signals.connect(self._log, signal=iteration_done)
+        crawler.signals.connect(self._close, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LiveLogging:
+        if not crawler.settings.get("LIVE_LOGGING"):
+            raise NotConfigured
+        return cls(crawler)
+
+    def _open(self, spider: Any) -> None:
+        crawl: Crawl | None = getattr(spider, "crawl", None)
+        if crawl is None or crawl.options.dry_run:
+            return
+        try:
+            self._start(crawl.options.live_logging, spider.run.output)
+        except InputError as error:
+            crawl.failure = str(error)
+            assert self._crawler.engine is not None
+            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
+            return
+        if crawl.continuous:
+            self._repeated = create_looping_call(self._log, crawl)
+            self._repeated.start(_SECONDS, now=False)
+
+    def _start(self, names: tuple[str, ...], output: Path) -> None:
+        loggers = load_loggers(names)
+        description = json.loads((output / SETTINGS).read_text(encoding="utf-8"))
+        for logger in loggers:
+            self._loggers.append(logger(output, description))
+
+    def _log(self, crawl: Crawl) -> None:
+        assert self._crawler.stats is not None
+        stats = sorted(self._crawler.stats.get_stats().items())
+        figures = {key.removeprefix(PREFIX): value for key, value in stats if key.startswith(PREFIX)}
+        self._logged = crawl.crawled
+        for logger in self._loggers:
+            logger.log(crawl.crawled, figures)
+
+    def _close(self, spider: Any) -> None:
+        if self._repeated is not None:
+            self._repeated.stop()
+        if self._loggers and spider.crawl.crawled > self._logged:
+            self._log(spider.crawl)
+        for logger in self._loggers:
+            logger.close()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.engine.run import open_rater
 from crawl4llm.options import read_options
 from crawl4llm.past_runs import take_over
 from crawl4llm.scoring import load_scorer
@@ -21,6 +20,7 @@ from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview, selecting
 from crawl4llm.tools.evaluate.subject import Subject
 from crawl4llm.tools.evaluate.survey import Survey
+from simulate.web import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

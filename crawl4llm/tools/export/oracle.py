@@ -26,8 +26,8 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
         raise InputError("--oracle needs SciPy; pip install 'crawl4llm[evaluation]'") from None
-    from crawl4llm.engine.run import open_rater
     from crawl4llm.options import read_options
+    from simulate.web import open_rater
 
     first = read_runs(runs)[0]
     settings = settings.copy()

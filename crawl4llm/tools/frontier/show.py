@@ -17,7 +17,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.counters import REDIRECTS
+from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Outcome
 

@@ -1,0 +1,92 @@
+"""The web of a run: what it fetches its pages from. Simulations and live crawls differ in this one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from crawl4llm.base.pages import Corpus
+from crawl4llm.scoring import load_scorer, load_scorers
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.text import load_extractor
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.page_writer import RateInWorkers
+    from crawl4llm.options import Options
+    from crawl4llm.policies import Policy
+
+
+class StoredCorpus(Corpus, Protocol):
+    """A corpus that can be checked."""
+
+    def check(self) -> None:
+        """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
+        ...
+
+
+class Web(Protocol):
+    """A web to crawl. The class of its downloader middleware has it as the attribute ``web``.
+
+    To make one reads settings alone; ``corpus`` is there after :meth:`open`.
+    """
+
+    profile: ClassVar[str]
+    """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
+    corpus: StoredCorpus
+    """What can be looked up without a fetch."""
+    text: str
+    """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
+    rate: RateInWorkers
+    """Gives fetched pages their influence scores."""
+    keeps_answers: bool
+    """Whether an answer is worth being kept for the process that resumes the crawl."""
+    start_date: str
+    """When the crawl begins, as the archive has it: W3C date-time in UTC."""
+    host: str | None
+    """The machine that the pages are fetched from, in names of archive files; None where nothing is sent."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        """Raises InputError where the settings are for another web."""
+        ...
+
+    def check_policy(self, policy: type[Policy]) -> None:
+        """Raise InputError for an order that cannot be had on this web."""
+        ...
+
+    def open(self, others: Collection[str] = ()) -> PageRater:
+        """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name.
+
+        Raises InputError.
+        """
+        ...
+
+    def middleware_argument(self, crawl: Crawl) -> Any:
+        """Return what its downloader middleware is made with."""
+        ...
+
+    def crawl_id(self, identity: Mapping[str, Any]) -> str:
+        """Return a UUID for a new crawl; ``identity``: what decides its pages and their order."""
+        ...
+
+    def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
+        """Return what the archive's warcinfo records say of where the pages come from."""
+        ...
+
+
+def load_rater(
+    open_corpus: Callable[[], StoredCorpus], options: Options, extractor: str | None, others: Collection[str] = ()
+) -> PageRater:
+    """Load what rates the pages of a corpus, which is opened after the scorer is: to index one takes its time.
+
+    ``extractor`` is the name of what takes text from HTML; None where the corpus's clean text is scored. Raises
+    InputError, also where the corpus lacks what is scored.
+    """
+    scorer = load_scorer(options)
+    corpus = open_corpus()
+    if extractor is not None:
+        load_extractor(extractor)
+    corpus.require("text" if extractor is None else "html")
+    return PageRater(corpus, scorer, extractor, load_scorers(others, options))

@@ -1,0 +1,84 @@
+"""The simulated web: a corpus in the place of the web, with the crawl's fixed date and no network."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.crawl.web import StoredCorpus, load_rater
+from crawl4llm.options import read_options
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import rate_by_key
+from simulate.open import DEMO, demo_web, open_corpus
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.policies import Policy
+
+_CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
+"""Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
+
+
+class SimulatedWeb:
+    """A web for crawls of the corpus that CORPUS names; see :class:`crawl4llm.crawl.web.Web`."""
+
+    profile: ClassVar[str] = "simulation"
+    corpus: StoredCorpus
+    rate = staticmethod(rate_by_key)
+    keeps_answers = False
+    host = None
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self._settings = settings
+        self._options = read_options(settings)
+        self.text = self._options.simulation_text
+        self.start_date = self._options.simulation_date
+        if not self._options.corpus:
+            raise InputError(
+                "CORPUS is not set; set CORPUS=demo, or a path; to crawl the live web, start with SCRAPY_PROJECT=live"
+            )
+
+    def check_policy(self, policy: type[Policy]) -> None:
+        """Nothing to check: any document can be looked up."""
+
+    def open(self, others: Collection[str] = ()) -> PageRater:
+        """Open corpus and scorer."""
+        self.corpus, rater = open_rater(self._settings, others)
+        return rater
+
+    def middleware_argument(self, crawl: Crawl) -> Corpus:
+        """Return the corpus."""
+        return self.corpus
+
+    def crawl_id(self, identity: Mapping[str, Any]) -> str:
+        """Return the same UUID for equal crawls."""
+        return str(uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
+
+    def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
+        """Return what the archive says of a corpus."""
+        return {
+            "robots": "none: pages come from a corpus, no requests are sent",
+            "opt-out": "as the corpus: what its sites asked for was up to who made it",
+            "corpus": identity["corpus"],
+            "corpus-digest": identity["corpus_digest"],
+        }
+
+
+def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[StoredCorpus, PageRater]:
+    """Open the corpus, and what rates its pages; ``others``: more scorers, by name. Raises InputError.
+
+    The demo web, which is built where it is missing, has its own model.
+    """
+    options = read_options(settings)
+    if options.scorer_model is None and options.corpus == DEMO:
+        options = replace(options, scorer_model=str(demo_web().model))
+    extractor = None if options.simulation_text == "corpus" else options.text_extractor
+    rater = load_rater(lambda: open_corpus(settings), options, extractor, others)
+    return cast(StoredCorpus, rater.corpus), rater
