@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,6 +41,7 @@ from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+logger = logging.getLogger(__name__)
 
 
 class Run:
@@ -202,6 +204,8 @@ class Run:
 
 def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
+    if "EVALUATION_LOG" in settings:
+        logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
     for given, meant in misspelt(settings).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options
