@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.population import Oracle
 
 _POINTS = 400

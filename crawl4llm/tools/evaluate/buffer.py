@@ -18,7 +18,7 @@ from crawl4llm.policies._ordering import make_policy
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.runs import Run
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm, spearmanr
 
-from crawl4llm.tools.evaluate.arrays import Floats
+from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.population import CONFIDENCE
 
 

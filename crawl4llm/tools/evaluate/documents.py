@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Integers
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Fingerprints: TypeAlias = NDArray[np.uint64]
+"""What document keys are told apart by, see crawl4llm.tools.evaluate.documents."""
+
 
 ABSENT = -1
 """The number of a key that is none of the documents'."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy import sparse
 
-from crawl4llm.tools.evaluate.arrays import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _ROWS_AT_ONCE = 1000
 """Pages whose second neighbours are in memory at a time."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawl4llm.tools.evaluate.along import Band
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.population import Population
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, binomtest
 
-from crawl4llm.tools.evaluate.arrays import Floats
+from crawl4llm.tools.evaluate.documents import Floats
 
 CONFIDENCE = 0.95
 

@@ -18,7 +18,7 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""

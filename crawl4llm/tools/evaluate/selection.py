@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.population import Oracle
 
 _ROUNDING = 1e-12

@@ -11,8 +11,7 @@ import numpy as np
 from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate.arrays import Flags, Floats, Integers
-from crawl4llm.tools.evaluate.documents import ABSENT
+from crawl4llm.tools.evaluate.documents import ABSENT, Flags, Floats, Integers
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.population import Oracle, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import Run

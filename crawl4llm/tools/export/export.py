@@ -21,7 +21,7 @@ from crawl4llm.past_runs import take_over
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.evaluate.arrays import Integers
+from crawl4llm.tools.evaluate.documents import Integers
 from crawl4llm.tools.export import formats, near_duplicates
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
 from crawl4llm.tools.export.oracle import oracle_threshold

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crawl4llm.base.terminal import harmless
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Flags, Integers
+from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.near_duplicates import near_duplicates
 from crawl4llm.tools.export.rows import Rows
 from crawl4llm.tools.export.table import Table

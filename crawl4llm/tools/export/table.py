@@ -9,8 +9,7 @@ from math import nan
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Floats, Integers
-from crawl4llm.tools.evaluate.documents import as_array, fingerprints
+from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.export.rows import Row
 
 _DIGEST_CHARACTERS = len("sha1:") + 32

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from crawl4llm.tools.evaluate.along import Band
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Series
 
 Cell: TypeAlias = str | float | int | None

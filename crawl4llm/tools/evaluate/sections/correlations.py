@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.arrays import Floats
 from crawl4llm.tools.evaluate.correlation import Correlation, rank_correlation
+from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Series, Table
 from crawl4llm.tools.evaluate.sections.common import Cell, number, numbers, places
 from crawl4llm.tools.evaluate.subject import Subject
