@@ -19,11 +19,10 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater, Rating, indegree
 from crawl4llm.scoring.topic import Mentions, mentions_of
-from crawl4llm.tools.evaluate.blocks import Arrays
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.page_tasks import ScoredPage, Targets, scored_page, targets
-from crawl4llm.tools.evaluate.passes import Pages, Task, blocks_of, run_pass
+from crawl4llm.tools.evaluate.passes import Arrays, Pages, Task, blocks_of, run_pass
 from simulate.open import data_dir
 
 WHOLE = "all"
