@@ -9,12 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.tools.evaluate.along import harvest_rate, mean_so_far, points_along, precision, recall
 from crawl4llm.tools.evaluate.buffer import Change, kept
 from crawl4llm.tools.evaluate.correlation import rank_correlation
-from crawl4llm.tools.evaluate.importance import crawl_and_stop, crawl_and_stop_with_threshold, share_of_hot
+from crawl4llm.tools.evaluate.measures import (
+    best,
+    crawl_and_stop,
+    crawl_and_stop_with_threshold,
+    harvest_rate,
+    mean_of_best,
+    mean_so_far,
+    pages_to_find,
+    points_along,
+    pool_to_match,
+    precision,
+    recall,
+    share_of_hot,
+)
 from crawl4llm.tools.evaluate.population import Population, oracle_of
-from crawl4llm.tools.evaluate.selection import best, mean_of_best, pages_to_find, pool_to_match
 
 NAN = math.nan
 

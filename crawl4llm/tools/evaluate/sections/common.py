@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.along import Band
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Series
+from crawl4llm.tools.evaluate.measures import Band
 
 Cell: TypeAlias = str | float | int | None
 

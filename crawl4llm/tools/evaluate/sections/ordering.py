@@ -7,11 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crawl4llm.scoring.topic import has_titles
-from crawl4llm.tools.evaluate.along import Band, points_along
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Figure, Series, Table
-from crawl4llm.tools.evaluate.importance import Importance, crawl_and_stop, crawl_and_stop_with_threshold, share_of_hot
+from crawl4llm.tools.evaluate.measures import (
+    Band,
+    Importance,
+    crawl_and_stop,
+    crawl_and_stop_with_threshold,
+    points_along,
+    share_of_hot,
+)
 from crawl4llm.tools.evaluate.population import Population
 from crawl4llm.tools.evaluate.sections.common import Cell, band, line, number
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject

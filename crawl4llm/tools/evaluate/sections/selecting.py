@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.along import oracle_hits, points_along
 from crawl4llm.tools.evaluate.figures import Figure, Table
+from crawl4llm.tools.evaluate.measures import (
+    best,
+    mean_of_best,
+    oracle_hits,
+    oracle_share,
+    pages_to_find,
+    points_along,
+    pool_to_match,
+)
 from crawl4llm.tools.evaluate.sections.common import Cell, line, number
-from crawl4llm.tools.evaluate.selection import best, mean_of_best, oracle_share, pages_to_find, pool_to_match
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
 
 _POOLS = (1, 2, 4)
