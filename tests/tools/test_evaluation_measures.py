@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from crawl4llm.tools.evaluate.buffer import Change, kept
 from crawl4llm.tools.evaluate.correlation import rank_correlation
 from crawl4llm.tools.evaluate.measures import (
+    Population,
     best,
     crawl_and_stop,
     crawl_and_stop_with_threshold,
     harvest_rate,
     mean_of_best,
     mean_so_far,
+    oracle_of,
     pages_to_find,
     points_along,
     pool_to_match,
@@ -25,7 +27,6 @@ from crawl4llm.tools.evaluate.measures import (
     recall,
     share_of_hot,
 )
-from crawl4llm.tools.evaluate.population import Population, oracle_of
 
 NAN = math.nan
 

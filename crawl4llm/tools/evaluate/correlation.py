@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm, spearmanr
 
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.population import CONFIDENCE
+from crawl4llm.tools.evaluate.measures import CONFIDENCE
 
 
 class Correlation(NamedTuple):

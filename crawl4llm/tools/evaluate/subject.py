@@ -13,7 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.documents import ABSENT, Flags, Floats, Integers
 from crawl4llm.tools.evaluate.graph import LinkGraph
-from crawl4llm.tools.evaluate.population import Oracle, Population, oracle_of
+from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
 from crawl4llm.tools.evaluate.survey import Scores, Survey
 

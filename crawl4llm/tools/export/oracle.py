@@ -21,7 +21,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
     """
     try:
         from crawl4llm.tools.evaluate.evaluate import check_same
-        from crawl4llm.tools.evaluate.population import Population, oracle_of
+        from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:

@@ -13,12 +13,12 @@ from crawl4llm.tools.evaluate.figures import Figure, Series, Table
 from crawl4llm.tools.evaluate.measures import (
     Band,
     Importance,
+    Population,
     crawl_and_stop,
     crawl_and_stop_with_threshold,
     points_along,
     share_of_hot,
 )
-from crawl4llm.tools.evaluate.population import Population
 from crawl4llm.tools.evaluate.sections.common import Cell, band, line, number
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
 
