@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl4llm.tools.evaluate.buffer import Change, kept
-from crawl4llm.tools.evaluate.correlation import rank_correlation
 from crawl4llm.tools.evaluate.measures import (
     Population,
     best,
@@ -27,6 +26,7 @@ from crawl4llm.tools.evaluate.measures import (
     recall,
     share_of_hot,
 )
+from crawl4llm.tools.evaluate.sections.correlations import rank_correlation
 
 NAN = math.nan
 
