@@ -11,9 +11,8 @@ import numpy as np
 from scipy.stats import norm, spearmanr
 
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.figures import Figure, Series, Table
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, number, numbers, places
 from crawl4llm.tools.evaluate.measures import CONFIDENCE
-from crawl4llm.tools.evaluate.sections.common import Cell, number, numbers, places
 from crawl4llm.tools.evaluate.subject import Subject
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from crawl4llm.scoring.topic import has_titles
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
 from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.figures import Figure, Series, Table
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line, number
 from crawl4llm.tools.evaluate.measures import (
     Band,
     Importance,
@@ -19,7 +19,6 @@ from crawl4llm.tools.evaluate.measures import (
     points_along,
     share_of_hot,
 )
-from crawl4llm.tools.evaluate.sections.common import Cell, band, line, number
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
 
 IR_DAMPING = 0.9

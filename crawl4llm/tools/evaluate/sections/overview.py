@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.figures import Table
+from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import harvest_rate, mean_so_far, precision, recall
-from crawl4llm.tools.evaluate.sections.common import Cell, number
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.figures import Figure, Table
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Table, line, number
 from crawl4llm.tools.evaluate.measures import (
     best,
     mean_of_best,
@@ -14,7 +14,6 @@ from crawl4llm.tools.evaluate.measures import (
     points_along,
     pool_to_match,
 )
-from crawl4llm.tools.evaluate.sections.common import Cell, line, number
 from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
 
 _POOLS = (1, 2, 4)
