@@ -18,8 +18,7 @@ from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Report
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview, selecting
-from crawl4llm.tools.evaluate.subject import Subject
-from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.web import open_rater
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The parts of the report, one module each: figures and tables from a crawl4llm.tools.evaluate.subject.Subject."""
+"""The parts of the report, one module each: figures and tables from a crawl4llm.tools.evaluate.survey.Subject."""

@@ -13,7 +13,7 @@ from scipy.stats import norm, spearmanr
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, number, numbers, places
 from crawl4llm.tools.evaluate.measures import CONFIDENCE
-from crawl4llm.tools.evaluate.subject import Subject
+from crawl4llm.tools.evaluate.survey import Subject
 
 
 class Correlation(NamedTuple):

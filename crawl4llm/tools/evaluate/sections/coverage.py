@@ -9,7 +9,7 @@ import numpy as np
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Figure, Series, band, line
 from crawl4llm.tools.evaluate.measures import Band, harvest_rate, mean_so_far, points_along, precision, recall
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 CRAWLED, FETCHED = "pages crawled", "pages fetched"
 

@@ -19,7 +19,7 @@ from crawl4llm.tools.evaluate.measures import (
     points_along,
     share_of_hot,
 )
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 IR_DAMPING = 0.9
 """d of IR (Cho et al. 1998, section 6)."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import harvest_rate, mean_so_far, precision, recall
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 
 def tables(subject: Subject) -> list[Table]:

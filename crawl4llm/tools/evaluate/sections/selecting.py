@@ -14,7 +14,7 @@ from crawl4llm.tools.evaluate.measures import (
     points_along,
     pool_to_match,
 )
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 _POOLS = (1, 2, 4)
 _POINTS = 60
