@@ -19,8 +19,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate import passes
 from crawl4llm.tools.evaluate.documents import Documents
-from crawl4llm.tools.evaluate.page_tasks import count_tokens
-from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.evaluate.survey import Survey, count_tokens
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 IN_PROCESS = Options(scoring_workers=0, progress_bar="off")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,52 @@ from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.options import Options
-from crawl4llm.scoring.rating import PageRater, Rating, indegree
+from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
 from crawl4llm.scoring.topic import Mentions, mentions_of
-from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array
+from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
-from crawl4llm.tools.evaluate.page_tasks import ScoredPage, Targets, scored_page, targets
 from crawl4llm.tools.evaluate.passes import Arrays, Pages, Task, blocks_of, run_pass
 from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
+
+_BLANK, _OTHER = b"\0", b"\1"
+_CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER for byte in range(256))
+
+
+class ScoredPage(NamedTuple):
+    """A page's influence score and the size of its text."""
+
+    score: float | None
+    reason: str | None
+    """As in crawl4llm.policies.Rating."""
+    tokens: int
+
+
+class Targets(NamedTuple):
+    """What a page links to."""
+
+    fingerprints: bytes
+    """Those of the documents it links to, each once, itself not among them."""
+
+
+def scored_page(rater: PageRater, key: str) -> ScoredPage:
+    """Score and tokens from one look at the text."""
+    text = rater.text(key)
+    return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
+
+
+def count_tokens(text: str) -> int:
+    """The runs of bytes between blanks: what fastText takes for words (its ``Dictionary::readWord``)."""
+    return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)
+
+
+def targets(rater: PageRater, key: str) -> Targets:
+    """The documents that a page links to."""
+    linked = dict.fromkeys(link.key for link in rater.corpus.outlinks(key) if link.key is not None)
+    linked.pop(key, None)
+    return Targets(fingerprints(linked))
+
 
 WHOLE = "all"
 
