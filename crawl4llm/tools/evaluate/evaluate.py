@@ -17,7 +17,8 @@ from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Report
 from crawl4llm.tools.evaluate.runs import Run, read_runs
-from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview, selecting
+from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview
+from crawl4llm.tools.evaluate.sections import coverage as selecting
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.web import open_rater
 
