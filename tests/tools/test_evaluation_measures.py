@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl4llm.tools.evaluate.buffer import Change, kept
+from crawl4llm.tools.evaluate.correlations import rank_correlation
 from crawl4llm.tools.evaluate.measures import (
     Population,
     best,
@@ -26,7 +27,6 @@ from crawl4llm.tools.evaluate.measures import (
     recall,
     share_of_hot,
 )
-from crawl4llm.tools.evaluate.sections.correlations import rank_correlation
 
 NAN = math.nan
 

@@ -14,12 +14,11 @@ from crawl4llm.past_runs import take_over
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate import coverage, ordering, overview
+from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
 from crawl4llm.tools.evaluate import coverage as selecting
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Report
 from crawl4llm.tools.evaluate.runs import Run, read_runs
-from crawl4llm.tools.evaluate.sections import correlations
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.web import open_rater
 
