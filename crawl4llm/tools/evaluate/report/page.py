@@ -12,8 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.report.colours import dark_plots
-from crawl4llm.tools.evaluate.report.comparison import compare
-from crawl4llm.tools.evaluate.report.data import Value, printable
+from crawl4llm.tools.evaluate.report.data import Value, compare, printable
 
 _UNDEFINED = "\N{EN DASH}"
 
