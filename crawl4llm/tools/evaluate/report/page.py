@@ -11,8 +11,8 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
-from crawl4llm.tools.evaluate.report.colours import dark_plots
 from crawl4llm.tools.evaluate.report.data import Value, compare, printable
+from crawl4llm.tools.evaluate.report.plot import dark_plots
 
 _UNDEFINED = "\N{EN DASH}"
 
