@@ -15,9 +15,9 @@ from demo_helpers import start_python
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.options import Options
+from crawl4llm.scoring import passes
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate import passes
 from crawl4llm.tools.evaluate.documents import Documents
 from crawl4llm.tools.evaluate.survey import Survey, count_tokens
 from simulate.clueweb22.corpus import ClueWeb22Corpus

@@ -18,12 +18,12 @@ from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.options import Options
+from crawl4llm.scoring.passes import Arrays, Pages, Task, blocks_of, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
 from crawl4llm.scoring.topic import Mentions, mentions_of
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
-from crawl4llm.tools.evaluate.passes import Arrays, Pages, Task, blocks_of, run_pass
 from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
 
