@@ -55,3 +55,12 @@ def one_line(text: str) -> str:
     if line.isascii():
         return line
     return line.encode("utf-8", "replace").decode()  # fastText's binding refuses half a surrogate pair
+
+
+_BLANK, _OTHER = b"\0", b"\1"
+_CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER for byte in range(256))
+
+
+def count_tokens(text: str) -> int:
+    """The runs of bytes between blanks: what fastText takes for words (its ``Dictionary::readWord``)."""
+    return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)

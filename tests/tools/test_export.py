@@ -15,7 +15,7 @@ from warc_helpers import http, page, record, response, url_of, write
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.gz import gunzip
-from crawl4llm.tools.evaluate.survey import count_tokens
+from crawl4llm.scoring.text import count_tokens
 from crawl4llm.tools.export.words import WordCount
 
 

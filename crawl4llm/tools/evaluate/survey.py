@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.options import Options
 from crawl4llm.scoring.passes import Arrays, Pages, Task, blocks_of, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
+from crawl4llm.scoring.text import count_tokens
 from crawl4llm.scoring.topic import Mentions, mentions_of
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
-
-_BLANK, _OTHER = b"\0", b"\1"
-_CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER for byte in range(256))
 
 
 class ScoredPage(NamedTuple):
@@ -51,11 +49,6 @@ def scored_page(rater: PageRater, key: str) -> ScoredPage:
     """Score and tokens from one look at the text."""
     text = rater.text(key)
     return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
-
-
-def count_tokens(text: str) -> int:
-    """The runs of bytes between blanks: what fastText takes for words (its ``Dictionary::readWord``)."""
-    return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)
 
 
 def targets(rater: PageRater, key: str) -> Targets:

@@ -18,9 +18,8 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
 from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
-from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.evaluate.survey import count_tokens
 from crawl4llm.tools.export.near_duplicates import signature_of
 from crawl4llm.tools.export.reading import Reader, Stored, as_text
 from crawl4llm.tools.export.rows import (
