@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater, Rating
 from crawl4llm.scoring.workers import PageWorkers
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
 
 logger = logging.getLogger(__name__)
 

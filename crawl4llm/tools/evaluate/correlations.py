@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import norm, spearmanr
 
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, number, numbers, places
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
 from crawl4llm.tools.evaluate.measures import CONFIDENCE
 from crawl4llm.tools.evaluate.survey import Subject
 
@@ -183,7 +183,7 @@ def _plot(pair: Pair) -> Figure:
         f"{pair.correlation.pairs:,}. Spearman correlation {told}.",
         x_label=pair.names[0],
         y_label=pair.names[1],
-        series=[Series("pages", places(x[both]), numbers(y[both]), kind="points")],
+        series=[Series("pages", floats(x[both]), floats(y[both]), kind="points")],
         x_log=pair.x_log,
         y_log=pair.y_log,
     )
@@ -207,7 +207,7 @@ def _histogram(subject: Subject) -> list[Figure | Table]:
             definition=f"How many pages have so many backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
             x_label="backlinks",
             y_label="pages",
-            series=[Series("pages", places(few), numbers(counts[: _HISTOGRAM + 1]), kind="bars")],
+            series=[Series("pages", floats(few), floats(counts[: _HISTOGRAM + 1]), kind="bars")],
         ),
         Table(
             id="backlinks-all",

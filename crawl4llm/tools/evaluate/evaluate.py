@@ -15,7 +15,6 @@ from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
-from crawl4llm.tools.evaluate import coverage as selecting
 from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Report
 from crawl4llm.tools.evaluate.runs import Run, read_runs
@@ -83,7 +82,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
         sections=[
             *overview.tables(subject),
             *coverage.figures(subject),
-            *selecting.sections(subject),
+            *coverage.selections(subject),
             *ordering.sections(subject, wanted.topic),
             *correlations.sections(subject, scorers),
         ],

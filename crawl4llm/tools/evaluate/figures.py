@@ -6,13 +6,17 @@ Nothing here knows how a number was computed or how it is shown; crawl4llm.tools
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.measures import Band
+if TYPE_CHECKING:
+    from crawl4llm.tools.evaluate.documents import Floats, Integers
+    from crawl4llm.tools.evaluate.measures import Band
+
+Kind: TypeAlias = Literal["line", "dashed", "points", "bars"]
+Cell: TypeAlias = str | float | int | None
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Series:
     y: Sequence[float | None]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    kind: Literal["line", "dashed", "points", "bars"] = "line"
+    kind: Kind = "line"
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Table:
     title: str
     definition: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[str | float | int | None]]
+    rows: Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -68,32 +72,24 @@ class Report:
     runs: Sequence[Mapping[str, Any]]
 
 
-Cell: TypeAlias = str | float | int | None
-
-
 def number(value: float | np.floating | None) -> float | None:
-    """A number for a table or plot; None where it is undefined."""
+    """Return a number for a table; None where it is undefined."""
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def numbers(values: Floats | Integers) -> list[float | None]:
-    """Many of them."""
-    return [number(value) for value in values.tolist()]
+def floats(values: Floats | Integers) -> list[float]:
+    """Return the numbers of a series, NaN where they are undefined."""
+    return values.astype(np.float64).tolist()  # type: ignore[no-any-return]  # by its dtype
 
 
-def places(values: Floats | Integers) -> list[float]:
-    """Where on an axis points lie."""
-    return [float(value) for value in values]
-
-
-def line(name: str, x: Floats | Integers, y: Floats, kind: Literal["line", "dashed", "points"] = "line") -> Series:
-    """A curve without a band."""
-    return Series(name, places(x), numbers(y), kind=kind)
+def line(name: str, x: Floats | Integers, y: Floats | Integers, kind: Kind = "line") -> Series:
+    """Return a curve without a band."""
+    return Series(name, floats(x), floats(y), kind=kind)
 
 
 def band(name: str, x: Floats | Integers, y: Band, sampled: bool) -> Series:
-    """A curve, with its confidence band where it was estimated from a sample."""
+    """Return a curve, with its confidence band where it was estimated from a sample."""
+    curve = line(name, x, y.value)
     if not sampled:
-        return line(name, x, y.value)
-    low, high = (np.nan_to_num(edge, nan=0.0) for edge in (y.low, y.high))
-    return Series(name, places(x), numbers(y.value), low=places(low), high=places(high))
+        return curve
+    return replace(curve, low=floats(np.nan_to_num(y.low, nan=0.0)), high=floats(np.nan_to_num(y.high, nan=0.0)))

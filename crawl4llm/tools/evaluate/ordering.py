@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from crawl4llm.scoring.topic import has_titles
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
+from crawl4llm.tools.evaluate.coverage import curves, longest
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line, number
 from crawl4llm.tools.evaluate.measures import (
     Band,
     Importance,
-    Population,
     crawl_and_stop,
     crawl_and_stop_with_threshold,
-    points_along,
     share_of_hot,
 )
 from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
@@ -119,16 +118,19 @@ def _crawl_and_stop(subject: Subject, metric: Importance) -> Figure:
         "pages of the web. It ends where that page has the least importance there is. " + metric.definition,
         x_label="K, pages crawled",
         y_label="P_CS",
-        series=[*_curves(subject, metric, crawl_and_stop), _random(subject, metric)],
+        series=[
+            *curves(subject, lambda crawled, at: crawl_and_stop(metric.of_document[crawled.numbers], metric.web, at)),
+            _random(subject, metric),
+        ],
     )
 
 
 def _threshold(subject: Subject, metric: Importance) -> Figure:
-    def achieved(crawled: Floats, web: Population, at: Integers) -> Band:
-        return crawl_and_stop_with_threshold(crawled, web, metric.goal, at)
+    def achieved(crawled: CrawledPages, at: Integers) -> Band:
+        return crawl_and_stop_with_threshold(metric.of_document[crawled.numbers], metric.web, metric.goal, at)
 
     hot = metric.web.count_from(metric.goal).value
-    at = points_along(max(len(crawled) for crawled in subject.runs))
+    at = longest(subject)
     ideal = [line("ideal", at, np.minimum(at / hot, 1.0), "dashed")] if hot else []
     return Figure(
         id=f"threshold-{metric.id}",
@@ -137,7 +139,7 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
         "first K pages crawled (Cho et al. 1998, section 3). " + metric.definition,
         x_label="K, pages crawled",
         y_label="P_ST",
-        series=[*_curves(subject, metric, achieved), *ideal, _random(subject, metric)],
+        series=[*curves(subject, achieved), *ideal, _random(subject, metric)],
     )
 
 
@@ -170,17 +172,6 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequ
     )
 
 
-def _curves(
-    subject: Subject, metric: Importance, model: Callable[[Floats, Population, Integers], Band]
-) -> list[Series]:
-    curves = []
-    for crawled in subject.runs:
-        at = points_along(len(crawled))
-        achieved = model(metric.of_document[crawled.numbers], metric.web, at)
-        curves.append(band(crawled.name, at, achieved, subject.survey.sampled))
-    return curves
-
-
 def _random(subject: Subject, metric: Importance) -> Series:
-    at = points_along(max(len(crawled) for crawled in subject.runs))
+    at = longest(subject)
     return line("random order", at, np.minimum(at / metric.web.size, 1.0), "dashed")
