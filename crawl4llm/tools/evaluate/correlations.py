@@ -89,62 +89,32 @@ def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Fi
 
 
 def pairs_of(subject: Subject) -> list[Pair]:
-    """What is correlated, as far as it is known."""
-    surveyed = subject.survey.surveyed
+    """Return what is correlated, as far as it is known."""
+    surveyed, graph = subject.survey.surveyed, subject.graph
     influence = subject.scores.influence[:surveyed]
-    pairs = []
     indegree = None if subject.backlinks is None else subject.backlinks[:surveyed]
+    pairs = []
     if indegree is not None:
-        pairs.append(
-            Pair(
-                "influence-indegree",
-                ("in-degree", "influence"),
-                (indegree, influence),
-                "Craw4LLM, figure 2a",
-                published=-0.11,
-                x_log=True,
-            )
-        )
-    if subject.graph is None:
+        names, values = ("in-degree", "influence"), (indegree, influence)
+        pairs.append(Pair("influence-indegree", names, values, "Craw4LLM, figure 2a", -0.11, x_log=True))
+    if graph is None:
         return pairs
-    rank = subject.graph.pagerank(PAGERANK_DAMPING)
+    rank = graph.pagerank(PAGERANK_DAMPING)
     if indegree is not None:
-        pairs.append(
-            Pair(
-                "pagerank-indegree",
-                ("in-degree", "PageRank"),
-                (indegree, rank),
-                "Craw4LLM, figure 2b",
-                published=0.88,
-                x_log=True,
-                y_log=True,
-            )
-        )
-    pairs.append(Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True))
-    first = subject.graph.mean_of_neighbours(influence)
-    pairs.append(
-        Pair(
-            "influence-1-hop",
-            ("influence", "mean influence of 1-hop outlinks"),
-            (influence, first),
-            "Craw4LLM, figure 5a",
-            published=0.61,
-        )
-    )
+        names, values = ("in-degree", "PageRank"), (indegree, rank)
+        pairs.append(Pair("pagerank-indegree", names, values, "Craw4LLM, figure 2b", 0.88, x_log=True, y_log=True))
     drawn = np.arange(surveyed)
     if surveyed > _SECOND_NEIGHBOURS:
         drawn = np.sort(np.random.default_rng(0).choice(surveyed, _SECOND_NEIGHBOURS, replace=False))
-    second = subject.graph.mean_of_second_neighbours(influence, drawn)
-    pairs.append(
-        Pair(
-            "influence-2-hop",
-            ("influence", "mean influence of 2-hop outlinks"),
-            (influence[drawn], second),
-            "Craw4LLM, figure 5b",
-            published=0.60,
-        )
-    )
-    return pairs
+    first = influence, graph.mean_of_neighbours(influence)
+    second = influence[drawn], graph.mean_of_second_neighbours(influence, drawn)
+    hops = [("influence", f"mean influence of {n}-hop outlinks") for n in (1, 2)]
+    return [
+        *pairs,
+        Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True),
+        Pair("influence-1-hop", hops[0], first, "Craw4LLM, figure 5a", 0.61),
+        Pair("influence-2-hop", hops[1], second, "Craw4LLM, figure 5b", 0.60),
+    ]
 
 
 def _table(pairs: Sequence[Pair]) -> Table:

@@ -1,4 +1,4 @@
-"""What a run has achieved after each number of pages."""
+"""Measures of crawls: the oracle set, curves along a crawl, crawl-then-select, and the models of Cho et al. 1998."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from scipy.stats import binom, binomtest
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 
 CONFIDENCE = 0.95
+_POINTS = 400
+"""Of a curve, at most."""
+_ROUNDING = 1e-12
+"""Means of the same scores, summed in another order, may differ so much."""
 
 
 class Estimate(NamedTuple):
@@ -75,7 +79,7 @@ def oracle_of(influence: Population) -> Oracle:
     return Oracle(threshold, influence.count_from(threshold.value))
 
 
-_POINTS = 400
+# -- along the crawl --------------------------------------------------------------------------------------------------
 
 
 class Band(NamedTuple):
@@ -129,8 +133,7 @@ def _thresholds(oracle: Oracle) -> tuple[float, float, float]:
     return oracle.threshold.value, oracle.threshold.high, oracle.threshold.low
 
 
-_ROUNDING = 1e-12
-"""Means of the same scores, summed in another order, may differ so much."""
+# -- crawl-then-select: what the best pages of a larger crawl are worth (Craw4LLM, section 3 and figure 3) ------------
 
 
 def best(influence: Floats, pool: int, n: int) -> Integers:
@@ -179,6 +182,9 @@ def pages_to_find(hits: Integers, wanted: int) -> int | None:
 def oracle_share(influence: Floats, chosen: Integers, oracle: Oracle) -> float:
     """The share of oracle pages among those chosen."""
     return float(np.mean(influence[chosen] >= oracle.threshold.value))
+
+
+# -- importance metrics and models of Cho et al. 1998, sections 2 and 3 -----------------------------------------------
 
 
 @dataclass(frozen=True)

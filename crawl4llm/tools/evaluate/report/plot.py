@@ -1,4 +1,9 @@
-"""Drawing a figure as SVG, with Matplotlib's SVG backend. Text stays text, colours can be changed (``colours``)."""
+"""Draws a figure as SVG, with Matplotlib's SVG backend. Text stays text.
+
+Plots are drawn in light colours. A style sheet replaces each by its dark counterpart where the reader's system is set
+to dark (``prefers-color-scheme``, Media Queries Level 5), so that the same SVG serves both, and a viewer that knows
+nothing of style sheets shows the light one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +23,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogFormatter
 
+from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Figure, Series
 from crawl4llm.tools.evaluate.report.data import printable
 
@@ -33,18 +39,13 @@ GRID: Final = "#e1e5ea"
 SERIES: Final = ("#0b66c3", "#bf5000", "#14794a", "#b02a8c", "#7a5f00", "#6a43c4", "#007a87", "#59636e")
 """By order in the figure. Each has a contrast of at least 4.5 to 1 with its background, the dark ones too."""
 
+_DARK_SERIES: Final = ("#62aeff", "#ff9a4d", "#4fcf8f", "#f08cd0", "#dcbf45", "#b79cff", "#48cbd8", "#a7b1bc")
 _DARK: Final = {
     BACKGROUND: "#14171b",
     TEXT: "#e6e9ec",
     AXIS: "#8c959f",
     GRID: "#2b3138",
-    **dict(
-        zip(
-            SERIES,
-            ("#62aeff", "#ff9a4d", "#4fcf8f", "#f08cd0", "#dcbf45", "#b79cff", "#48cbd8", "#a7b1bc"),
-            strict=True,
-        )
-    ),
+    **dict(zip(SERIES, _DARK_SERIES, strict=True)),
 }
 
 
@@ -65,6 +66,8 @@ def plot_style() -> str:
         f"@media (prefers-color-scheme: dark) {{\n{dark_plots()}\n}}"
     )
 
+
+Indices: TypeAlias = npt.NDArray[np.intp]
 
 _DRAWN_WHOLE = 2000
 """A series of so many points is not thinned."""
@@ -172,10 +175,6 @@ def _pixels(values: Floats, scale: str, size: int) -> Floats:
     return (shown - np.min(shown)) * (size / (np.ptp(shown) or 1.0))
 
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-
-
 def line_points(pixels: Floats, *curves: Floats) -> Indices:
     """Indices of the points that curves over the same x need, in order.
 
@@ -248,7 +247,7 @@ _STYLE = {
 
 
 def draw(figure: Figure) -> str:
-    """A figure as an ``svg`` element, to stand in an HTML page with the rules of ``colours.dark_plots``.
+    """A figure as an ``svg`` element, to stand in an HTML page with the rules of :func:`dark_plots`.
 
     The same figure gives the same bytes with the same release of Matplotlib.
     """
