@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
@@ -21,7 +24,6 @@ from crawl4llm.scoring.model_rules import ModelRules, rules_path
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
 from crawl4llm.tools.trainscorer.fit import fit
-from crawl4llm.tools.trainscorer.folder import check_folder, new_folder
 from crawl4llm.tools.trainscorer.measures import Measures, measure
 from crawl4llm.tools.trainscorer.plot import calibration_plot, can_plot
 from crawl4llm.tools.trainscorer.recipe import POSITIVE, Recipe
@@ -29,6 +31,7 @@ from crawl4llm.tools.trainscorer.sources import Source, Sources
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
 
 MODEL, QUANTISED = "model.bin", "model.ftz"
 EVALUATION = "evaluation.json"
@@ -140,3 +143,27 @@ def _in_short(model: Trained) -> str:
         f"{model.name}  precision {precision}, recall {half.recall:.3f}, F1 {half.f1:.3f} at 0.5; average precision "
         f"{found.average_precision:.3f}; calibration error {found.expected_calibration_error:.3f}"
     )
+
+
+@contextmanager
+def new_folder(to: Path) -> Iterator[Path]:
+    """A folder beside ``to`` to write to, which takes its place when the block ends well, and is removed if not.
+
+    What a training of the same folder has left that was killed is removed too. Raises InputError where ``to`` is there
+    already, or cannot be written.
+    """
+    to = to.absolute()
+    check_folder(to)
+    try:
+        with whole_folder(to) as temporary:
+            yield temporary
+            check_folder(to)
+    except OSError as error:
+        raise InputError(f"{error.filename or to}: {error.strerror}") from None
+
+
+def check_folder(to: Path) -> None:
+    """Raise InputError where ``to`` is the name of a model file, or something is there but an empty folder."""
+    if to.suffix in {".bin", ".ftz"}:
+        raise InputError(f"--out {to}: is made as a folder, with model.bin in it; give the folder's name")
+    check_free(to)
