@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import glob
 import hashlib
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, cores, read_options
-from crawl4llm.scoring.text import load_extractor
-from crawl4llm.tools.trainscorer.page_texts import TextTaker, page_texts
+from crawl4llm.scoring.rating import Rating
+from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
+from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from crawl4llm.warc.container import begins_like_archive
 from simulate.clueweb22.layout import KINDS
@@ -30,6 +34,38 @@ from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+
+_PAGES_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class TextTaker:
+    """What a worker needs: pickled where processes are spawned, inherited where they are forked."""
+
+    corpus: Corpus
+    extractor: str
+    clean_text: bool
+    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
+
+
+def page_text(taker: TextTaker, key: str) -> str:
+    """The text of a page. Raises PageError."""
+    if taker.clean_text:
+        return taker.corpus.text(key)
+    with suppress(MissingRecord):
+        return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
+    return taker.corpus.text(key)
+
+
+def page_texts(taker: TextTaker, keys: Iterable[str], options: Options) -> Iterator[str | Rating]:
+    """The texts of pages, in their order; for a page whose text cannot be had, a Rating with the reason."""
+    keys = iter(keys)
+    with PageWorkers(taker, options.workers, options.text_time_limit) as workers:
+        workers.start()
+        while some := list(islice(keys, _PAGES_AT_ONCE)):
+            yield from asyncio.run(workers.run(page_text, some))
+
 
 logger = logging.getLogger(__name__)
 
