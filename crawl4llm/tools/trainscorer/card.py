@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from crawl4llm import __version__
 from crawl4llm.base.terminal import cell
 from crawl4llm.scoring.model_rules import ModelRules
+from crawl4llm.tools.evaluate.figures import Figure, Series
 from crawl4llm.tools.trainscorer.measures import Measures
 from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.sources import Source
@@ -141,3 +143,31 @@ def _limits(recipe: Recipe) -> Iterator[str]:
     yield "- Held-out texts come from the same sources as the others. Texts that are nearly equal may be on both sides."
     yield "- Words of languages that neither class has say nothing."
     yield ""
+
+
+def can_plot() -> bool:
+    """Whether Matplotlib is installed (the extra ``evaluation``)."""
+    return find_spec("matplotlib") is not None
+
+
+def calibration_plot(models: Sequence[Trained]) -> str:
+    """The share of positive texts by score, for each model, as the text of an SVG file."""
+    from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
+
+    series = [
+        Series(
+            model.name,
+            [found.mean_score for found in model.measures.bins],
+            [found.positive_share for found in model.measures.bins],
+        )
+        for model in models
+    ]
+    figure = Figure(
+        id="calibration",
+        title="Calibration on held-out texts",
+        definition="Share of positive texts by mean score, in ten bins of equal width.",
+        x_label="score",
+        y_label="share of positive texts",
+        series=[*series, Series("a score that is the probability", [0.0, 1.0], [0.0, 1.0], kind="dashed")],
+    )
+    return stand_alone(draw(figure))
