@@ -10,7 +10,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.terminal import positive_integer
-from crawl4llm.tools.trainscorer.recipe import Recipe
+from crawl4llm.tools.trainscorer.fit import Recipe
 
 _LARGEST = 2**31 - 1
 """What fastText's numbers can be."""

@@ -10,8 +10,8 @@ from crawl4llm import __version__
 from crawl4llm.base.terminal import cell
 from crawl4llm.scoring.model_rules import ModelRules
 from crawl4llm.tools.evaluate.figures import Figure, Series
+from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.measures import Measures
-from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.sources import Source
 
 CARD, PLOT = "MODEL_CARD.md", "calibration.svg"

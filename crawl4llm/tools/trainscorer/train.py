@@ -23,9 +23,8 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.model_rules import ModelRules, rules_path
 from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
-from crawl4llm.tools.trainscorer.fit import fit
+from crawl4llm.tools.trainscorer.fit import POSITIVE, Recipe, fit
 from crawl4llm.tools.trainscorer.measures import Measures, measure
-from crawl4llm.tools.trainscorer.recipe import POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.sources import Source, Sources
 
 if TYPE_CHECKING:
