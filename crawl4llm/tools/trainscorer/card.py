@@ -1,4 +1,4 @@
-"""The model card: what a model was made of, how good it is, how to use it, and what not to expect of it."""
+"""The model card: data, recipe, figures, use and limits of a model, with its calibration plot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CARD, PLOT = "MODEL_CARD.md", "calibration.svg"
 
 @dataclass(frozen=True)
 class Trained:
-    """One model file, and what came of testing it."""
+    """A model file with its measures."""
 
     name: str
     size: int
@@ -29,7 +29,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Data:
-    """What one class was made of."""
+    """The data of one class."""
 
     sources: Sequence[Source]
     counts: dict[str, int]
@@ -38,7 +38,7 @@ class Data:
 
 
 def model_card(models: Sequence[Trained], positive: Data, negative: Data, recipe: Recipe, *, plot: bool) -> str:
-    """The card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
+    """Return the card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
     rules = models[0].rules
     lines = [
         f"# {models[0].name}",
@@ -146,12 +146,12 @@ def _limits(recipe: Recipe) -> Iterator[str]:
 
 
 def can_plot() -> bool:
-    """Whether Matplotlib is installed (the extra ``evaluation``)."""
+    """Return whether Matplotlib is installed (the extra ``evaluation``)."""
     return find_spec("matplotlib") is not None
 
 
 def calibration_plot(models: Sequence[Trained]) -> str:
-    """The share of positive texts by score, for each model, as the text of an SVG file."""
+    """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
     from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
 
     series = [

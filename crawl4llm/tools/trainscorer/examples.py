@@ -1,4 +1,4 @@
-"""Texts of two classes become training and held-out examples: each text once, in an order that the seed decides.
+"""Training and held-out examples of the texts of two classes: each text once, in an order that the seed decides.
 
 The result is a function of the sets of texts, the recipe and nothing else: neither the order of texts nor how they are
 divided among files matters. Texts wait in files, one a line; in memory there are three numbers for each.
@@ -100,7 +100,7 @@ class Examples:
             texts.ends.append((texts.ends[-1] if texts.ends else 0) + len(data))
 
     def counts(self, *, positive: bool) -> dict[str, int]:
-        """Distinct texts of a class (``distinct``), and what was left out, by reason."""
+        """Return how many texts of a class are ``distinct``, and how many were left out, by reason."""
         texts = self._classes[positive]
         return {"distinct": len(texts.ids), **dict(sorted(texts.counts.items()))}
 
@@ -120,15 +120,15 @@ class Examples:
             _check(positive, len(texts.ids), *sides)
 
     def training(self) -> Iterator[Example]:
-        """The examples to train on, in their order."""
+        """Yield the examples to train on, in their order."""
         return self._in_order(self._training)
 
     def held_out(self) -> Iterator[Example]:
-        """The examples to test on."""
+        """Yield the examples to test on."""
         return self._in_order(self._held_out)
 
     def _chosen(self, positive: bool) -> list[int]:
-        """The places of the texts of a class that are used."""
+        """Return the places of the texts of a class that are used."""
         ids = self._classes[positive].ids
         smaller = min(len(texts.ids) for texts in self._classes.values())
         if not self._recipe.balance or len(ids) == smaller:
@@ -143,7 +143,7 @@ class Examples:
 
 
 def training_line(example: Example) -> str:
-    """An example as fastText reads it."""
+    """Return an example as fastText reads it."""
     return f"{POSITIVE if example.positive else NEGATIVE} {example.line}\n"
 
 

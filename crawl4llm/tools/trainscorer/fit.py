@@ -1,4 +1,7 @@
-"""Running fastText, in a process of its own: its C++ code heeds no Ctrl-C, and its failures may end the process."""
+"""Trains with fastText by DCLM's recipe, in a process of its own.
+
+Its C++ code heeds no Ctrl-C, and its failures may end the process.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ POSITIVE, NEGATIVE = f"{PREFIX}hq", f"{PREFIX}cc"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What decides the model besides the texts.
+    """All that decides the model besides the texts.
 
     The defaults are those of DCLM (Li et al. 2024, DataComp-LM, section 4.4; ``baselines/README.md`` and
     ``train_fasttext_classifier.py`` of its repository): supervised fastText with word bigrams, else its defaults.
@@ -47,7 +50,7 @@ class Recipe:
     """Whether a smaller, quantised model is made too."""
 
     def fasttext(self) -> dict[str, Any]:
-        """Arguments of ``fasttext.train_supervised``; with one thread it gives the same model each time."""
+        """Return the arguments of ``fasttext.train_supervised``; with one thread it gives the same model each time."""
         return {
             "wordNgrams": self.word_ngrams,
             "dim": self.dim,
@@ -142,7 +145,7 @@ def _fit(
 
 
 def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
-    """Do the work; returns what fastText says where it cannot."""
+    """Train and save; returns fastText's error where it fails."""
     import fasttext
 
     try:

@@ -1,4 +1,4 @@
-"""Where texts come from: JSON Lines, Parquet, archive files and run folders, lists of documents of the corpus."""
+"""Sources of texts: JSON Lines, Parquet, archive files and run folders, lists of documents of the corpus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hashlib
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,7 +20,6 @@ from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, cores, read_options
-from crawl4llm.scoring.rating import Rating
 from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
@@ -36,12 +35,18 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+logger = logging.getLogger(__name__)
+
 _PAGES_AT_ONCE = 1024
+_ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
+_FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
+"""Why records are left out that may have held texts."""
+_JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
 
 
 @dataclass(frozen=True)
 class TextTaker:
-    """What a worker needs: pickled where processes are spawned, inherited where they are forked."""
+    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
 
     corpus: Corpus
     extractor: str
@@ -50,7 +55,7 @@ class TextTaker:
 
 
 def page_text(taker: TextTaker, key: str) -> str:
-    """The text of a page. Raises PageError."""
+    """Return the text of a page. Raises PageError."""
     if taker.clean_text:
         return taker.corpus.text(key)
     with suppress(MissingRecord):
@@ -58,26 +63,9 @@ def page_text(taker: TextTaker, key: str) -> str:
     return taker.corpus.text(key)
 
 
-def page_texts(taker: TextTaker, keys: Iterable[str], options: Options) -> Iterator[str | Rating]:
-    """The texts of pages, in their order; for a page whose text cannot be had, a Rating with the reason."""
-    keys = iter(keys)
-    with PageWorkers(taker, options.workers, options.text_time_limit) as workers:
-        workers.start()
-        while some := list(islice(keys, _PAGES_AT_ONCE)):
-            yield from asyncio.run(workers.run(page_text, some))
-
-
-logger = logging.getLogger(__name__)
-
-_ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
-"""Why records are left out that may have held texts."""
-_JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
-
-
 @dataclass
 class Source:
-    """One thing that was given to take texts from, and, once they are taken, what was found."""
+    """A file, folder or pattern to take texts from, with counts and digests once they are taken."""
 
     given: str
     kind: str
@@ -98,7 +86,7 @@ class Sources:
         self._field = text_field
 
     def find(self, given: str) -> Source:
-        """What something given is. Raises InputError where there is no such file or folder."""
+        """Return the source that a path or pattern names. Raises InputError where there is no such file or folder."""
         path = Path(given).expanduser()
         try:
             return Source(given, _kind(path))
@@ -106,7 +94,7 @@ class Sources:
             raise InputError(f"{given}: cannot be read: {error.strerror}") from None
 
     def texts(self, source: Source) -> Iterator[str]:
-        """The texts of a source, in its order; what is found besides is noted in it.
+        """Yield the texts of a source, in its order; counts and digests are noted in it.
 
         Raises InputError where it cannot be read, or not to its end.
         """
@@ -157,19 +145,22 @@ class Sources:
             source.digests["file"] = _digest(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
             source.counts.update({f"{name} ids": count for name, count in faults.items() if count})
-            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), seeds.keys)
+            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), iter(seeds.keys))
 
-    def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str] | list[str]) -> Iterator[str]:
+    def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str]) -> Iterator[str]:
         source.digests["corpus"] = taker.corpus.identity()
         if not taker.clean_text:
             load_extractor(taker.extractor)
             source.extractor = taker.extractor
-        for text in page_texts(taker, keys, self._options):
-            if isinstance(text, str):
-                source.counts["texts"] += 1
-                yield text
-            else:
-                source.counts[str(text.reason)] += 1
+        with PageWorkers(taker, self._options.workers, self._options.text_time_limit) as workers:
+            workers.start()
+            while some := list(islice(keys, _PAGES_AT_ONCE)):
+                for text in asyncio.run(workers.run(page_text, some)):
+                    if isinstance(text, str):
+                        source.counts["texts"] += 1
+                        yield text
+                    else:
+                        source.counts[str(text.reason)] += 1
 
 
 def _kind(path: Path) -> str:
@@ -187,7 +178,7 @@ def _kind(path: Path) -> str:
 
 
 def _holds_texts(path: Path) -> bool:
-    """Whether a folder or pattern has files that are read only where they are named."""
+    """Return whether a folder or pattern has files that are read only where they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
     return any(is_jsonl(file) or is_parquet(file) for file in found)
 
