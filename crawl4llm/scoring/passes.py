@@ -1,4 +1,4 @@
-"""One pass over many pages in worker processes: cached, so that it is made once, and resumed where it was killed."""
+"""Passes over many pages in worker processes, cached on disk in blocks: a killed one goes on where it was."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BlockStore:
         self.folder = parent / self._identity.hex()[:24]
 
     def load(self, number: int) -> Arrays | None:
-        """A block; None where it is not there or cannot be used."""
+        """Return a block; None where it is not there or cannot be used."""
         path = self._path(number)
         try:
             data = path.read_bytes()
@@ -114,7 +114,7 @@ class Pages:
 
 @dataclass(frozen=True)
 class Task(Generic[T]):
-    """Something to find out of each page."""
+    """A question about each page, with the function that answers it."""
 
     what: str
     """In a word or two, for the progress bar."""
@@ -127,7 +127,7 @@ class Task(Generic[T]):
 
 
 def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path) -> list[Arrays]:
-    """The blocks of all pages, in their order. Raises InputError where the cache cannot be read or written.
+    """Return the blocks of all pages, in their order. Raises InputError where the cache cannot be read or written.
 
     Only what is not in the folder ``cache`` yet is computed; processes are started only for that.
     """
@@ -153,17 +153,17 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
 
 
 def blocks_of(count: int) -> int:
-    """How many blocks so many pages make."""
+    """Return how many blocks so many pages make."""
     return -(-count // BLOCK)
 
 
 def _size(numbers: Sequence[int], count: int) -> int:
-    """How many pages some blocks have together, of ``count`` in all blocks."""
+    """Return how many pages some blocks have together, of ``count`` in all blocks."""
     return sum(min(BLOCK, count - number * BLOCK) for number in numbers)
 
 
 def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
-    """The keys of some blocks, by ascending number."""
+    """Yield the keys of some blocks, by ascending number."""
     passed = 0
     for number in numbers:
         for _ in islice(keys, (number - passed) * BLOCK):

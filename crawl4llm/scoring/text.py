@@ -62,5 +62,5 @@ _CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER fo
 
 
 def count_tokens(text: str) -> int:
-    """The runs of bytes between blanks: what fastText takes for words (its ``Dictionary::readWord``)."""
+    """Count the runs of bytes between blanks, which fastText takes for words (its ``Dictionary::readWord``)."""
     return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)

@@ -161,7 +161,7 @@ def test_tokens_are_what_fasttext_takes_for_words(text: str, tokens: int) -> Non
 _SCORE = """
 import sys
 from pathlib import Path
-from crawl4llm.tools.evaluate import passes
+from crawl4llm.scoring import passes
 from crawl4llm.tools.evaluate.survey import Survey
 from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater

@@ -31,7 +31,7 @@ class Correlation(NamedTuple):
 
 
 def rank_correlation(x: Floats, y: Floats) -> Correlation:
-    """The correlation of the pairs in which both are numbers."""
+    """Return the correlation of the pairs in which both are numbers."""
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
     pairs = len(x)
@@ -60,7 +60,7 @@ _HISTOGRAM = 50
 
 @dataclass(frozen=True)
 class Pair:
-    """Two numbers of each page, and what to say of their correlation."""
+    """Two numbers of each page, with the texts about their correlation."""
 
     id: str
     names: tuple[str, str]
@@ -74,12 +74,12 @@ class Pair:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Of the pages that have both."""
+        """The correlation over the pages that have both."""
         return rank_correlation(*self.values)
 
 
 def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Figure | Table]:
-    """A table of all correlations, a plot of each, and the histogram. ``scorers`` are names and scores of two."""
+    """Return a table of all correlations, a plot of each, and the histogram. ``scorers``: names and scores of two."""
     pairs = pairs_of(subject)
     if scorers:
         (x_name, x), (y_name, y) = scorers
@@ -89,7 +89,7 @@ def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Fi
 
 
 def pairs_of(subject: Subject) -> list[Pair]:
-    """Return what is correlated, as far as it is known."""
+    """Return the pairs of numbers to correlate, as far as they are known."""
     surveyed, graph = subject.survey.surveyed, subject.graph
     influence = subject.scores.influence[:surveyed]
     indegree = None if subject.backlinks is None else subject.backlinks[:surveyed]

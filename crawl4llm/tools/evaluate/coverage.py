@@ -139,7 +139,7 @@ def longest(subject: Subject) -> Integers:
 
 
 def _bounds(subject: Subject, share: Callable[[Integers], Integers | float]) -> list[Series]:
-    """Return what no crawl can exceed: crawling oracle pages only, from anywhere or as far as the seeds reach them.
+    """Return upper bounds of any crawl: crawling oracle pages only, from anywhere or as far as the seeds reach them.
 
     ``share`` gives what the oracle pages found are divided by.
     """
@@ -168,7 +168,7 @@ def selections(subject: Subject) -> list[Figure | Table]:
 
 
 def _selected(subject: Subject) -> int:
-    """N, for all runs: what leaves room for the largest pool in some run at least."""
+    """Return N, for all runs: the largest that leaves room for the largest pool in at least one run."""
     pages = [len(crawled) for crawled in subject.runs]
     shortest = min(pages)
     return shortest if max(pages) >= 2 * shortest else max(1, shortest // max(_POOLS))

@@ -29,7 +29,7 @@ _MODEL_FILES = (".bin", ".ftz")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for besides what every report has."""
+    """Options of ``scrapy evaluate`` that add to a report."""
 
     sample: int | None = None
     """Documents to look at instead of the whole corpus."""
@@ -91,7 +91,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
 
 
 def _scorers(survey: Survey, rater: PageRater, given: Sequence[str]) -> list[tuple[str, Floats]]:
-    """Names and scores of the scorers that are given."""
+    """Return names and scores of the scorers that are given."""
     found = []
     for name in given:
         options = replace(survey.options, scorer=name)

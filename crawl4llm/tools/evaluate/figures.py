@@ -1,4 +1,4 @@
-"""What an evaluation finds, as plain data: figures, tables and the report that holds them.
+"""The results of an evaluation as plain data: figures, tables and the report that holds them.
 
 Nothing here knows how a number was computed or how it is shown; crawl4llm.tools.evaluate.report writes it to disk.
 """
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """All that an evaluation found. ``runs`` has, for each run, its name, its settings and its digests."""
+    """All figures and tables of an evaluation. ``runs`` has, for each run, its name, its settings and its digests."""
 
     title: str
     notes: Sequence[str]

@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def exact(cls, value: float) -> Estimate:
-        """A number that is known."""
+        """Return a number that is known."""
         return cls(value, value, value)
 
 
@@ -41,7 +41,7 @@ class Population:
         self._descending = np.sort(np.where(np.isfinite(values), values, self.lowest))[::-1]
 
     def value_at(self, rank: int) -> Estimate:
-        """The value of the page with a rank, from 1 for the highest value to ``size``.
+        """Return the value of the page with a rank, from 1 for the highest value to ``size``.
 
         In a sample, the quantile; its interval is that of the order statistics (David and Nagaraja 2003, 7.1).
         """
@@ -55,7 +55,7 @@ class Population:
         return Estimate(value, low, high)
 
     def count_from(self, value: float) -> Estimate:
-        """How many pages have at least a value; of a sample, with the interval of Wilson 1927."""
+        """Return how many pages have at least a value; of a sample, with the interval of Wilson 1927."""
         n = len(self._descending)
         found = int(np.searchsorted(-self._descending, -value, side="right"))
         if not self.sampled:
@@ -74,7 +74,7 @@ class Oracle(NamedTuple):
 
 
 def oracle_of(influence: Population) -> Oracle:
-    """The oracle set of a web: a tenth of its pages, rounded up."""
+    """Return the oracle set of a web: a tenth of its pages, rounded up."""
     threshold = influence.value_at(-(-influence.size // 10))
     return Oracle(threshold, influence.count_from(threshold.value))
 
@@ -91,28 +91,28 @@ class Band(NamedTuple):
 
 
 def points_along(pages: int, most: int = _POINTS) -> Integers:
-    """At most so many numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
+    """Return at most so many numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
     return np.unique(np.linspace(1, pages, min(pages, most)).round().astype(np.int64))
 
 
 def precision(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """The share of oracle pages among the first so many pages crawled (Craw4LLM, figure 4, left)."""
+    """Return the share of oracle pages among the first so many pages crawled (Craw4LLM, figure 4, left)."""
     return Band(*(_hits(influence, threshold)[at - 1] / at for threshold in _thresholds(oracle)))
 
 
 def recall(influence: Floats, oracle: Oracle, at: Integers) -> Band:
-    """The share of the oracle set among the first so many pages crawled (Craw4LLM, figure 4, right)."""
+    """Return the share of the oracle set among the first so many pages crawled (Craw4LLM, figure 4, right)."""
     size = oracle.size.value
     return Band(*(np.minimum(_hits(influence, threshold)[at - 1] / size, 1.0) for threshold in _thresholds(oracle)))
 
 
 def harvest_rate(influence: Floats, oracle: Oracle, fetched: Integers, at: Integers) -> Band:
-    """Oracle pages among the first so many pages crawled, for each page fetched to get there."""
+    """Return oracle pages among the first so many pages crawled, for each page fetched to get there."""
     return Band(*(_hits(influence, threshold)[at - 1] / fetched[at - 1] for threshold in _thresholds(oracle)))
 
 
 def mean_so_far(values: Floats, at: Integers) -> Floats:
-    """The mean of the first so many values, NaN left out; NaN where there is none."""
+    """Return the mean of the first so many values, NaN left out; NaN where there is none."""
     known = np.isfinite(values)
     sums, counts = np.cumsum(np.where(known, values, 0.0))[at - 1], np.cumsum(known)[at - 1]
     means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
@@ -120,7 +120,7 @@ def mean_so_far(values: Floats, at: Integers) -> Floats:
 
 
 def oracle_hits(influence: Floats, oracle: Oracle) -> Integers:
-    """Oracle pages among the first so many pages, for each number of pages from 1."""
+    """Return the oracle pages among the first so many pages, for each number of pages from 1."""
     return _hits(influence, oracle.threshold.value)
 
 
@@ -129,7 +129,7 @@ def _hits(influence: Floats, threshold: float) -> Integers:
 
 
 def _thresholds(oracle: Oracle) -> tuple[float, float, float]:
-    """The threshold, then those at which fewest and most pages belong to the oracle set."""
+    """Return the threshold, then those at which fewest and most pages belong to the oracle set."""
     return oracle.threshold.value, oracle.threshold.high, oracle.threshold.low
 
 
@@ -137,7 +137,7 @@ def _thresholds(oracle: Oracle) -> tuple[float, float, float]:
 
 
 def best(influence: Floats, pool: int, n: int) -> Integers:
-    """Places in the crawl of the ``n`` pages with the highest influence among the first ``pool`` pages.
+    """Return the places in the crawl of the ``n`` pages with the highest influence among the first ``pool`` pages.
 
     Of equal ones the first crawled count; pages without a score come last.
     """
@@ -146,12 +146,12 @@ def best(influence: Floats, pool: int, n: int) -> Integers:
 
 
 def mean_of_best(influence: Floats, pool: int, n: int) -> float:
-    """Mean influence of the pages that :func:`best` selects; a page without a score counts as 0."""
+    """Return the mean influence of the pages that :func:`best` selects; a page without a score counts as 0."""
     return float(np.nan_to_num(influence[best(influence, pool, n)], nan=0.0).mean())
 
 
 def pool_to_match(influence: Floats, n: int, mean: float) -> int | None:
-    """How many pages must be crawled until the best ``n`` of them reach a mean influence; None if all do not.
+    """Return how many pages must be crawled until the best ``n`` reach a mean influence; None if all do not.
 
     A larger pool is never worse, so that halving finds the smallest.
     """
@@ -169,7 +169,7 @@ def pool_to_match(influence: Floats, n: int, mean: float) -> int | None:
 
 
 def pages_to_find(hits: Integers, wanted: int) -> int | None:
-    """How many pages must be crawled until ``wanted`` oracle pages are among them; None if all do not.
+    """Return how many pages must be crawled until ``wanted`` oracle pages are found; None if all do not.
 
     ``hits`` are the oracle pages found so far, after each page.
     """
@@ -180,7 +180,7 @@ def pages_to_find(hits: Integers, wanted: int) -> int | None:
 
 
 def oracle_share(influence: Floats, chosen: Integers, oracle: Oracle) -> float:
-    """The share of oracle pages among those chosen."""
+    """Return the share of oracle pages among those chosen."""
     return float(np.mean(influence[chosen] >= oracle.threshold.value))
 
 
@@ -208,13 +208,13 @@ class Importance:
 
 
 def crawl_and_stop(crawled: Floats, web: Population, at: Integers) -> Band:
-    """P_CS for each K in ``at``; ``crawled`` has the importance of the pages crawled, in crawl order."""
+    """Return P_CS for each K in ``at``; ``crawled`` has the importance of the pages crawled, in crawl order."""
     bands = [share_of_hot(crawled[:pages], web) for pages in at]
     return Band(*np.array(bands, dtype=np.float64).reshape(-1, 3).T)
 
 
 def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float, at: Integers) -> Band:
-    """P_ST: the share of all hot pages that are among the first K pages crawled."""
+    """Return P_ST: the share of all hot pages that are among the first K pages crawled."""
     found = np.cumsum(crawled >= goal)[at - 1]
     hot = web.count_from(goal)
     if not hot.low:
@@ -223,7 +223,7 @@ def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float,
 
 
 def share_of_hot(pages: Floats, web: Population) -> tuple[float, float, float]:
-    """P_CS of the first K pages crawled, or P_BC of a buffer of K pages, with its confidence interval.
+    """Return P_CS of the first K pages crawled, or P_BC of a buffer of K pages, with its confidence interval.
 
     It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) where that page
     has the lowest importance there is, since every page has that.

@@ -32,7 +32,7 @@ _BUFFERS = (0.01, 0.02, 0.05, *np.linspace(0.1, 1.0, 10).tolist())
 
 
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
-    """For each importance metric the three models; before them what the metrics are."""
+    """Return the importance metrics, then the three models for each of them."""
     metrics = _metrics(subject, topic)
     buffers = [_buffers(subject, crawled) for crawled in subject.runs]
     found: list[Figure | Table] = [_goals(metrics)]
@@ -144,7 +144,7 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
 
 
 def _buffers(subject: Subject, crawled: CrawledPages) -> list[Integers]:
-    """The places in the crawl of the pages that are left at the end in buffers of several sizes."""
+    """Return the places in the crawl of the pages that are left at the end in buffers of several sizes."""
     sizes = np.unique(np.maximum(np.round(np.array(_BUFFERS) * len(crawled)), 1).astype(np.int64))
     estimates = np.nan_to_num(crawled.run.priority, nan=-np.inf)
     return kept(estimates, sizes.tolist(), later_estimates(crawled.run, subject.rater))

@@ -1,4 +1,4 @@
-"""What was compared: the runs at their end, the corpus, and how far the seeds lead."""
+"""Report sections on the runs at their end, the corpus, and the reach of the seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 
 def tables(subject: Subject) -> list[Table]:
-    """The tables, in the order of the report."""
+    """Return the tables, in the order of the report."""
     found = [_runs(subject), _corpus(subject)]
     return found if subject.graph is None else [*found, _reach(subject)]
 

@@ -1,4 +1,4 @@
-"""Runs: what crawls have left in their output directories, and whether they can be compared."""
+"""Finished runs read from their output directories, and whether they can be compared."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Run:
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs in some output directories, which are of one corpus and one model.
+    """Return the runs in some output directories, which are of one corpus and one model.
 
     Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
     two cannot be compared.
@@ -148,7 +148,7 @@ def _number(value: float | None) -> float:
 
 
 def _seeds(path: Path) -> list[str]:
-    """Keys of the seeds, which the crawl has written down; empty where there is no such file."""
+    """Return the keys of the seeds that the crawl has written down; empty where there is no such file."""
     try:
         return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is known of the pages of a corpus, one number a document: computed once, and kept in the project's data dir."""
+"""The survey of a corpus, one number a document, computed once and kept on disk; and the subject of an evaluation."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class ScoredPage(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What a page links to."""
+    """The documents that a page links to."""
 
     fingerprints: bytes
     """Those of the documents it links to, each once, itself not among them."""
 
 
 def scored_page(rater: PageRater, key: str) -> ScoredPage:
-    """Score and tokens from one look at the text."""
+    """Return score and tokens from one look at the text."""
     text = rater.text(key)
     return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
 
 
 def targets(rater: PageRater, key: str) -> Targets:
-    """The documents that a page links to."""
+    """Return the documents that a page links to."""
     linked = dict.fromkeys(link.key for link in rater.corpus.outlinks(key) if link.key is not None)
     linked.pop(key, None)
     return Targets(fingerprints(linked))
@@ -110,7 +110,7 @@ class Survey:
         self.documents = Documents(chain.from_iterable(part.keys() for part in self._parts))
 
     def scores(self, rater: PageRater, scorer: str) -> Scores:
-        """Influence by the rater's scorer, which SCORER names ``scorer``."""
+        """Return the influence by the rater's scorer, which SCORER names ``scorer``."""
         depends_on = {
             **self._text(rater),
             "scorer": scorer,
@@ -124,14 +124,14 @@ class Survey:
         return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
-        """Which pages are on the topic that some words tell."""
+        """Return which pages are on the topic that some words tell."""
         depends_on = {**self._text(rater), "topic": list(words)}
         blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         in_title, in_body = _joined(blocks, "in_title") > 0, _joined(blocks, "in_body")
         return TopicPages(in_title | (in_body > 10), in_title | (in_body >= 10))
 
     def indegree(self, rater: PageRater) -> Floats | None:
-        """Links to each document that the corpus records; None where it records none."""
+        """Return links to each document that the corpus records; None where it records none."""
         try:
             self.corpus.require("inlinks")
         except InputError:
@@ -140,7 +140,7 @@ class Survey:
         return _joined(blocks, "value")
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
-        """The links between all documents; None where only a sample is looked at."""
+        """Return the links between all documents; None where only a sample is looked at."""
         if self.sampled:
             return None
         blocks = self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater)
@@ -151,7 +151,7 @@ class Survey:
         return LinkGraph(self.size, sources[held], linked[held])
 
     def _text(self, rater: PageRater) -> dict[str, Any]:
-        """What decides the text of a page."""
+        """Return all that decides the text of a page."""
         return {
             "corpus": self.corpus.identity(),
             "text": self.options.simulation_text,
@@ -219,7 +219,7 @@ class CrawledPages:
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """The run's name."""
         return self.run.name
 
 
@@ -248,7 +248,7 @@ class Subject:
         return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
-        """The values of all pages of the corpus; with ``within``, of those that it marks."""
+        """Return the values of all pages of the corpus; with ``within``, of those that it marks."""
         values = of_document[: self.survey.surveyed]
         if within is None:
             return Population(values, self.survey.size)
@@ -275,10 +275,10 @@ class Subject:
         return self.graph.reachable({seed for run in self.runs for seed in self.seeds_of(run)})
 
     def reachable(self, run: CrawledPages) -> Flags | None:
-        """The documents that can be reached from a run's seeds; None where that is not known."""
+        """Return the documents that can be reached from a run's seeds; None where that is not known."""
         return None if self.graph is None else self.graph.reachable(self.seeds_of(run))
 
     def seeds_of(self, run: CrawledPages) -> Iterable[int]:
-        """The numbers of a run's seeds."""
+        """Return the numbers of a run's seeds."""
         numbers = self.survey.documents.numbers_of(run.run.seeds)
         return [int(number) for number in numbers if number != ABSENT]

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.text import one_line
@@ -47,8 +46,8 @@ class _Place(NamedTuple):
 class _Class:
     """The texts of one class, on disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w+b")
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
         self.ids = array("Q")
         self.ends = array("Q")
         self.known: set[int] = set()
@@ -60,22 +59,14 @@ class _Class:
         return self.file.read(self.ends[number] - start).decode()
 
 
-class Examples:
+class Examples(ExitStack):
     """Collects texts, in ``folder``, then gives them out. All positive texts must be added before negative ones."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
+        super().__init__()
         self._recipe = recipe
-        with ExitStack() as opened:
-            self._classes = {positive: _Class(folder / f"texts-{positive:d}") for positive in (True, False)}
-            for texts in self._classes.values():
-                opened.callback(texts.file.close)
-            self._opened = opened.pop_all()
-
-    def __enter__(self) -> Examples:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._opened.close()
+        files = {positive: (folder / f"texts-{positive:d}").open("w+b") for positive in (True, False)}
+        self._classes = {positive: _Class(self.enter_context(file)) for positive, file in files.items()}
 
     def add(self, text: str, *, positive: bool) -> None:
         """Add a text. One without words, one that its class has, and a negative one that is positive too are counted

@@ -24,12 +24,12 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def printable(text: str) -> str:
-    """A string that can stand in UTF-8, HTML and XML, and that steers no terminal."""
+    """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
     return _NOT_IN_XML.sub("\ufffd", harmless(text))
 
 
 def plain_report(report: Report) -> Report:
-    """A report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
+    """Return a report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
 
     Raises ValueError where an id is no file name or is there twice, or where sequences differ in length.
     """
@@ -66,7 +66,7 @@ def _plain_values(values: Iterable[Any]) -> list[Any]:
 
 
 def _plain_value(value: Any) -> Value:
-    """One value; a NumPy scalar becomes the Python number it equals."""
+    """Return one value; a NumPy scalar becomes the Python number it equals."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -75,7 +75,7 @@ def _plain_value(value: Any) -> Value:
 
 
 def section_csv(section: Figure | Table) -> str:
-    """A figure or table as CSV; a figure has one line for each point of each series."""
+    """Return a figure or table as CSV; a figure has one line for each point of each series."""
     return _figure_csv(section) if isinstance(section, Figure) else _csv(section.columns, section.rows)
 
 
@@ -96,7 +96,7 @@ def _csv(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
 
 
 def _cell(value: Value) -> Value:
-    """A value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
+    """Return a value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
     if not isinstance(value, str):
         return value
     text = printable(value)
@@ -104,7 +104,7 @@ def _cell(value: Value) -> Value:
 
 
 def report_json(report: Report) -> str:
-    """All of a report, plots not included. Numbers are those of the CSV files; what is undefined is null."""
+    """Return all of a report as JSON, without plots. Numbers are those of the CSV files; what is undefined is null."""
     content = asdict(report)
     for section, described in zip(report.sections, content["sections"], strict=True):
         described["type"] = type(section).__name__.lower()
@@ -135,7 +135,7 @@ class Comparison(NamedTuple):
 
 
 def compare(runs: Sequence[Mapping[str, Any]]) -> Comparison:
-    """All that runs say of themselves, nested mappings by their dotted keys, in order of the keys."""
+    """Return settings, digests and figures of runs, nested mappings by their dotted keys, in order of the keys."""
     flat = [dict(_flat(run)) for run in runs]
     names = [run.pop(NAME, f"run {number}") for number, run in enumerate(flat, 1)]
     keys = sorted(set().union(*flat))

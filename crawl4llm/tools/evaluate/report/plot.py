@@ -50,7 +50,7 @@ _DARK: Final = {
 
 
 def dark_plots() -> str:
-    """The rules that make plots dark; they stand inside a media query."""
+    """Return the rules that make plots dark; they stand inside a media query."""
     return "\n".join(
         f'svg.plot [style*="{part}: {light}"] {{ {part}: {dark} !important }}'
         for light, dark in _DARK.items()
@@ -59,7 +59,7 @@ def dark_plots() -> str:
 
 
 def plot_style() -> str:
-    """The style sheet of a plot that is a file of its own."""
+    """Return the style sheet of a plot that is a file of its own."""
     return (
         ":root { color-scheme: light dark }\n"
         "svg.plot text { font-family: system-ui, sans-serif !important }\n"
@@ -92,7 +92,7 @@ class Curve(NamedTuple):
 
     @classmethod
     def of(cls, series: Series, figure: Figure) -> Curve:
-        """What of a series has a place on the axes of its figure."""
+        """Return the part of a series that has a place on the axes of its figure."""
         undefined = [None] * len(series.x)
         sequences = (series.x, series.y, series.low or undefined, series.high or undefined)
         curve = cls(*(np.array(values, dtype=np.float64) for values in sequences))
@@ -103,7 +103,7 @@ class Curve(NamedTuple):
         return curve.at(~np.isnan(curve.x))
 
     def at(self, chosen: npt.NDArray[Any]) -> Curve:
-        """Some of its points, chosen by indices or by a mask."""
+        """Return some of its points, chosen by indices or by a mask."""
         return Curve(*(values[chosen] for values in self))
 
     @property
@@ -113,7 +113,7 @@ class Curve(NamedTuple):
 
 
 def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
-    """A line with its band; a point without neighbours, where a line has no length, is a dot. Returns its legend."""
+    """Draw a line with its band; a point without neighbours is a dot. Returns its legend."""
     if len(curve.x) > _DRAWN_WHOLE:
         pixels = _pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS)
         curve = curve.at(line_points(pixels, curve.y, curve.low, curve.high))
@@ -129,7 +129,7 @@ def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
 
 
 def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
-    """Dots; of those that hide each other only one. Returns their legend."""
+    """Draw dots; of those that hide each other only one. Returns their legend."""
     curve = curve.defined
     if len(curve.x) > _DRAWN_WHOLE:
         x_pixels = _pixels(curve.x, axes.get_xscale(), _DOT_COLUMNS)
@@ -138,7 +138,7 @@ def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
 
 
 def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
-    """The ``nth`` of so many sets of bars, which share the room around each x. Returns their legend."""
+    """Draw the ``nth`` of so many sets of bars, which share the room around each x. Returns their legend."""
     curve = curve.defined
     if len(curve.x) > _DRAWN_WHOLE:
         curve = curve.at(line_points(_pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS), curve.y))
@@ -160,7 +160,7 @@ def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
 
 
 def _room(x: Floats) -> tuple[Floats, Floats]:
-    """The room around each x: half way to its neighbours; 1 wide where it has none."""
+    """Return the room around each x: half way to its neighbours; 1 wide where it has none."""
     distinct, place = np.unique(x, return_inverse=True)
     half_way = (distinct[1:] + distinct[:-1]) / 2
     first = 2 * distinct[:1] - half_way[:1] if len(half_way) else distinct - 0.5
@@ -170,13 +170,13 @@ def _room(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _pixels(values: Floats, scale: str, size: int) -> Floats:
-    """Positions on an axis of so many pixels, as if the values filled it."""
+    """Return positions on an axis of so many pixels, as if the values filled it."""
     shown = np.log(values) if scale == "log" else values
     return (shown - np.min(shown)) * (size / (np.ptp(shown) or 1.0))
 
 
 def line_points(pixels: Floats, *curves: Floats) -> Indices:
-    """Indices of the points that curves over the same x need, in order.
+    """Return indices of the points that curves over the same x need, in order.
 
     ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first,
     the last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et
@@ -198,19 +198,19 @@ def line_points(pixels: Floats, *curves: Floats) -> Indices:
 
 
 def _stretches(columns: Floats) -> Indices:
-    """The number of the stretch of neighbours, all in one column, that each point belongs to."""
+    """Return, for each point, the number of its stretch: of neighbours that are all in one column."""
     return np.cumsum(np.concatenate(([False], columns[1:] != columns[:-1])))[: len(columns)]
 
 
 def _ends(sorted_numbers: Indices) -> tuple[Indices, Indices]:
-    """Where each number comes first and last."""
+    """Return where each number comes first and last."""
     changes = np.flatnonzero(sorted_numbers[1:] != sorted_numbers[:-1])
     last = np.append(changes, len(sorted_numbers) - 1)
     return np.append(0, changes + 1), last
 
 
 def cloud_points(x_pixels: Floats, y_pixels: Floats) -> Indices:
-    """Indices of the points of a cloud that are not hidden by another, in order: one for each pixel."""
+    """Return indices of the points of a cloud that no other hides, in order: one for each pixel."""
     cells = np.stack((np.floor(x_pixels), np.floor(y_pixels)))
     return np.sort(np.unique(cells, axis=1, return_index=True)[1])
 
@@ -247,7 +247,7 @@ _STYLE = {
 
 
 def draw(figure: Figure) -> str:
-    """A figure as an ``svg`` element, to stand in an HTML page with the rules of :func:`dark_plots`.
+    """Draw a figure as an ``svg`` element, to stand in an HTML page with the rules of :func:`dark_plots`.
 
     The same figure gives the same bytes with the same release of Matplotlib.
     """
@@ -263,7 +263,7 @@ def draw(figure: Figure) -> str:
 
 
 def stand_alone(svg: str) -> str:
-    """What :func:`draw` gives, as the text of an SVG file."""
+    """Return the result of :func:`draw` as the text of an SVG file."""
     root, end, content = svg.partition(">")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{root}{end}\n<style>\n{plot_style()}\n</style>{content}\n'
 
@@ -304,7 +304,7 @@ def _plot(axes: Axes, figure: Figure) -> list[Any]:
 
 
 def _add_legend(canvas: Canvas, figure: Figure, drawn: list[Any]) -> None:
-    """Names below the plot, which grows by as much; a name too long for the width loses its middle."""
+    """Add the names below the plot, which grows by as much; a name too long for the width loses its middle."""
     if not drawn:
         return
     names = [_shortened(printable(series.name), _LEGEND_LETTERS) for series in figure.series]
@@ -335,7 +335,7 @@ class _LogTicks(LogFormatter):
 
 
 def tick_label(value: float, _position: int | None = None) -> str:
-    """A value beside an axis: six digits at most, ``M`` for millions."""
+    """Format a value beside an axis: six digits at most, ``M`` for millions."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:,g}M"
     return f"{value:,g}"
