@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check bench clean
+.PHONY: crawl test lint check bench map clean
 
 # The main job on the default corpus: a random crawl to compare with, then the crawl by influence.
 crawl: .venv/.crawl
@@ -24,6 +24,10 @@ check: lint
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks.simulation $(ARGS)
+
+# The picture of the rooms in docs/architecture.md.
+map: .venv/.test
+	$(BIN)/python docs/map.py
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy

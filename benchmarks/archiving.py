@@ -29,10 +29,10 @@ from crawl4llm.base.compression import COMPRESSIONS, NAME, Compression, compress
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.warc import ArchiveFormat, ArchiveInfo, ArchiveWriter
-from crawl4llm.warc.container import open_records
+from crawl4llm.warc.page_records import warc_fields
 from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE
-from crawl4llm.warc.serialise import warc_fields
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared/corpora/real-web"
 DATE = "2026-11-20T12:00:00Z"

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from simulate.build.build import build_tree
-from simulate.build.pages import TextOptions
+from simulate.build.chunks import TextOptions
 from simulate.build.pool import BuildOptions
+from simulate.build.tree import build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.index_build import IndexOptions

@@ -33,9 +33,8 @@ import fastwarc.warc
 import warcio.archiveiterator
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.tools.export.formats import COMPRESSORS
-from crawl4llm.tools.export.hashed_file import Compressor
-from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.tools.export.formats import COMPRESSORS, Compressor
+from crawl4llm.tools.export.selecting import Wanted
 
 PROJECT = Path(__file__).resolve().parents[1]
 _CHUNK = 1 << 20

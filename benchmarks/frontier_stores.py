@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import lmdb
 
-from crawl4llm.crawl.job.store_check import ID, check_store
+from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.records import decode, encode
+from crawl4llm.frontier.runs import decode, encode
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 
 OURS, WITH_VISITED, SCRAPY = "durable", "with visited set", "Scrapy"
@@ -156,7 +156,7 @@ class BTree(Queue):
         self._txn = self._env.begin(write=True)
 
     def push(self, items: Sequence[Entry]) -> None:
-        self._txn.cursor().putmulti([(record.sort_key, record.rest) for record in map(encode, items)])
+        self._txn.cursor().putmulti(map(encode, items))
 
     def pop(self, n: int) -> Sequence[Entry]:
         popped: list[Entry] = []

@@ -39,7 +39,7 @@ from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
-from simulate.build.harmonic import page_ranks
+from simulate.build.centrality import page_ranks
 from simulate.open import demo_web
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

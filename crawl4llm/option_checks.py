@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -12,8 +13,9 @@ from crawl4llm.scoring import SCORERS, parse_weights
 
 Check = Callable[[Any], Any]
 
+_DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.names)."""
+"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
 
 def text(value: Any) -> str:
@@ -160,6 +162,11 @@ def scorer_name(value: Any) -> str:
 def is_dotted(value: Any) -> bool:
     """Whether a policy's or scorer's name is a dotted path, which is imported."""
     return "." in str(value)
+
+
+def is_corpus_class(value: Any) -> bool:
+    """Whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
+    return bool(_DOTTED_NAMES.fullmatch(str(value))) and not os.path.lexists(str(value))
 
 
 def weighs_dotted(value: Any) -> bool:

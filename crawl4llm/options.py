@@ -6,13 +6,10 @@ Every setting of crawl4llm is a field of :class:`Options`; the field ``crawl_max
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
-
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.option_checks import (
@@ -20,6 +17,7 @@ from crawl4llm.option_checks import (
     date_time,
     file_name_part,
     flag,
+    is_corpus_class,
     is_dotted,
     one_of,
     optional_text,
@@ -46,6 +44,10 @@ _WORKERS_PER_CORE = 4
 """More would only take memory from each other."""
 
 
+DEMO = "demo"
+"""The value of CORPUS that means the demo web."""
+
+
 def cores() -> int:
     """The number of processor cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -67,7 +69,8 @@ def _option(
 ) -> Any:
     """``fixed``: it may not change when a crawl is resumed.
 
-    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see crawl4llm.past_runs).
+    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see
+    crawl4llm.engine.past_runs).
     """
     return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
 
@@ -80,7 +83,9 @@ class Options:
         None,
         optional_text,
         "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
-        "or WARC files: a file, a folder, a glob pattern, or a text file with a list of paths.",
+        "WARC files (a file, a folder, a glob pattern, or a text file with a list of paths), or the dotted path of a "
+        "class ([of your own](extending.md)).",
+        imports=is_corpus_class,
     )
     corpus_duplicates: str = _option(
         "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True
@@ -355,33 +360,6 @@ def read_options(settings: BaseSettings) -> Options:
         except ValueError as error:
             raise InputError(f"{name} = {value!r} {error}") from None
     return follow_rules(Options(**values), given)
-
-
-def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
-    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
-
-    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
-    only: in a settings file it may be a variable.
-    """
-    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
-    forms: dict[str, list[str]] = {
-        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
-    }
-    for form in forms:
-        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
-    found = {}
-    for name in settings:
-        meant = name.upper().replace("-", "_")
-        if name in names or name in vars(default_settings):
-            continue
-        if meant in vars(default_settings):
-            found[name] = [meant]
-            continue
-        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
-        given = settings.getpriority(name) or 0
-        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
-            found[name] = forms[close[0]]
-    return found
 
 
 def reference() -> str:

@@ -37,9 +37,9 @@ EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "crawl4llm.live.robots.Robots": 100,
+    "crawl4llm.live.middlewares.Robots": 100,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "crawl4llm.live.redirecting.Redirecting": 600,
+    "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,
 }
 DOWNLOAD_HANDLERS = {

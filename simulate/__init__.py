@@ -1,1 +1,9 @@
-"""Corpora that stand in for the web: what a simulated crawl fetches from."""
+"""Simulate: corpora that stand in for the web, what a simulated crawl fetches from.
+
+``open``: the door for the engine and tools; opens the corpus that ``CORPUS`` names, and makes its index.
+``middleware``: answers Scrapy's requests from the corpus.
+``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
+``demo``: a small made-up web for first steps.
+"""
+
+import crawl4llm as crawl4llm  # its import makes old names known (crawl4llm.moved)

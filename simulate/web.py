@@ -6,15 +6,15 @@ import json
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.crawl.web import StoredCorpus, load_rater
-from crawl4llm.options import read_options
+from crawl4llm.crawl.web import load_rater
+from crawl4llm.options import DEMO, read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.open import DEMO, demo_web, open_corpus
+from simulate.open import demo_web, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -30,7 +30,7 @@ class SimulatedWeb:
     """A web for crawls of the corpus that CORPUS names; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "simulation"
-    corpus: StoredCorpus
+    corpus: Corpus
     rate = staticmethod(rate_by_key)
     keeps_answers = False
     host = None
@@ -71,7 +71,7 @@ class SimulatedWeb:
         }
 
 
-def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[StoredCorpus, PageRater]:
+def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Corpus, PageRater]:
     """Open the corpus, and what rates its pages; ``others``: more scorers, by name. Raises InputError.
 
     The demo web, which is built where it is missing, has its own model.
@@ -81,4 +81,4 @@ def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[St
         options = replace(options, scorer_model=str(demo_web().model))
     extractor = None if options.simulation_text == "corpus" else options.text_extractor
     rater = load_rater(lambda: open_corpus(settings), options, extractor, others)
-    return cast(StoredCorpus, rater.corpus), rater
+    return rater.corpus, rater

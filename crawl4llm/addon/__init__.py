@@ -1,3 +1,56 @@
-"""Add-on: the crawl of another Scrapy project, ordered by influence."""
+"""The add-on: crawl4llm in a Scrapy project that is not this one, with one line in its settings.
 
-from crawl4llm.addon.addon import Addon as Addon
+- ``run``: opens the parts of the crawl, and closes them.
+- ``middlewares``: score, archive and log pages; note where requests were found.
+- ``request_scheduler``: hands out requests in order of influence.
+- ``meta``: what travels in the meta of requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.utils.misc import load_object
+
+from crawl4llm.addon.middlewares import LinkScoring, PageRecording, PageScoring
+from crawl4llm.addon.request_scheduler import RequestScheduler
+from crawl4llm.addon.run import AddonRun
+from crawl4llm.live.capturing import Capturing
+from crawl4llm.live.wire import WireHandler
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+_SCRAPYS_HANDLER = (HTTP11DownloadHandler, f"{HTTP11DownloadHandler.__module__}.{HTTP11DownloadHandler.__qualname__}")
+
+
+class Addon:
+    """``ADDONS = {"crawl4llm.addon.Addon": 500}``: pages are scored and archived, requests wait in order of influence.
+
+    It adds components and changes nothing else: Scrapy's own handler of http and https is replaced by one that does the
+    same, and keeps what went over the wire. What the project has set itself stays: a SCHEDULER of its own, and the
+    place it has given one of these components. docs/addon.md is the user's guide.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Called by Scrapy when a crawl is set up."""
+        settings.set("SCHEDULER", RequestScheduler, "addon")
+        if load_object(settings["SCHEDULER"]) is not RequestScheduler:
+            logger.warning("SCHEDULER is %s: requests are not in order of influence", settings["SCHEDULER"])
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", AddonRun, 500)
+        # Outside of all that Scrapy brings: it sees what retries, redirects, decompression and the cache have left.
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PageScoring, 25)
+        # Inside of them all: it sees what goes over the network.
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", Capturing, 950)
+        handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+        for scheme in ("http", "https"):
+            if handlers.get(scheme) in _SCRAPYS_HANDLER:
+                settings["DOWNLOAD_HANDLERS"].set(scheme, WireHandler, "addon")
+        # Just inside Scrapy's HttpError: responses that it holds back are no pages of the crawl, and all requests that
+        # a spider or its middlewares make pass on their way out.
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PageRecording, 60)
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", LinkScoring, 61)

@@ -23,18 +23,19 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.archiving import open_archive, warcinfo_fields
+from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
+from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.web import LiveCorpus, from_the_network
-from crawl4llm.options import Options, misspelt, read_options
+from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import HtmlWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy import Request

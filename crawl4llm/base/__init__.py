@@ -1,1 +1,10 @@
-"""Base: the words of the project and the ground under all other rooms."""
+"""Base: the words of the project and the ground under all other rooms.
+
+- ``errors``, ``reasons``, ``stats``: what can go wrong, why a document is dropped or fails, and what is counted.
+- ``urls``, ``domains``, ``html_links``: URLs, registrable domains and opted-out ones, the links of an HTML page.
+- ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
+- ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
+- ``processes``: processes that end with their parent, and work over many files in them.
+- ``run_folder``, ``crawl_log``: the files of a run.
+- ``terminal``, ``bars``: what people see.
+"""

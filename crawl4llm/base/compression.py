@@ -1,5 +1,6 @@
-"""One record compressed by itself: a gzip member (ISO 28500:2017, annex D.2) or a Zstandard frame.
+"""Compression: gzip and Zstandard, and the libraries for them, by isal where it is installed.
 
+Records are compressed one by one, into gzip members (ISO 28500:2017, annex D.2) or Zstandard frames.
 Frames are as "Zstandard Compression for WARC Files 1.0" (IIPC) has them: one a record, with content size and checksum,
 without a dictionary. The same bytes in give the same bytes out: no head carries a time or a file name. Which library
 compresses shows in the compressed bytes only, never in what they hold.
@@ -7,13 +8,12 @@ compresses shows in the compressed bytes only, never in what they hold.
 
 from __future__ import annotations
 
-import gzip
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -23,13 +23,28 @@ else:
 _isal: Any = None
 with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
+_inflate: Any = _isal or zlib
 
-_GZIP_WBITS = 16 + zlib.MAX_WBITS
+__all__ = [
+    "COMPRESSIONS",
+    "GZIP_WBITS",
+    "NAME",
+    "Compression",
+    "compress",
+    "compress_with_zlib",
+    "gunzip",
+    "gunzip_pieces",
+    "largest_stored",
+    "zstd",
+]
+
+GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+"""Tells zlib and isal that there is a gzip head and tail, and to check the tail's CRC and length."""
 _ISAL_LEVEL = 2
 _ZLIB_LEVEL = 1
 """Needs as much space as isal; level 6 takes 1.6 times the time for 13% less."""
 _ZSTD_LEVEL = 3
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_PIECE = 1 << 20
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
 """What makes gzip members. isal takes a fraction of zlib's time (benchmarks/archiving.py)."""
@@ -46,7 +61,7 @@ class Compression(NamedTuple):
 
 def compress_with_zlib(data: bytes) -> bytes:
     """One complete gzip member, made by Python's own library."""
-    compressor = zlib.compressobj(_ZLIB_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
+    compressor = zlib.compressobj(_ZLIB_LEVEL, zlib.DEFLATED, GZIP_WBITS)
     return compressor.compress(data) + compressor.flush()
 
 
@@ -54,7 +69,7 @@ def compress(data: bytes) -> bytes:
     """One complete gzip member."""
     if _isal is None:
         return compress_with_zlib(data)
-    member: bytes = _isal.compress(data, _ISAL_LEVEL, wbits=_GZIP_WBITS)
+    member: bytes = _isal.compress(data, _ISAL_LEVEL, wbits=GZIP_WBITS)
     return member
 
 
@@ -74,9 +89,57 @@ COMPRESSIONS = {"gzip": Compression(".warc.gz", compress), "zstd": Compression("
 """By the name that WARC_COMPRESSION takes."""
 
 
-def decompress(member: bytes) -> bytes:
-    """What a member or frame holds. Raises ValueError where it is damaged or not whole."""
+def gunzip(data: bytes, most: int | None = None) -> bytes:
+    """The contents of the gzip members in ``data``, joined (RFC 1952 section 2.2); empty data gives empty bytes.
+
+    Zero bytes after the last member are padding, as for ``gzip``(1). Where there are more than ``most`` bytes, one more
+    than that is inflated.
+
+    Raises ``zlib.error`` for data that is not gzip or whose check sum does not hold, ``EOFError`` for a member that is
+    cut short.
+    """
+    content, data = _gunzip_member(data, most) if data else (b"", b"")
+    if not data:
+        return content
+    parts = [content]
+    while data := data.lstrip(b"\0"):
+        if most is not None:
+            most -= len(content)
+        content, data = _gunzip_member(data, most)
+        parts.append(content)
+    return b"".join(parts)
+
+
+def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Yield the contents of one gzip member in pieces of a megabyte at most; ``read`` gives its bytes, piece by piece.
+
+    Raises as :func:`gunzip` does.
+    """
+    member = _inflate.decompressobj(GZIP_WBITS)
+    while not member.eof:
+        data = member.unconsumed_tail or read()
+        if not data:
+            raise EOFError("the gzip member is cut short")
+        try:
+            yield member.decompress(data, _PIECE)
+        except _inflate.error as error:
+            raise zlib.error(str(error)) from error
+
+
+def largest_stored(most: int) -> int:
+    """What a compressor makes of ``most`` bytes that cannot be made less, at most; what takes more is not read."""
+    return most + (most >> 3) + (1 << 16)
+
+
+def _gunzip_member(data: bytes, most: int | None) -> tuple[bytes, bytes]:
+    """The content of the first member, and what follows it; nothing follows where the content is cut off."""
+    member = _inflate.decompressobj(GZIP_WBITS)
     try:
-        return zstd.decompress(member) if member.startswith(_ZSTD_MAGIC) else gzip.decompress(member)
-    except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-        raise ValueError(str(error)) from error
+        content = member.decompress(data, 0 if most is None else most + 1)  # 0 means all
+    except _inflate.error as error:
+        raise zlib.error(str(error)) from error
+    if most is not None and len(content) > most:
+        return content, b""
+    if not member.eof:
+        raise EOFError("the gzip member is cut short")
+    return content, member.unused_data

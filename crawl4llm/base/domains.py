@@ -39,8 +39,6 @@ def domain_of_url(url: str) -> str:
     return domain_of(host_of(url))
 
 
-OPT_OUT = "opt_out"
-"""The reason that is counted."""
 _DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from crawl4llm.base import reasons
+
 
 class InputError(Exception):
     """Something the user gave cannot be used.
@@ -22,7 +24,7 @@ class MachineError(InputError):
 class PageError(Exception):
     """A page that cannot be had; the crawl counts ``reason`` and goes on."""
 
-    reason = "error"
+    reason = reasons.ERROR
 
 
 class NoPage(PageError):
@@ -37,7 +39,7 @@ class NoPage(PageError):
 class TooLarge(NoPage):
     """A page larger than DOWNLOAD_MAXSIZE, of which no more than that was read; it is dropped."""
 
-    reason = "too_large"
+    reason = reasons.TOO_LARGE
 
     def __init__(self, message: str) -> None:
         super().__init__(message, self.reason, wanted=False)
@@ -52,10 +54,10 @@ class MissingRecord(PageError):
 class NoHtml(MissingRecord):
     """The corpus holds only the text of a document that is asked for as HTML."""
 
-    reason = "no_html"
+    reason = reasons.NO_HTML
 
 
 class CorruptRecord(PageError):
     """The document's record is damaged: a broken gzip member, JSON or WARC record."""
 
-    reason = "corrupt_record"
+    reason = reasons.CORRUPT_RECORD

@@ -151,6 +151,10 @@ class Corpus(Protocol):
         """A hex digest that is equal for equal corpora, wherever they lie; cheap (names and sizes, not contents)."""
         ...
 
+    def check(self) -> None:
+        """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
+        ...
+
     def close(self) -> None:
         """Release file handles; a later look-up opens them again."""
         ...

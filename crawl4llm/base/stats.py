@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from crawl4llm.base.reasons import TABLES, is_reason
+from crawl4llm.base.reasons import reference as reasons_reference
 
 PREFIX = "crawl4llm/"
 
@@ -12,16 +13,13 @@ KEYS = {
     "pages/fetched": "documents looked up or downloaded to get there; a policy that looks ahead fetches all it visits",
     "pages/no_text": "scored pages without any text; their influence score is 0",
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
-    "unscored/<reason>": "add-on: pages without an influence score: `not_html`, `timeout`, `killed`, `error`",
+    "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier",
     "frontier/leased": "documents taken from the frontier and not yet done",
     "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
-    "failed/<reason>": "documents that could not be had: `http_404`, `corrupt_record`, `no_html` (only text is held), "
-    "`timeout`, `killed` ...; live also `dns`, `refused`, `connection`, `cut_short`, `damaged`, `bad_url`, `scheme`",
-    "dropped/<reason>": "documents that were not wanted: `too_large` (`DOWNLOAD_MAXSIZE`), `ignored`, `opt_out`, "
-    "`frontier_full`, `host_full`; live also `robots`, `not_html`, and where redirects led: `duplicate` (a page "
-    "visited before), `off_scope`; add-on also `not_text`",
+    "failed/<reason>": "documents that could not be had, by [reason](#reasons)",
+    "dropped/<reason>": "documents that were not wanted, by reason",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",
@@ -41,12 +39,13 @@ KEYS = {
 
 
 def is_documented(key: str) -> bool:
-    """Whether a statistics key, without the prefix, is one of KEYS."""
-    return any(re.fullmatch(re.escape(known).replace("<reason>", "[a-z0-9_]+"), key) is not None for known in KEYS)
+    """Return whether a statistics key, without the prefix, is one of KEYS, and has a known reason, if any."""
+    outcome, _, reason = key.partition("/")
+    return is_reason(outcome, reason) if outcome in TABLES else key in KEYS
 
 
 def reference() -> str:
-    """The reference of statistics, as a Markdown table."""
+    """Return the reference of statistics and reasons, as Markdown tables."""
     rows = ["| key | meaning |", "|-|-|"]
     rows += [f"| `{PREFIX}{key}` | {meaning} |" for key, meaning in KEYS.items()]
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows) + f"\n\n## Reasons\n\n{reasons_reference()}"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from crawl4llm.tools._action import ActionCommand
-from crawl4llm.tools.archive import actions as archive_actions
 
 
 class Command(ActionCommand):
-    """One action each of :mod:`crawl4llm.tools.archive.actions`."""
+    """One action each of :mod:`crawl4llm.tools.archive`."""
 
     name = "archive"
-    package = archive_actions.__name__
-    actions = archive_actions.ACTIONS
+    actions: ClassVar = {
+        "finish": "crawl4llm.tools.archive.finish.FINISH",
+        "check": "crawl4llm.tools.archive.check.CHECK",
+        "repair": "crawl4llm.tools.archive.repair.REPAIR",
+        "purge": "crawl4llm.tools.archive.purge.PURGE",
+    }
 
     def short_desc(self) -> str:
         return "Finish, check or repair an archive, or purge a domain from it"

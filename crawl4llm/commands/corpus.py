@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crawl4llm.tools import corpus as corpus_actions
+from typing import ClassVar
+
 from crawl4llm.tools._action import ActionCommand
 
 
@@ -10,8 +11,14 @@ class Command(ActionCommand):
     """One action each of :mod:`crawl4llm.tools.corpus`."""
 
     name = "corpus"
-    package = corpus_actions.__name__
-    actions = corpus_actions.ACTIONS
+    actions: ClassVar = {
+        "show": "crawl4llm.tools.corpus.show.SHOW",
+        "sample": "crawl4llm.tools.corpus.show.SAMPLE",
+        "index": "crawl4llm.tools.corpus.build.INDEX",
+        "demo": "crawl4llm.tools.corpus.build.DEMO",
+        "build": "crawl4llm.tools.corpus.build.BUILD",
+        "ranks": "crawl4llm.tools.corpus.ranks.RANKS",
+    }
 
     def short_desc(self) -> str:
         return "Show, sample, index or build the corpus"

@@ -38,7 +38,7 @@ class Command(ScrapyCrawl):
     """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """What Scrapy calls first of the command that is to run."""
+        """Add options; Scrapy calls this first of the command that is to run."""
         super().add_options(parser)
         end_when_interrupted()
 
@@ -49,7 +49,7 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError
-        from crawl4llm.scrapy_settings import check_values
+        from crawl4llm.engine.scrapy_settings import check_values
 
         assert self.settings is not None
         try:
@@ -70,9 +70,9 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
+        from crawl4llm.engine.scrapy_settings import check_mode
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
-        from crawl4llm.scrapy_settings import check_mode
 
         guard_log()
         if not (opts.loglevel or opts.logfile):
@@ -98,7 +98,7 @@ class Command(ScrapyCrawl):
 
     @staticmethod
     def _seeds(spider_args: dict[str, str]) -> str | None:
-        """The seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
+        """Return the seeds file, if one is given. Raises InputError for none, and for what Scrapy would pass over."""
         from crawl4llm.base.errors import InputError
 
         for name in spider_args:

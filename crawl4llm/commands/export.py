@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         from crawl4llm.tools.export.formats import FORMATS
-        from crawl4llm.tools.export.wanted import CRAWL, INFLUENCE
+        from crawl4llm.tools.export.selecting import CRAWL, INFLUENCE
 
         super().add_options(parser)
         group = parser.add_argument_group("what is written")
@@ -59,7 +60,14 @@ class Command(ScrapyCommand):
         group.add_argument("--top", metavar="N", type=positive_integer, help="the N best")
         group.add_argument("--top-share", metavar="X", type=_share, help="the best share of them, like 0.1")
         group.add_argument("--oracle", action="store_true", help="the oracle set of the corpus that was crawled")
-        group.add_argument("--language", metavar="L", action="append", help="of this language; may be given again")
+        group.add_argument(
+            "--language",
+            dest="languages",
+            metavar="L",
+            action="append",
+            default=[],
+            help="of this language; may be given again",
+        )
         group.add_argument("--min-words", metavar="N", type=positive_integer, help="with at least N words")
         group.add_argument("--max-words", metavar="N", type=positive_integer, help="with at most N words")
         group.add_argument(
@@ -86,29 +94,16 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         from crawl4llm.tools.export.export import export
-        from crawl4llm.tools.export.wanted import Wanted
+        from crawl4llm.tools.export.selecting import Wanted
 
         assert self.settings is not None
-        wanted = Wanted(
-            format=opts.format,
-            order=opts.order,
-            min_influence=opts.min_influence,
-            top=opts.top,
-            top_share=opts.top_share,
-            oracle=opts.oracle,
-            languages=tuple(opts.language or ()),
-            min_words=opts.min_words,
-            max_words=opts.max_words,
-            keep_duplicates=opts.keep_duplicates,
-            near_duplicates=opts.near_duplicates,
-            shard_documents=opts.shard_documents,
-            shard_bytes=opts.shard_bytes,
-        )
+        given = {field.name: getattr(opts, field.name) for field in fields(Wanted)}
+        wanted = Wanted(**given | {"languages": tuple(opts.languages)})
         yield from export(self.settings, args, Path(opts.out).expanduser(), wanted)
 
 
 def _number(text: str) -> float:
-    """The type of an option that is a finite number."""
+    """Parse an option that is a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -119,7 +114,7 @@ def _number(text: str) -> float:
 
 
 def _share(text: str) -> float:
-    """The type of an option that is more than 0 and at most 1."""
+    """Parse an option that is more than 0 and at most 1."""
     share = _number(text)
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 1")

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.terminal import complain, print_lines
-from crawl4llm.tools.frontier import ACTIONS, SHOW, load_action
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools._action import Action, ActionCommand
+
+_SHOW = "show"
+"""What is done where no other action is asked for."""
 
 
-class Command(ScrapyCommand):
-    """Hands over to one of :mod:`crawl4llm.tools.frontier` and prints the lines it yields."""
+class Command(ActionCommand):
+    """One action each of :mod:`crawl4llm.tools.frontier`, which an option of its name asks for."""
 
-    requires_crawler_process = False
-    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    name = "frontier"
+    actions: ClassVar = {
+        _SHOW: "crawl4llm.tools.frontier.show.SHOW",
+        "verify": "crawl4llm.tools.frontier.verify.VERIFY",
+        "export": "crawl4llm.tools.frontier.export.EXPORT",
+        "compact": "crawl4llm.tools.frontier.change.COMPACT",
+        "inject": "crawl4llm.tools.frontier.change.INJECT",
+        "purge": "crawl4llm.tools.frontier.purge.PURGE",
+    }
 
     def syntax(self) -> str:
         return "JOBDIR [options]"
@@ -32,23 +41,21 @@ class Command(ScrapyCommand):
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+        ScrapyCommand.add_options(self, parser)
         group = parser.add_argument_group("frontier")
-        for name in (SHOW, *ACTIONS):
-            load_action(name).add_options(group)
+        for name in self.actions:
+            action = self.load(name)
+            if action.arguments:
+                group.add_argument(f"--{name}", metavar=action.arguments, help=action.help)
+            elif name != _SHOW:
+                group.add_argument(f"--{name}", action="store_true", help=action.help)
+            action.add_options(group)
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Run the action whose option is given; exit status 0 only when its work was done."""
-        assert self.settings is not None
-        unknown = [arg for arg in args if arg.startswith("-")]
-        if unknown:
-            raise UsageError(f"unknown option {unknown[0]}", print_help=False)
+    def choose(self, args: list[str], opts: argparse.Namespace) -> tuple[Action, list[str]]:
         if len(args) != 1:
             raise UsageError("usage: scrapy frontier JOBDIR [options]", print_help=False)
-        opts.jobdir = Path(args[0])
-        given = [name for name in ACTIONS if getattr(opts, name) not in {None, False}]
+        given = [name for name in self.actions if getattr(opts, name, None) not in {None, False}]
         if len(given) > 1:
-            complain(f"--{given[0]} and --{given[1]} were given; give one, then the other")
-            self.exitcode = 1
-            return
-        self.exitcode = print_lines(load_action(given[0] if given else SHOW).run(self.settings, opts))
+            raise InputError(f"--{given[0]} and --{given[1]} were given; give one, then the other")
+        action = self.load(given[0] if given else _SHOW)
+        return action, [*args, getattr(opts, given[0])] if action.arguments else args

@@ -6,8 +6,9 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
-from crawl4llm import options, scrapy_settings
+from crawl4llm import options
 from crawl4llm.base import stats
+from crawl4llm.engine import scrapy_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -16,7 +17,7 @@ _SETTINGS = """# Settings
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
 when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
 slip (`crawl_max_pages`, `MAX_PAGES`). Which of [Scrapy's own](#scrapys-own-settings) hold is said below. This page is
-written from `crawl4llm/options.py`, `crawl4llm/scrapy_settings.py` and `settings/` by
+written from `crawl4llm/options.py`, `crawl4llm/engine/scrapy_settings.py` and `settings/` by
 `python -m crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
@@ -41,7 +42,7 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 
 
 def _profiles() -> str:
-    """What each profile sets, as a Markdown list."""
+    """Return what each profile sets, as a Markdown list."""
     lines = []
     for profile in ("simulation", "live"):
         given = vars(import_module(f"settings.{profile}"))
@@ -52,7 +53,7 @@ def _profiles() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Each reference page and what it should say."""
+    """Return each reference page and what it should say."""
     return {
         DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),

@@ -9,8 +9,9 @@ from typing import Any
 
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
 from crawl4llm.base.domains import Domain
-from crawl4llm.base.errors import InputError, TooLarge
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.reasons import TOO_LARGE
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
 from crawl4llm.crawl.raised_n import RaisedN
@@ -359,7 +360,7 @@ class Crawl:
             self.counters.note(rated.reason)
             if rated.score is None:
                 reason = str(rated.reason)
-                outcome = Outcome.DROPPED if reason == TooLarge.reason else Outcome.FAILED
+                outcome = Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED
                 self.counters.counts[f"{outcome.value}/{reason}"] += 1
                 failures.append(failure_line(outcome.value, reason, candidate))
             else:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Frontier, Outcome
 from crawl4llm.frontier.visited import VisitedSet
+from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
-from crawl4llm.scoring.rating import ERROR, NO_TEXT, RatedText, Rating
-from crawl4llm.warc import Archive
+from crawl4llm.scoring.rating import RatedText, Rating
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
 
 REDIRECTS = "redirects/followed"
 """The count of redirect hops; absent in a crawl that was begun by a version that did not count them."""
@@ -181,3 +185,51 @@ class PageWriter:
             "visited": len(self._visited),
             "fetched": self._counters.counts["pages/fetched"],
         }
+
+
+logger = logging.getLogger(__name__)
+
+
+def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
+    """The archive in ``directory``, begun, or with ``at`` taken up again there. Raises InputError.
+
+    Where ``info`` names no host it is a simulation's: each page is stored whole, and no file closes by its age.
+    """
+    if not options.warc_enabled:
+        return NullArchive()
+    live = info.host is not None
+    if options.warc_max_age and not live:
+        logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")
+    form = ArchiveFormat(
+        compression=options.warc_compression,
+        text=options.warc_text,
+        revisits=options.warc_revisits if live else 0,
+        max_age=options.warc_max_age if live else 0,
+        fsync=options.warc_fsync,
+        credentials=options.archive_credentials,
+    )
+    return ArchiveWriter(directory, info, options.warc_max_bytes, at, form)
+
+
+def warcinfo_fields(
+    options: Options,
+    software: str,
+    source: Mapping[str, str | None],
+    *,
+    policy: str,
+    extractor: str | None,
+    model_digest: str,
+) -> dict[str, str]:
+    """Return what the warcinfo records say, as far as there is something to say.
+
+    ``software`` names this project and Scrapy with their versions; ``source`` says where the pages come from.
+    """
+    fields = {
+        "software": software,
+        "operator": options.warc_operator,
+        **source,
+        "policy": policy,
+        "extractor": extractor,
+        "model-digest": model_digest,
+    }
+    return {name: value for name, value in fields.items() if value}

@@ -42,7 +42,7 @@ class Hop(NamedTuple):
 
 
 class Spool(Protocol):
-    """Keeps answers on disk; see :class:`crawl4llm.crawl.job.answers.AnswerSpool`."""
+    """Keeps answers on disk; see :class:`crawl4llm.crawl.answer_spool.AnswerSpool`."""
 
     def put(self, answer: Answer) -> None:
         """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""

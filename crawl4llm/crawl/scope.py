@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import OPT_OUT, Domain, domain_of_url
+from crawl4llm.base.domains import Domain, domain_of_url
 from crawl4llm.base.pages import Link
+from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import Candidate, CrawledPage
-
-DUPLICATE, OFF_SCOPE = "duplicate", "off_scope"
-"""Why a redirect is not followed."""
 
 
 class Limits(NamedTuple):

@@ -1,16 +1,17 @@
-"""Seeds: the documents a crawl starts from."""
+"""Seeds: the documents a crawl starts from; and documents by the key or URL that a user gives."""
 
 from __future__ import annotations
 
 import logging
 import re
+import string
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.pages import Corpus
 
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 """A ``#`` inside a URL begins its fragment, not a comment."""
+_NEAR, _LONGEST_MISTYPED = 3, 200
 
 
 @dataclass
@@ -83,3 +85,40 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"seeds file {path} cannot be read: {reason}") from None
+
+
+def find_document(corpus: Corpus, given: str) -> str:
+    """Return the key of the document that a key or URL means, which the corpus may not hold. Raises MissingRecord."""
+    is_key = corpus.is_key(given)
+    if is_key and ("://" not in given or given in corpus):  # a URL may be a key, and still be looked for as URLs are
+        return given
+    try:
+        key = corpus.resolve(given)
+    except InputError:
+        if "." in given or "/" in given:
+            raise
+        key = None  # without an index of URLs, what is no URL either
+    if key is None and not is_key:
+        raise not_held(corpus, given)
+    return key or given
+
+
+def not_held(corpus: Corpus, given: str) -> MissingRecord:
+    """Return the error for a key or URL that leads nowhere; it names keys of the corpus that are one character away."""
+    near = [key for key in dict.fromkeys(_one_character_away(given)) if corpus.is_key(key) and key in corpus][:_NEAR]
+    example = next(iter(corpus.keys()), None)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; ids look like {example}" if example else ""
+    fault = "does not hold" if corpus.is_key(given) else "holds no document at"
+    return MissingRecord(f"the corpus {fault} {given}{hint}")
+
+
+def _one_character_away(text: str) -> Iterator[str]:
+    """Yield what a key may be a slip of the pen of: neighbours swapped, one character too many, missing, another."""
+    if len(text) > _LONGEST_MISTYPED:
+        return
+    splits = [(text[:at], text[at:]) for at in range(len(text) + 1)]
+    letters = "".join(sorted({*text, *string.digits, *string.ascii_lowercase}))
+    yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1)
+    yield from (head + tail[1:] for head, tail in splits if tail)
+    yield from (head + letter + tail for head, tail in splits for letter in letters)
+    yield from (head + letter + tail[1:] for head, tail in splits if tail for letter in letters)

@@ -11,19 +11,15 @@ from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.job.job_commits import State, read_state
-from crawl4llm.crawl.job.jobdir import JobDir
-from crawl4llm.crawl.job.store_check import check_store
+from crawl4llm.crawl.commits import State, read_state
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import balance
-from crawl4llm.crawl.web import StoredCorpus
+from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.durable import DurableVisited
-from crawl4llm.live.web import LiveCorpus
-from crawl4llm.past_runs import take_over
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from simulate.open import open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -116,22 +112,3 @@ class StoredCrawl:
         """Raise InputError where the crawl was stopped before its seeds were queued."""
         if self.state.crawl is None:
             raise InputError(f"the crawl in JOBDIR {self.path} has not begun; start it again first")
-
-    def open_corpus(self, settings: BaseSettings) -> StoredCorpus:
-        """The corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
-
-        Settings on the command line count, then those of the crawl's last run, then the project's.
-        """
-        output = self.output(settings)
-        facts = read_json(output / SETTINGS)
-        if facts.get("corpus") == LiveCorpus.name:
-            return LiveCorpus()
-        take_over(settings, facts, output)
-        corpus = open_corpus(settings)
-        corpus.check()
-        if corpus.identity() != self.job["digests"]["corpus_digest"]:
-            raise InputError(
-                f"CORPUS {settings['CORPUS']} is not the corpus that JOBDIR {self.path} was begun with; give that one: "
-                "-s CORPUS=PATH"
-            )
-        return corpus

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from crawl4llm.policies import Policy
 
 
-class StoredCorpus(Corpus, Protocol):
-    """A corpus that can be checked."""
-
-    def check(self) -> None:
-        """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
-        ...
-
-
 class Web(Protocol):
     """A web to crawl. The class of its downloader middleware has it as the attribute ``web``.
 
@@ -35,7 +27,7 @@ class Web(Protocol):
 
     profile: ClassVar[str]
     """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
-    corpus: StoredCorpus
+    corpus: Corpus
     """What can be looked up without a fetch."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
@@ -77,7 +69,7 @@ class Web(Protocol):
 
 
 def load_rater(
-    open_corpus: Callable[[], StoredCorpus], options: Options, extractor: str | None, others: Collection[str] = ()
+    open_corpus: Callable[[], Corpus], options: Options, extractor: str | None, others: Collection[str] = ()
 ) -> PageRater:
     """Load what rates the pages of a corpus, which is opened after the scorer is: to index one takes its time.
 

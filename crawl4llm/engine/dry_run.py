@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, check_output_dir, read_json
-from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job import Job
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier import durable as durable_frontier
+from crawl4llm.frontier import visited as durable_visited
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
-from crawl4llm.frontier.visited import durable as durable_visited
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 

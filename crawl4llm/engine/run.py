@@ -21,18 +21,19 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.archiving import open_archive, warcinfo_fields
 from crawl4llm.crawl.commits import NoCommits
-from crawl4llm.crawl.job.job import Job
+from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
+from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.visited import MemoryVisited
-from crawl4llm.options import Options, misspelt, read_options
+from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater

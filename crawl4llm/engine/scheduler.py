@@ -15,10 +15,10 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.request_meta import is_leased, lease_of, leased
 from crawl4llm.live.capturing import go_on, hop_of
-from crawl4llm.scoring.rating import ERROR
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -154,12 +154,12 @@ class InfluenceScheduler(BaseScheduler):
         assert self._crawler.engine is not None
         self._crawler.engine.crawl(request)
         if not self._accepted and is_leased(request):
-            self._crawl.dropped(lease_of(request), "ignored")
+            self._crawl.dropped(lease_of(request), IGNORED)
 
     def _when_idle(self) -> None:
         """The engine has run dry: the crawl is over, or Scrapy dropped requests without a word."""
         for lease in self._crawl.unanswered():
-            self._crawl.dropped(lease, "ignored")
+            self._crawl.dropped(lease, IGNORED)
         self._advance_if_possible()
         if self.has_pending_requests():
             raise DontCloseSpider

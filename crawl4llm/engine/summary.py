@@ -11,14 +11,13 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
+from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES, Crawl
 from crawl4llm.engine.progress import in_short
-from crawl4llm.scoring.rating import ERROR
-from crawl4llm.scoring.workers import KILLED, TIMEOUT
-from simulate.open import DEMO
+from crawl4llm.options import DEMO
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",

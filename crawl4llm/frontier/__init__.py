@@ -41,9 +41,6 @@ class Outcome(enum.Enum):
     """It was not wanted; the reason says why."""
 
 
-FRONTIER_FULL, HOST_FULL = "frontier_full", "host_full"
-
-
 class Caps(NamedTuple):
     """How many documents may be queued at once; None: any number. Those on lease do not count."""
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from crawl4llm.frontier import FRONTIER_FULL, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
-from crawl4llm.frontier.records import decode, encode, pack, unpack
-from crawl4llm.frontier.runs import Record, SortedRuns
+from crawl4llm.base.reasons import FRONTIER_FULL
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode, pack, unpack
 from crawl4llm.frontier.store import Store
 
 STATE, LEASES = b"frontier", "leases"

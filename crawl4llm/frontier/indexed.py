@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
+from crawl4llm.base.reasons import HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import HOST_FULL, NO_CAPS, Caps, Entry, Evicted
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted
 from crawl4llm.frontier.durable import STATE, DurableFrontier
-from crawl4llm.frontier.records import SCORE_BYTES, decode, encode
-from crawl4llm.frontier.runs import Record
+from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
 from crawl4llm.frontier.store import Store
 
 _CURRENT, _HOSTS, _VERSION = "current", "hosts", b"version"

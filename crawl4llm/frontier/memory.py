@@ -6,8 +6,9 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import FRONTIER_FULL, HOST_FULL, NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
 
 _GARBAGE = 1000
 """Stale places in the heap that are no reason to clear it, however few are not."""

@@ -1,1 +1,7 @@
-"""The live web: what a crawl over the network needs that a simulation does not."""
+"""Live: the real web, fetched politely and archived as it was sent.
+
+- ``web``: what a run on the live web is opened with.
+- ``fetching``: makes a page of what was downloaded; ``verdicts``: how a document ends that could not be downloaded.
+- ``wire``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
+- ``middlewares``: Scrapy's redirects and robots.txt, made fit; ``stopping``: a polite stop.
+"""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_links import html_links
 from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.request_meta import attach_page, is_leased, lease_of
 from crawl4llm.live.capturing import captures_of
-from crawl4llm.live.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.warc.payload import html_of, is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields

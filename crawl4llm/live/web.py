@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from crawl4llm.base.errors import InputError, MissingRecord
-from crawl4llm.base.pages import Link, PageRecord, utc_date
+from crawl4llm.base.pages import Corpus, Link, PageRecord, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
-from crawl4llm.crawl.web import StoredCorpus, load_rater
+from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
-from crawl4llm.warc.names import host_name
+from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -97,7 +97,7 @@ class LiveWeb:
     """The web itself; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "live"
-    corpus: StoredCorpus
+    corpus: Corpus
     text = "extracted"
     rate = staticmethod(rate_by_html)
     keeps_answers = True

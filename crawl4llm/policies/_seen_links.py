@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
@@ -12,6 +12,7 @@ from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
+
 
 SEED_SCORE = 1.0
 """What a policy that predicts influence gives a seed: nothing is known of it, but that somebody chose it; as good as a
@@ -104,3 +105,29 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
     def _score_of(self, key: str) -> float:
         known = self._queued[key]
         return self.seed_score if known is None else self._score(known)
+
+
+class PageByPagePolicy(BasePolicy):
+    """Takes pages one by one, so that no document's score depends on how many of them are told of at once."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._crawled: list[CrawledPage] = []
+        """Pages of which nothing was learnt yet."""
+
+    @abstractmethod
+    def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
+        """Learn from a page; returns the scores of the documents first found on it, by key."""
+
+    def crawled(self, page: CrawledPage) -> None:
+        self._crawled.append(page)
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        found: dict[str | None, list[Candidate]] = {}
+        for candidate in candidates:
+            found.setdefault(candidate.parent, []).append(candidate)
+        scores = {candidate.key: SEED_SCORE for candidate in found.get(None, ())}
+        for page in self._crawled:
+            scores.update(self._take(page, found.get(page.entry.key, ())))
+        self._crawled.clear()
+        return [Rating(scores[candidate.key]) for candidate in candidates]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gzip
+import hashlib
+import math
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.urls import host_of
 from crawl4llm.policies import BasePolicy, Candidate, Rating
-from crawl4llm.policies._harmonic_ranks import HarmonicRanks
 
 
 class Policy(BasePolicy):
@@ -30,3 +39,89 @@ class Policy(BasePolicy):
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(self._ranks.value(candidate.key, candidate.url)) for candidate in candidates]
+
+
+_PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"
+_COLUMNS: Final = {2: (_PAGES, 0, 1), 5: (_HOSTS, 4, 1), 6: (_DOMAINS, 4, 1)}
+"""By their number: what they rank, and where the name and its value stand."""
+
+
+class HarmonicRanks:
+    """Harmonic centrality by document.
+
+    Lines are divided by tabs, and a first line that begins with ``#`` is passed over. Two columns are a document's key
+    and its value, as ``scrapy corpus ranks`` writes them. Five are Common Crawl's ranks of hosts (``#harmonicc_pos
+    #harmonicc_val #pr_pos #pr_val #host_rev``), six those of registrable domains (``#n_hosts`` besides); names are
+    reversed, and a host's leading ``www.`` is left out (commoncrawl.org, host- and domain-level web graphs). Of several
+    lines with one name the first counts. A line takes 16 bytes of memory: 64 bits of a hash stand for the name.
+
+    Raises InputError where the file cannot be read or a line is malformed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        names, values = bytearray(), array("d")
+        self._kind = ""
+        for number, line in self._lines():
+            fields = line.rstrip("\r\n").split("\t")
+            kind, name_at, value_at = _COLUMNS.get(len(fields), ("", 0, 0))
+            self._kind = self._kind or kind
+            if not kind or kind != self._kind:
+                raise self._fault(
+                    number, f"has {len(fields)} columns; it takes 2 (key, value), or Common Crawl's 5 or 6"
+                )
+            try:
+                value = float(fields[value_at])
+            except ValueError:
+                value = math.nan
+            if not math.isfinite(value):
+                raise self._fault(number, f"has no number in column {value_at + 1}: {fields[value_at]!r}")
+            names += _hashed(fields[name_at])
+            values.append(value)
+        if not values:
+            raise InputError(f"HARMONIC_RANKS {path} has no lines")
+        hashes = np.frombuffer(bytes(names), dtype="<u8")
+        order = np.argsort(hashes, kind="stable")
+        self._names, self._values = hashes[order], np.array(values)[order]
+        self.digest = hashlib.sha256(self._kind.encode() + self._names.tobytes() + self._values.tobytes()).hexdigest()
+        """SHA-256 of what was read."""
+
+    def value(self, key: str, url: str) -> float:
+        """The harmonic centrality of a document, or of its host or domain; 0 where it is not known."""
+        for name in self._names_of(key, url):
+            wanted = np.uint64(int.from_bytes(_hashed(name), "little"))
+            place = int(np.searchsorted(self._names, wanted))
+            if place < len(self._names) and self._names[place] == wanted:
+                return float(self._values[place])
+        return 0.0
+
+    def _names_of(self, key: str, url: str) -> Iterator[str]:
+        """The names under which the file may have a document."""
+        if self._kind == _PAGES:
+            yield key
+            return
+        labels = host_of(url).removeprefix("www.").split(".")[::-1]
+        yield ".".join(labels)
+        if self._kind == _DOMAINS:  # it has no other names than those of registrable domains
+            for end in range(len(labels) - 1, 0, -1):
+                yield ".".join(labels[:end])
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers, without the first where that is a head."""
+        try:
+            for number, line in enumerate(input_lines(self._path, newline="\n"), start=1):
+                if number > 1 or not line.startswith("#"):
+                    yield number, line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"HARMONIC_RANKS {self._path} is damaged: {error}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"HARMONIC_RANKS {self._path} is no text in UTF-8") from None
+        except OSError as error:
+            raise InputError(f"HARMONIC_RANKS {self._path} cannot be read: {error.strerror}") from None
+
+    def _fault(self, number: int, fault: str) -> InputError:
+        return InputError(f"HARMONIC_RANKS {self._path}, line {number}, {fault}")
+
+
+def _hashed(name: str) -> bytes:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.urls import host_of
 from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.policies._page_by_page import PageByPagePolicy
+from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry

@@ -10,12 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.policies._learning.learner import Learner
-from crawl4llm.policies._learning.means import RunningMeans
-from crawl4llm.policies._learning.ranks import RecentRanks
-from crawl4llm.policies._learning.waiting import Waiting, worst_of
-from crawl4llm.policies._page_by_page import PageByPagePolicy
-from crawl4llm.policies._seen_links import RunningMean
+from crawl4llm.policies._learning import Learner, RecentRanks, Waiting, worst_of
+from crawl4llm.policies._means import RunningMeans
+from crawl4llm.policies._seen_links import PageByPagePolicy, RunningMean
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link

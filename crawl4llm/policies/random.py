@@ -7,8 +7,8 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.draws import draw
 from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies.random_static import draw
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
-from crawl4llm.base.draws import draw
 from crawl4llm.policies import BasePolicy, Candidate, Rating
 
 
@@ -18,3 +18,9 @@ class Policy(BasePolicy):
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(draw(self._options.crawl_seed, candidate.key)) for candidate in candidates]
+
+
+def draw(seed: int, key: str) -> float:
+    """A number above 0 and up to 1, uniform over keys: a hash of seed and key."""
+    digest = blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") + 1) / 2**64

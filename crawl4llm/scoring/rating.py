@@ -11,13 +11,11 @@ from typing import NamedTuple, TypeVar
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.scoring import Scorer, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
-
-NO_TEXT = "no_text"
-ERROR = "error"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.input_files import check_machine
-from crawl4llm.base.orphans import end_with, sigint_blocked
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.processes import end_with, sigint_blocked
+from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.scoring.rating import (
     HtmlPage,
     PageRater,
@@ -30,8 +31,6 @@ from crawl4llm.scoring.rating import (
     influence_task,
     rate_all,
 )
-
-TIMEOUT, KILLED = "timeout", "killed"
 
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 16, 128
 _CHUNKS_PER_WORKER = 4

@@ -12,15 +12,15 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.reasons import ERROR
 from crawl4llm.crawl.request_meta import lease_of, page_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.reasons import machine_error, verdict
 from crawl4llm.live.stopping import Withdrawn
-from crawl4llm.scoring.rating import ERROR
+from crawl4llm.live.verdicts import machine_error, verdict
 
 
 class InfluenceSpider(Spider):

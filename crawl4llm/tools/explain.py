@@ -12,9 +12,9 @@ from crawl4llm.base.input_files import read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import LIVE, SETTINGS
 from crawl4llm.base.within import require_within
-from crawl4llm.past_runs import take_over
+from crawl4llm.crawl.seeds import find_document, not_held
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
-from crawl4llm.tools.corpus.show import find_document, not_held
 from simulate.web import open_rater
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 
 
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str]:
-    """Lines about the document with a key or URL; of a run, if its output directory is given.
+    """Yield lines about the document with a key or URL; of a run, if its output directory is given.
 
     Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
     the corpus. Raises InputError and PageError.
@@ -75,7 +75,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
 def _fate(
     corpus: Corpus, rater: PageRater, key: str, run: Path, facts: dict[str, Any], inlinks: Container[str] | None
 ) -> Iterator[str]:
-    """What became of the document in a run."""
+    """Yield what became of the document in a run."""
     own, crawled, last = None, [], None
     log = run / crawl_log.NAME
     for last in crawl_log.read_log(log):
@@ -109,7 +109,7 @@ def _fate(
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
-    """The line of a document that ended without a page in a run; None where there is none."""
+    """Return the line of a document that ended without a page in a run; None where there is none."""
     log = run / crawl_log.FAILURES
     failure = next((line for line in crawl_log.read_log(log) if line.get("id") == key), None)
     _require_whole(log, crawl_log.FailureLine, failure)
@@ -123,7 +123,7 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
 
 
 def _ended(failure: dict[str, Any]) -> Iterator[str]:
-    """How a document ended without a page."""
+    """Yield how a document ended without a page."""
     yield f"{failure['outcome']:<11}{failure['reason']}"
     yield f"found      {_origin_of(failure)}"
 

@@ -1,10 +1,12 @@
-"""The crawl's product: WARC files with an index, written while the crawl runs.
+"""WARC files (ISO 28500) and their CDXJ indexes: written by warcio's record writer, read by a parser of our own.
 
-``ArchiveWriter`` is what a crawl uses; the other modules are its parts, one idea each: ``headervalues`` makes foreign
-strings safe, ``serialise`` writes one record, ``records`` and ``exchanges`` build those of a page, the latter with
-``http_messages`` from what went over the network, ``revisits`` knows the payloads that are stored already, ``compress``
-turns a record into a gzip member or Zstandard frame, ``files`` appends these to files of bounded size, which ``names``
-names, ``cdxj`` indexes them, ``series`` keeps files and index together, ``reader`` reads one back.
+Written: ``writer`` keeps pages; ``page_records`` and ``exchanges`` build their records, of what a corpus holds and of
+what went over the network; ``http_messages`` and ``header_values`` make foreign bytes and strings fit; ``series``
+appends records to numbered files; ``cdxj`` indexes them by ``urlkey``.
+
+Read: ``reader`` opens any file and is the only way to a record; ``records`` parses heads; ``gzip``, ``zstd`` and
+``plain`` find records in files; ``payload`` undoes codings and charsets. warcio and FastWARC stop at damage, where ours
+loses no record but the one that it hits: ``docs/warc-files.md`` has a table of what each makes of damaged files.
 """
 
 from crawl4llm.base.files import ArchiveError

@@ -13,20 +13,32 @@ A capture whose URL does not fit into a head is left out; a page's own is then s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
+from pathlib import Path
 from typing import NamedTuple
 
+from crawl4llm.base.errors import PageError
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
+from crawl4llm.warc.cdxj import REVISIT_MIME, Entry
 from crawl4llm.warc.header_values import MAX_URI, safe_uri
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
-from crawl4llm.warc.serialise import digest, record_id, serialise
-from crawl4llm.warc.written_records import RESPONSE_TYPE, ContentRecord, RecordBuilder, record_head
+from crawl4llm.warc.page_records import (
+    RESPONSE_TYPE,
+    ContentRecord,
+    Head,
+    RecordBuilder,
+    digest,
+    record_bytes,
+    record_head,
+    record_id,
+)
+from crawl4llm.warc.reader import read_stored
+from crawl4llm.warc.records import DATE, TARGET_URI, field_name
 
-REVISIT_MIME = "warc/revisit"
-"""What an index gives as media type of a revisit record (cdxj-indexer)."""
 REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 _REQUEST_TYPE = "application/http; msgtype=request"
@@ -76,26 +88,27 @@ class ExchangeBuilder:
         date = self._records.date(capture.date)
         network = _network(capture.ip_address, capture.protocol)
         http_head, said = response_head(capture)
-        head = record_head(kind, identifier, date, url, warcinfo_id) + network + _said(said)
+        head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
         if original:
-            head += (
-                f"WARC-Profile: {REVISIT_PROFILE}\r\nWARC-Refers-To: {original.id}\r\n"
-                f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
-                "WARC-Truncated: length\r\n"
-            )
+            head += [
+                ("WARC-Profile", REVISIT_PROFILE),
+                ("WARC-Refers-To", original.id),
+                ("WARC-Refers-To-Target-URI", original.url),
+                ("WARC-Refers-To-Date", original.date),
+                ("WARC-Truncated", "length"),
+            ]
         elif capture.truncated:
-            head += f"WARC-Truncated: {capture.truncated}\r\n"
-        data = serialise(head, RESPONSE_TYPE, http_head + (b"" if original else capture.body), payload_digest)
+            head.append(("WARC-Truncated", capture.truncated))
+        data = record_bytes(kind, head, RESPONSE_TYPE, b"" if original else capture.body, payload_digest, http_head)
         mime = REVISIT_MIME if original else _media_type(capture)
         response = ContentRecord(identifier, kind, url, date, mime, str(capture.status), payload_digest, data)
 
         http_head, said = request_head(capture, url, credentials=self._credentials)
-        head = record_head(
-            "request", record_id(self._records.crawl_id, _name("request", hop), key), date, url, warcinfo_id
-        )
-        head += f"{network}WARC-Concurrent-To: {identifier}\r\n{_said(said)}"
-        request = serialise(head, _REQUEST_TYPE, http_head + capture.request_body, digest(capture.request_body))
-        return Exchange(response, request)
+        request_id = record_id(self._records.crawl_id, _name("request", hop), key)
+        head = [*record_head(request_id, date, url, warcinfo_id), *network]
+        head += [("WARC-Concurrent-To", identifier), *_said(said)]
+        body = capture.request_body
+        return Exchange(response, record_bytes("request", head, _REQUEST_TYPE, body, digest(body), http_head))
 
 
 def has_uri(capture: Capture) -> bool:
@@ -109,17 +122,17 @@ def _name(kind: str, hop: int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _network(address: str | None, protocol: str | None) -> str:
-    fields = ""
+def _network(address: str | None, protocol: str | None) -> Head:
+    fields: Head = []
     with suppress(ValueError):  # no address
-        fields = f"WARC-IP-Address: {ip_address(address or '')}\r\n"
+        fields.append(("WARC-IP-Address", str(ip_address(address or ""))))
     if protocol and _PROTOCOL.fullmatch(protocol):
-        fields += f"WARC-Protocol: {protocol}\r\n"
+        fields.append(("WARC-Protocol", protocol))
     return fields
 
 
-def _said(of_headers: str | None) -> str:
-    return f"{HEADERS_FIELD}: {of_headers}\r\n" if of_headers else ""
+def _said(of_headers: str | None) -> Head:
+    return [(HEADERS_FIELD, of_headers)] if of_headers else []
 
 
 def _media_type(capture: Capture) -> str:
@@ -129,3 +142,49 @@ def _media_type(capture: Capture) -> str:
             media_type = re.split(r"[;\s]", value.decode("utf-8", "replace").strip(), maxsplit=1)[0]
             return media_type[:_LONGEST_TYPE] or _UNKNOWN_TYPE
     return _UNKNOWN_TYPE
+
+
+_RECORD_ID = field_name("WARC-Record-ID")
+_LONGEST = (1 << 40) - 1
+
+
+class StoredPayloads:
+    """The last ``size`` payloads that responses brought, by digest: first in, first out.
+
+    What it holds is a function of the index alone, so that a crawl that is taken up again goes on as one that never
+    stopped. About 250 bytes of memory each.
+    """
+
+    def __init__(self, directory: Path, size: int, entries: Iterable[Entry] = ()) -> None:
+        self._directory = directory
+        self._size = size
+        self._places: dict[str, int] = {}
+        """By digest: number of the file, offset and length in one integer, the smallest that Python can hold."""
+        self._files: list[str] = []
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Take in what was written; a record that is not the response of a page's own is passed over."""
+        if not self._size or not entry.id or entry.status is None or entry.mime == REVISIT_MIME:
+            return
+        if max(entry.offset, entry.length) > _LONGEST:  # damaged, or in a file of more than a terabyte
+            return
+        if entry.digest not in self._places:
+            if entry.filename not in self._files[-1:]:
+                self._files.append(entry.filename)
+            self._places[entry.digest] = (len(self._files) - 1) << 80 | entry.offset << 40 | entry.length
+            if len(self._places) > self._size:
+                del self._places[next(iter(self._places))]
+
+    def find(self, digest: str) -> Original | None:
+        """The response that holds the payload; None where none is known, or it can no longer be read."""
+        place = self._places.get(digest)
+        if place is None:
+            return None
+        file, offset, length = place >> 80, place >> 40 & _LONGEST, place & _LONGEST
+        try:
+            fields = read_stored(self._directory, self._files[file], offset, length).record.fields
+        except (PageError, ArchiveError):
+            return None
+        return Original(fields.text(_RECORD_ID), fields.text(TARGET_URI), fields.text(DATE))

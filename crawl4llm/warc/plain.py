@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.warc.frames import Frame, heads_or_none, too_large
-from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Record
+from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, Record, heads_or_none, too_large
 
 _NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+\r?\n[A-Z][\w-]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
 """A WARC record may also begin in the middle of a line: where a file that was cut short was joined with another."""
@@ -40,13 +39,22 @@ class PlainRecords:
         self._source = source
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > most:
             raise too_large(self._source.path, offset)
         data = self._source.read(length, offset)
         if len(data) < length:
             raise CorruptRecord(f"{self._source.path}: record at {offset}: cut short")
         return data
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
+        end = offset + length
+        for at in range(offset, end, _SEARCHED):
+            data = self._source.read(min(_SEARCHED, end - at), at)
+            if len(data) < min(_SEARCHED, end - at):
+                raise CorruptRecord("the record is cut short")
+            yield data
 
     def frames(self) -> Iterator[Frame]:
         """All records, in file order."""

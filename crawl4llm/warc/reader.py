@@ -1,26 +1,112 @@
-"""Read a document back from the archive through its index entry."""
+"""The one reader of archive files: opens them by what they begin with, whatever their names say."""
 
 from __future__ import annotations
 
-import os
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from crawl4llm.base.compression import decompress
+from crawl4llm.base.compression import GZIP_WBITS
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError
-from crawl4llm.base.input_files import open_regular
+from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.within import require_within
-from crawl4llm.warc.cdxj import INDEX_NAME, Entry, read
-from crawl4llm.warc.exchanges import REVISIT_MIME
-from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
+from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
+from crawl4llm.warc.page_records import digest
 from crawl4llm.warc.payload import html_in_utf8
-from crawl4llm.warc.records import HttpHead, Record, field_name, parse_heads
-from crawl4llm.warc.serialise import digest
+from crawl4llm.warc.plain import PlainRecords
+from crawl4llm.warc.records import (
+    LONGEST_LINE,
+    RECORD_START,
+    Frame,
+    HttpHead,
+    Record,
+    RecordFile,
+    Whole,
+    WholeFileCompressed,
+    field_name,
+    parse_heads,
+    too_large,
+)
+from crawl4llm.warc.series import OPEN_SUFFIX
+from crawl4llm.warc.zstd import ZSTD_START, ZstdRecords
 
-_HEADERS = field_name(HEADERS_FIELD)
+MAX_OPEN: Final = 256
+"""Files kept open at most."""
+_HEADS: Final = 1 << 21
+"""Bytes that the heads of a record may have, and line ends behind it."""
+_HEADERS: Final = field_name(HEADERS_FIELD)
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Hashable)
+
+
+class UnreadableFile(Exception):
+    """A file of which no record can be read. The message is one line that names it and says what to do."""
+
+
+def open_records(path: Path, points: Path) -> RecordFile:
+    """An archive file for look-ups; ``points`` is the file of its entry points where it is compressed as a whole.
+
+    Raises UnreadableFile, and OSError where the file cannot be opened.
+    """
+    file = PreadFile(path)
+    return PlainRecords(_whole_gzip(file, points)) if points.exists() else _records(file)
+
+
+def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T:
+    """What ``collect`` makes of all records of a file; ``points`` is written where the file is compressed as a whole.
+
+    Raises UnreadableFile, and OSError where the file cannot be read.
+    """
+    file = PreadFile(path)
+    records = _records(file)
+    try:
+        return collect(records.frames())
+    except WholeFileCompressed:
+        if not isinstance(records, GzipRecords):
+            raise UnreadableFile(f"{path}: is compressed as a whole, not record by record; unpack it") from None
+    return collect(PlainRecords(ReadAhead(_whole_gzip(file, points))).frames())
+
+
+def _records(file: PreadFile) -> RecordFile:
+    start = file.read(LONGEST_LINE, 0)
+    if start.startswith(GZIP_MAGIC):
+        return GzipRecords(file)
+    if ZSTD_START.match(start):
+        try:
+            return ZstdRecords(file)
+        except CorruptRecord as error:
+            raise UnreadableFile(str(error)) from error
+    if RECORD_START.match(start.lstrip(b"\r\n")):
+        return PlainRecords(file)
+    fault = "is empty" if not start else "is neither a WARC nor an ARC file"
+    raise UnreadableFile(f"{file.path}: {fault}; fetch it again or take it away")
+
+
+def _whole_gzip(file: PreadFile, points: Path) -> WholeGzip:
+    try:
+        return WholeGzip(file, points)
+    except MissingPackage:
+        raise UnreadableFile(
+            f"{file.path}: is compressed as a whole, not record by record; to read it: pip install indexed_gzip"
+        ) from None
+
+
+def begins_like_archive(path: Path) -> bool:
+    """Whether a file begins like an archive file. Raises OSError where it cannot be read."""
+    start = PreadFile(path).read(LONGEST_LINE, 0)
+    if start.startswith(GZIP_MAGIC):
+        try:
+            start = zlib.decompressobj(GZIP_WBITS).decompress(start, LONGEST_LINE)
+        except zlib.error:
+            return False
+    return bool(ZSTD_START.match(start) or RECORD_START.match(start.lstrip(b"\r\n")))
 
 
 class StoredRecord(NamedTuple):
@@ -30,6 +116,8 @@ class StoredRecord(NamedTuple):
     http: HttpHead | None
     data: bytes
     """All of it, heads included."""
+    at: str
+    """File and offset, for messages."""
 
     @property
     def payload(self) -> bytes:
@@ -37,8 +125,80 @@ class StoredRecord(NamedTuple):
         return self.data[self.http.body_at if self.http else self.record.block_at : self.record.size]
 
 
+def parse_stored(data: bytes, at: str) -> StoredRecord:
+    """Return a record of which ``data`` is all. Raises CorruptRecord where it is none."""
+    try:
+        return StoredRecord(*parse_heads(Whole(data)), data, at)
+    except ValueError as error:
+        raise CorruptRecord(f"{at}: not a whole record ({error})") from error
+
+
+class RecordReader(Generic[F]):
+    """Reads records by file and place, one ``pread`` each, from files that stay open.
+
+    ``locate`` gives a file's path and that of its entry points (see :func:`open_records`). Of what a record holds, its
+    heads left out, no more than ``largest`` bytes are read. ``advice`` ends the messages on files that have changed.
+    """
+
+    def __init__(self, locate: Callable[[F], tuple[Path, Path]], largest: int | None = None, advice: str = "") -> None:
+        self._locate = locate
+        self._largest = largest
+        self._advice = advice
+        # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
+        self._opened = lru_cache(maxsize=keep_open(MAX_OPEN))(partial(_open_located, locate))
+
+    def data(self, file: F, offset: int, length: int) -> bytes:
+        """Return a record's bytes. Raises MissingRecord where the file is gone; CorruptRecord, TooLarge and OSError."""
+        try:
+            records = self._opened(file)[1]
+            return records.read(offset, length, None if self._largest is None else self._largest + _HEADS)
+        except FileNotFoundError:
+            raise MissingRecord(f"{self._locate(file)[0]}: is gone since it was indexed{self._advice}") from None
+        except UnreadableFile as error:
+            raise CorruptRecord(str(error)) from error
+
+    def read(self, file: F, offset: int, length: int) -> StoredRecord:
+        """Return a record. Raises as :meth:`data` does."""
+        data = self.data(file, offset, length)
+        path = self._opened(file)[0]
+        try:
+            stored = parse_stored(data, f"{path}: record at {offset}")
+        except CorruptRecord as error:
+            raise CorruptRecord(f"{error}{self._advice}") from error
+        if self._largest is not None and len(stored.payload) > self._largest:
+            raise too_large(path, offset)
+        return stored
+
+    def close(self) -> None:
+        """Close every file that is not being read; the next look-up opens its file again."""
+        self._opened.cache_clear()
+
+
+def _open_located(locate: Callable[[F], tuple[Path, Path]], file: F) -> tuple[Path, RecordFile]:
+    path, points = locate(file)
+    return path, open_records(path, points)
+
+
+def read_stored(directory: Path, filename: str, offset: int, length: int) -> StoredRecord:
+    """Return the record at a place of a file, which may still be open. Errors as for :func:`read_record`."""
+    path = directory / filename
+    for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
+        require_within(directory, candidate)
+        try:
+            file = PreadFile(candidate)
+            data = _records(file).read(offset, min(length, file.size))
+        except FileNotFoundError:
+            continue
+        except UnreadableFile as error:
+            raise CorruptRecord(str(error)) from error
+        except OSError as error:
+            raise ArchiveError.of("read", path, error) from error
+        return parse_stored(data, f"{path}: record at {offset}")
+    raise MissingRecord(f"{path} does not exist")
+
+
 def read_record(directory: Path, entry: Entry) -> bytes:
-    """The html or text of the document in UTF-8, checked against the digest in its entry.
+    """Return the html or text of the document in UTF-8, checked against the digest in its entry.
 
     ``directory`` holds the WARC files; one that is still open is read as well. For a revisit it is the payload of the
     first record of that digest that is there; all of the index is searched for it. Raises MissingRecord where the file
@@ -47,36 +207,14 @@ def read_record(directory: Path, entry: Entry) -> bytes:
     if entry.mime == REVISIT_MIME:
         return _original(directory, entry)
     stored = read_stored(directory, entry.filename, entry.offset, entry.length)
-    at = f"{directory / entry.filename} at offset {entry.offset}"
-    payload = stored.payload
-    if digest(payload) != entry.digest:
-        raise CorruptRecord(f"{at}: not the content that the index describes")
+    if digest(stored.payload) != entry.digest:
+        raise CorruptRecord(f"{stored.at}: not the content that the index describes")
     if stored.http is None or stored.record.fields.text(_HEADERS) == RECONSTRUCTED:
-        return payload
+        return stored.payload
     try:
         return html_in_utf8(stored.data, stored.record, stored.http)
     except ValueError as error:
-        raise CorruptRecord(f"{at}: {error}") from error
-
-
-def read_stored(directory: Path, filename: str, offset: int, length: int) -> StoredRecord:
-    """The record at a place of a file, which may still be open. Errors as for :func:`read_record`."""
-    path = directory / filename
-    try:
-        data = decompress(_read(directory, path, offset, length))
-        return StoredRecord(*parse_heads(_Whole(data)), data)
-    except ValueError as error:
-        raise CorruptRecord(f"{path} at offset {offset}: not a whole WARC record ({error})") from error
-
-
-class _Whole:
-    """A record of which all is there."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def grow(self) -> bool:
-        return False
+        raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
 def _original(directory: Path, revisit: Entry) -> bytes:
@@ -87,22 +225,49 @@ def _original(directory: Path, revisit: Entry) -> bytes:
     raise MissingRecord(f"{directory / INDEX_NAME} leads to no record of the payload {revisit.digest}")
 
 
-def _read(directory: Path, path: Path, offset: int, length: int) -> bytes:
-    for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
-        require_within(directory, candidate)
-        with suppress(FileNotFoundError):
-            return _pread(candidate, length, offset)
-    raise MissingRecord(f"{path} does not exist")
+class Stretch(NamedTuple):
+    """A part of a file. All parts together, in their order, are the file."""
+
+    offset: int
+    length: int
+    frame: Frame | None
+    """The record that it is; None for damage."""
 
 
-def _pread(path: Path, length: int, offset: int) -> bytes:
-    try:
-        fd, size = open_regular(path)
+class WarcReader:
+    """Reads a WARC file part by part, compressed by record or not at all. Raises UnreadableFile, and OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = PreadFile(path)
+        self.size = self._file.size
+        self._records = _records(self._file)
+        self.read = self._records.read
+        self.pieces = self._records.pieces
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Yield all parts, in file order. Raises UnreadableFile where records are not compressed one by one.
+
+        What stands before the first record of a Zstandard file is its dictionary, and no part.
+        """
+        end: int | None = None if isinstance(self._records, ZstdRecords) else 0
         try:
-            return os.pread(fd, max(0, min(length, size - offset)), offset)
-        finally:
-            os.close(fd)
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        raise ArchiveError.of("read", path, exc) from exc
+            for frame in self._records.frames():
+                yield from self._between(frame.offset if end is None else end, frame.offset)
+                end = frame.offset
+                if frame.length:
+                    yield Stretch(frame.offset, frame.length, frame if frame.record else None)
+                    end += frame.length
+        except WholeFileCompressed:
+            raise UnreadableFile(f"{self.path}: is compressed as a whole, not record by record") from None
+        yield from self._between(end or 0, self.size)
+
+    def _between(self, start: int, end: int) -> Iterator[Stretch]:
+        """Damage between two records, unless that is line ends in a file that is not compressed."""
+        is_plain = isinstance(self._records, PlainRecords)
+        if start < end and not (is_plain and not self.raw(start, end - start).strip(b"\r\n")):
+            yield Stretch(start, end - start, None)
+
+    def raw(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file as they are."""
+        return self._file.read(length, offset)

@@ -7,8 +7,12 @@ case, target URIs stand in angle brackets (as WARC/1.0's grammar had it).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Final, NamedTuple, NewType, Protocol
+
+from crawl4llm.base.errors import TooLarge
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+\r?\n|[A-Za-z]+:\S+ [\w.:-]+ \d{14} \S+[^\n]* \d+\r?\n")
@@ -142,6 +146,17 @@ class Opening(Protocol):
         ...
 
 
+class Whole:
+    """A record of which all is there."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def grow(self) -> bool:
+        """Make nothing longer."""
+        return False
+
+
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
     """The heads of a record, of which as much is read as they take; None where the block is no HTTP response.
 
@@ -195,3 +210,51 @@ def _utc(date: str) -> str | None:
     except (ValueError, OverflowError):
         return None
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Frame(NamedTuple):
+    """A record's place in its file, and its heads."""
+
+    offset: int
+    length: int
+    """Bytes it takes in the file; of a file that is compressed as a whole, in its contents."""
+    record: Record | None
+    """Its head; None for a record that is damaged or cut short."""
+    http: HttpHead | None
+    """The HTTP head in it; None where the block is no HTTP response."""
+    opening: Opening
+    """Its beginning, which may be read on until the next frame is asked for."""
+
+
+class RecordFile(Protocol):
+    """An archive file opened for reading, in a way that forks and threads may share."""
+
+    def frames(self) -> Iterator[Frame]:
+        """All records, in file order. Damage costs no other record than those it hits."""
+        ...
+
+    def read(self, offset: int, length: int, most: int | None = None) -> bytes:
+        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
+        ``most``."""
+        ...
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """A record's bytes, piece by piece: there may be far more of them than the file has. Raises CorruptRecord."""
+        ...
+
+
+class WholeFileCompressed(Exception):
+    """A file is compressed as a whole, not record by record: there is no way into its middle."""
+
+
+def too_large(path: Path, offset: int) -> TooLarge:
+    """What is raised for a record that is larger than was allowed."""
+    return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
+
+
+def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:
+    """The heads of a record, as Frame has them."""
+    try:
+        return parse_heads(opening)
+    except ValueError:
+        return None, None

@@ -14,14 +14,10 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.exchanges import ExchangeBuilder, has_uri
-from crawl4llm.warc.files import Position, WarcFiles
+from crawl4llm.warc.exchanges import ExchangeBuilder, StoredPayloads, has_uri
 from crawl4llm.warc.http_messages import opt_out_signals
-from crawl4llm.warc.names import FileNames
-from crawl4llm.warc.revisits import StoredPayloads
-from crawl4llm.warc.serialise import Fields
-from crawl4llm.warc.series import IndexedFiles, Member, SeriesPosition
-from crawl4llm.warc.written_records import FORMAT_FIELDS, ContentRecord, RecordBuilder
+from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
+from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, SeriesPosition, WarcFiles
 
 __all__ = [
     "INDEX_NAME",

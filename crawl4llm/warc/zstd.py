@@ -6,21 +6,14 @@ The layout is that of "Zstandard Compression for WARC Files 1.0" (IIPC); section
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from crawl4llm.base.compression import largest_stored, zstd
 from crawl4llm.base.errors import CorruptRecord
-from crawl4llm.base.gz import largest_stored
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.frames import Frame, WholeFileCompressed, heads_or_none, too_large
-from crawl4llm.warc.records import RECORD_START
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
 
 ZSTD_START: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 """The magic number of a frame, or of a skippable one (3.1.1, 3.1.2)."""
@@ -44,7 +37,7 @@ class ZstdRecords:
         self._dictionary = _read_dictionary(file)
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.frames.RecordFile.read`."""
+        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:
@@ -54,6 +47,10 @@ class ZstdRecords:
         if data is None:
             raise too_large(self._file.path, offset)
         return data
+
+    def pieces(self, offset: int, length: int) -> Iterator[bytes]:
+        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
+        yield self.read(offset, length)
 
     def frames(self) -> Iterator[Frame]:
         """All records, in file order. Raises WholeFileCompressed where the first frame holds several."""

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.orphans import end_with, sigint_blocked
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.processes import end_with, sigint_blocked
+from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log
-from crawl4llm.scoring.workers import KILLED, TIMEOUT
-from simulate.build.files import DataFiles
-from simulate.build.pages import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
+from simulate.build.chunks import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
+from simulate.build.data_files import DataFiles
 from simulate.build.plan import Plan, PlannedFile
 
 _QUEUED_PER_PROCESS = 2

@@ -12,13 +12,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeVar
 
+from crawl4llm.base.compression import gunzip, largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
-from crawl4llm.base.gz import gunzip, largest_stored
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.layout import HTML, INLINK, OUTLINK, TXT, data_path, format_id, language_of, split_id
-from simulate.clueweb22.listing import Listing, check_files, kinds_held, list_files
-from simulate.clueweb22.record_files import RecordFiles
-from simulate.clueweb22.records import (
+from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
+from simulate.clueweb22.record_parser import (
     FULL_ID_POSITION,
     HtmlRecord,
     LinkRecord,
@@ -47,8 +46,8 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`simulate.clueweb22.records.link_reader`). ``url_index`` is the folder of the URL index. Of a
-    page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
+    to count (see :func:`~simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
+    Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
     Raises InputError where ``root`` is not such a tree.

@@ -4,23 +4,29 @@ The index is a folder: ``index.json``, and shards of sorted 16-byte entries: 8 b
 3 bytes part number, 5 bytes item number, all big-endian. A *part* is a file of the corpus, an *item* whatever number
 finds a document in it: a record number, a byte offset. A shard holds the entries whose hash begins with certain bits,
 and is searched on disk. Entries with one hash stand in corpus order. It is written by
-:mod:`simulate.clueweb22.url_index_build`.
+:mod:`simulate.clueweb22.url_index`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.urls import lookup_form, normalise_url
-from crawl4llm.base.within import within
+from crawl4llm.base.within import is_within, within
 
 FORMAT: Final = 2
 """Version of the index's files; an index of another version is made anew."""
@@ -137,3 +143,198 @@ class UrlIndex:
                 return
             item = found[HASH_BYTES + PART_BYTES :]
             yield int.from_bytes(found[HASH_BYTES : HASH_BYTES + PART_BYTES], "big"), int.from_bytes(item, "big")
+
+
+_SHARD_ENTRIES = 1 << 20
+"""Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
+_MAX_SHARD_BITS = 12
+_BUFFERED_ENTRIES = 1 << 22
+_QUEUED_PER_JOB = 4
+_PART_ENTRY_BYTES = HASH_BYTES + 8
+"""An entry in a part's file: hash and item number; the part number is only known among all parts."""
+
+T = TypeVar("T")
+
+
+class IndexSummary(NamedTuple):
+    """What an index holds, and what making it took."""
+
+    documents: int
+    unreadable: int
+    """Documents left out because their records are damaged or name no URL."""
+    duplicates: int
+    """Documents whose URL an earlier document has."""
+    parts_read: int
+    parts_kept: int
+    """Parts that an earlier build has read."""
+
+
+def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSummary:
+    """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
+
+    ``source`` must be cheap to pickle and to open. Raises InputError where the folder cannot be written.
+    """
+    named = source.url_parts()
+    digest = source_digest(named)
+    with locked(folder), writing(folder):
+        (folder / "parts").mkdir(exist_ok=True)
+        remove_temporary(folder)
+        parts = [_Part(name, signature, _part_path(folder, name)) for name, signature in named]
+        missing = [part for part in parts if part.read_head() is None]
+        manifest = _current_manifest(folder, digest)
+        if missing or manifest is None:
+            for _ in run_jobs(_write_part, [_PartJob(source, part) for part in missing], jobs, " files"):
+                pass
+            manifest = _write_index(folder, parts, digest)
+        _remove_stale(folder, parts, manifest)
+    return IndexSummary(
+        manifest["documents"],
+        manifest["unreadable"],
+        manifest["duplicates"],
+        parts_read=len(missing),
+        parts_kept=len(parts) - len(missing),
+    )
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A part of the corpus and the file of its entries: a line of JSON, then the entries in ascending order."""
+
+    name: str
+    signature: str
+    path: Path
+
+    def identity(self) -> dict[str, Any]:
+        return {"format": FORMAT, "part": self.name, "signature": self.signature}
+
+    def read_head(self) -> dict[str, Any] | None:
+        """The line of JSON; None where the file is missing, stale or cut short."""
+        try:
+            with self.path.open("rb") as file:
+                line = file.readline()
+                head: dict[str, Any] = json.loads(line)
+                size = os.fstat(file.fileno()).st_size - len(line)
+        except (FileNotFoundError, ValueError):
+            return None
+        whole = head.items() >= self.identity().items() and size == head["documents"] * _PART_ENTRY_BYTES
+        return head if whole else None
+
+    def read_entries(self) -> Iterator[bytes]:
+        body = self.path.read_bytes().partition(b"\n")[2]
+        return (body[at : at + _PART_ENTRY_BYTES] for at in range(0, len(body), _PART_ENTRY_BYTES))
+
+
+def _part_path(folder: Path, name: str) -> Path:
+    return folder / "parts" / hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+class _PartJob(NamedTuple):
+    """The making of a part's file."""
+
+    source: UrlSource
+    part: _Part
+    size: int = 1
+
+
+def _write_part(job: _PartJob) -> None:
+    source, part, _ = job
+    entries, unreadable = [], 0
+    for item, url in source.urls_in(part.name):
+        if url is None:
+            unreadable += 1
+        else:
+            entries.append(url_hash(filed_form(url)) + item.to_bytes(_PART_ENTRY_BYTES - HASH_BYTES, "big"))
+    entries.sort()
+    head = part.identity() | {"documents": len(entries), "unreadable": unreadable}
+    write_whole(part.path, b"".join([json.dumps(head).encode(), b"\n", *entries]))
+
+
+# -- the index over all parts -----------------------------------------------------------------------------------------
+
+
+def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
+    """The manifest of the index as it stands, if it is of this state of the corpus and whole."""
+    try:
+        manifest = read_manifest(folder)
+    except InputError:
+        return None
+    if manifest["digest"] != digest or not is_within(manifest["shards"]):
+        return None
+    size = sum(shard.stat().st_size for shard in (folder / manifest["shards"]).glob("*"))
+    return manifest if size == manifest["documents"] * ENTRY_BYTES else None
+
+
+def _write_index(folder: Path, parts: Sequence[_Part], digest: str) -> dict[str, Any]:
+    heads = [part.read_head() or {} for part in parts]
+    documents = sum(head["documents"] for head in heads)
+    shards = folder / f"shards-{digest[:16]}"
+    shard_bits = min((documents // _SHARD_ENTRIES).bit_length(), _MAX_SHARD_BITS)
+    with writing(shards):
+        (folder / MANIFEST).unlink(missing_ok=True)  # shards of this name are not whole until the end
+        shutil.rmtree(shards, ignore_errors=True)
+        shards.mkdir()
+        _distribute(parts, shards, shard_bits)
+        duplicates = sum(
+            _sort_shard(shard_path(shards, shard)) for shard in _counted(range(1 << shard_bits), "sorting")
+        )
+    manifest = {
+        "format": FORMAT,
+        "digest": digest,
+        "shards": shards.name,
+        "shard_bits": shard_bits,
+        "documents": documents,
+        "unreadable": sum(head["unreadable"] for head in heads),
+        "duplicates": duplicates,
+    }
+    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    return manifest
+
+
+def _distribute(parts: Sequence[_Part], shards: Path, shard_bits: int) -> None:
+    """Append the entries of all parts to the shards they belong to, in corpus order."""
+    buffers = [bytearray() for _ in range(1 << shard_bits)]
+    buffered = 0
+    for number, part in enumerate(_counted(parts, "merging")):
+        part_bytes = number.to_bytes(PART_BYTES, "big")
+        for entry in part.read_entries():
+            buffers[shard_of(entry, shard_bits)] += entry[:HASH_BYTES] + part_bytes + entry[-ITEM_BYTES:]
+            buffered += 1
+        if buffered >= _BUFFERED_ENTRIES:
+            _append(buffers, shards)
+            buffered = 0
+    _append(buffers, shards)
+
+
+def _append(buffers: Sequence[bytearray], shards: Path) -> None:
+    for shard, buffer in enumerate(buffers):
+        with shard_path(shards, shard).open("ab") as file:
+            file.write(buffer)
+        buffer.clear()
+
+
+def _sort_shard(path: Path) -> int:
+    """Sort a shard's entries in place, and count those whose hash an earlier one has."""
+    body = path.read_bytes()
+    entries = sorted(body[at : at + ENTRY_BYTES] for at in range(0, len(body), ENTRY_BYTES))
+    write_whole(path, b"".join(entries))
+    return sum(a[:HASH_BYTES] == b[:HASH_BYTES] for a, b in pairwise(entries))
+
+
+def _counted(items: Sequence[T], what: str) -> Progress[T]:
+    return Progress(items, f"{what} URLs", unit=" files")
+
+
+# -- the folder -------------------------------------------------------------------------------------------------------
+
+
+def _remove_stale(folder: Path, parts: Sequence[_Part], manifest: dict[str, Any]) -> None:
+    """Remove what belongs to earlier states of the corpus."""
+    wanted = {part.path for part in parts}
+    for path in (folder / "parts").iterdir():
+        if path not in wanted:
+            path.unlink()
+    for path in folder.glob("shards-*"):
+        if path.name != manifest["shards"]:
+            shutil.rmtree(path)

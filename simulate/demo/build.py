@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.orphans import end_with, sigint_blocked, terminate
+from crawl4llm.base.processes import end_with, sigint_blocked, terminate
 from simulate.demo.model import train_model
 from simulate.demo.planning import plan_web
 from simulate.demo.tree import Tree

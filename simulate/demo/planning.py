@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulate.clueweb22.writer import assign_ids
+from simulate.clueweb22.tree_writer import assign_ids
 from simulate.demo.links import LinkPlanner
 from simulate.demo.pages import PagePlanner
 from simulate.demo.sites import plan_sites

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from simulate.clueweb22.layout import HTML, INLINK, KINDS, OUTLINK, TXT, DocId
-from simulate.clueweb22.writer import (
+from simulate.clueweb22.tree_writer import (
     DocumentHead,
     LinkEnd,
     html_record,

@@ -15,15 +15,13 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHt
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.warc.payload import entity, html_in_utf8, html_of
+from crawl4llm.warc.payload import entity, html_in_utf8, html_of, wat_links
+from crawl4llm.warc.reader import RecordReader, StoredRecord
 from crawl4llm.warc.records import TARGET_URI, Name, field_name
-from crawl4llm.warc.wat import wat_links
-from simulate.warcs.failures import read_failure
-from simulate.warcs.files import list_files
+from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
-from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, state_digest
+from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
 from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
-from simulate.warcs.reader import RecordReader, StoredRecord
 from simulate.warcs.scan import PAGE, PAYLOAD_DIGEST, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
@@ -77,7 +75,7 @@ class WarcCorpus:
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
         self._largest = largest
-        self._reader = RecordReader(root, index, largest=largest)
+        self._reader = RecordReader(partial(_locate, root, index), largest, "; run `scrapy corpus index`")
 
     def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
         return partial(_reopened, type(self), *self._opened_with), ()
@@ -307,6 +305,10 @@ def _reopened(
     corpus = kind.__new__(kind)
     corpus._open(given, root, index, options, largest)
     return corpus
+
+
+def _locate(root: Path, index: Path, file: str) -> tuple[Path, Path]:
+    return root / file, points_path(index, file)
 
 
 def _text(stored: StoredRecord) -> str:

@@ -17,12 +17,11 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
-from crawl4llm.warc.container import UnreadableFile
+from crawl4llm.warc.reader import UnreadableFile
 from simulate.warcs.columns import write_columns
-from simulate.warcs.failures import is_failures, scan_failures
-from simulate.warcs.files import Collection, WarcFile
+from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.index import MANIFEST, read_manifest
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
 from simulate.warcs.scan import PAGE, Source, scan_part

@@ -18,10 +18,9 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.html_links import BaseUrl
 from crawl4llm.base.urls import lookup_form, normalise_url
-from crawl4llm.warc.container import scan
-from crawl4llm.warc.frames import Frame
 from crawl4llm.warc.payload import is_html, media_type
-from crawl4llm.warc.records import CONTENT_TYPE, TARGET_URI, Opening, Record, field_name
+from crawl4llm.warc.reader import scan
+from crawl4llm.warc.records import CONTENT_TYPE, TARGET_URI, Frame, Opening, Record, field_name
 from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
 
 DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url", "not_html", "untyped"

@@ -24,9 +24,8 @@ from model_helpers import patched
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.addon.addon import Addon
-from crawl4llm.addon.link_scoring import LinkScoring
-from crawl4llm.addon.page_recording import PageRecording
+from crawl4llm.addon import Addon
+from crawl4llm.addon.middlewares import LinkScoring, PageRecording
 from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.stats import is_documented
 from crawl4llm.live.web import LiveCorpus

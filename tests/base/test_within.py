@@ -26,19 +26,18 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.run_folder import read_json, write_text
 from crawl4llm.base.within import is_within, require_all_within, within
-from crawl4llm.frontier.visited.bloom import FingerprintFilter
-from crawl4llm.frontier.visited.fingerprints import Mark, fingerprint
+from crawl4llm.frontier.bloom import FingerprintFilter
+from crawl4llm.frontier.fingerprints import Mark, fingerprint
 from crawl4llm.tools.archive.lines import read_lines
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.explain import explain
-from crawl4llm.tools.export.line_files import read_values
+from crawl4llm.tools.export.archive_source import read_values
 from crawl4llm.tools.frontier.verify import _check_archive, _check_lines
 from crawl4llm.warc import ArchiveError, ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc.reader import read_record
 from crawl4llm.warc.series import SeriesPosition
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.url_index import UrlIndex
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import UrlIndex, build_url_index
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.index import MANIFEST
 

@@ -27,8 +27,8 @@ from terminal_helpers import at_terminal
 
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.job.job_commits import read_state
-from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.commits import read_state
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.frontier import Entry, Lease, durable
 from crawl4llm.frontier.indexed import stored_frontier
 from crawl4llm.frontier.store import Store, StoreError

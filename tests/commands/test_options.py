@@ -10,7 +10,8 @@ import pytest
 from scrapy.settings import Settings, default_settings
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.options import Options, cores, misspelt, read_options, setting_name
+from crawl4llm.engine.scrapy_settings import misspelt
+from crawl4llm.options import Options, cores, read_options, setting_name
 from crawl4llm.policies import known_policies
 from crawl4llm.scoring.text import EXTRACTORS
 

@@ -16,17 +16,17 @@ from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options, setting_name
-from crawl4llm.past_runs import take_over
 from crawl4llm.policies import load_policy
 from crawl4llm.scoring import load_scorer, load_scorers
 from crawl4llm.tools.evaluate.evaluate import Wanted as Evaluated
 from crawl4llm.tools.evaluate.evaluate import evaluate
 from crawl4llm.tools.explain import explain
 from crawl4llm.tools.export.export import export
-from crawl4llm.tools.export.oracle import oracle_threshold
-from crawl4llm.tools.export.wanted import Wanted
-from crawl4llm.tools.frontier import inject
+from crawl4llm.tools.export.selecting import Wanted, oracle_threshold
+from crawl4llm.tools.frontier.change import INJECT
+from simulate.open import open_corpus
 
 MODULE = "received_code"
 DOTTED = [f"{MODULE}.Scorer", f"scorer:{MODULE}.Scorer", f"{MODULE}.Scorer:1", f"fasttext:0.5, {MODULE}.Scorer:1.5"]
@@ -82,6 +82,7 @@ def test_no_setting_out_of_data_is_imported(option: Field[Any], received: Path) 
             options = read_options(settings)
             load_scorer(options)
             load_scorers(load_policy(options.url_policy).scorers(options), options)
+            open_corpus(settings)
         except InputError as error:
             refused.append(str(error))
         assert not (received / "imported").exists(), value
@@ -95,7 +96,7 @@ COMMANDS: dict[str, Callable[[Settings, Path], object]] = {
     "export": lambda settings, run: list(export(settings, [str(run)], run.parent / "out", Wanted())),
     "oracle": lambda settings, run: oracle_threshold(settings, [run]),
     "inject": lambda settings, run: list(
-        inject.run(settings, Namespace(jobdir=run.parent / "job", inject=run / "seeds.txt"))
+        INJECT.run(settings, Namespace(arguments=[run.parent / "job", run / "seeds.txt"]))
     ),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.crawl import reorder_buffer as outstanding
-from crawl4llm.crawl.job.answers import AnswerSpool
+from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.reorder_buffer import Answer, Hop, ReorderBuffer
 from crawl4llm.frontier import Entry, Lease, Outcome
 

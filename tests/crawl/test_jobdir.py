@@ -18,9 +18,9 @@ from crawl_helpers import PROJECT
 
 from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.run_folder import read_json
-from crawl4llm.crawl.job.job import Job
-from crawl4llm.crawl.job.jobdir import JobDir
-from crawl4llm.crawl.job.store_check import check_store
+from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store

@@ -13,10 +13,10 @@ from crawl_helpers import Web, crawl, error_of
 
 from crawl4llm.engine.dry_run import memory_of_stores
 from crawl4llm.frontier import Entry
+from crawl4llm.frontier.bloom import bytes_within
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited.bloom import bytes_within
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 
 

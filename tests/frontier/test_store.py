@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crawl4llm.crawl.job.job_commits import read_state
-from crawl4llm.crawl.job.store_check import ID, check_store
+from crawl4llm.crawl.commits import read_state
+from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store, StoreError

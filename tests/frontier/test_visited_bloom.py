@@ -10,9 +10,9 @@ from pybloom_live import ScalableBloomFilter
 from visited_helpers import small_parts
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.frontier.visited import bloom
-from crawl4llm.frontier.visited.bloom import FingerprintFilter, capacity_within
-from crawl4llm.frontier.visited.fingerprints import Mark, fingerprint
+from crawl4llm.frontier import bloom
+from crawl4llm.frontier.bloom import FingerprintFilter, capacity_within
+from crawl4llm.frontier.fingerprints import Mark, fingerprint
 
 
 @pytest.fixture(scope="module", autouse=True)

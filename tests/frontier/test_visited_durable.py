@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visited_helpers import ROOMY, TIGHT, Opened, small_parts
 
+from crawl4llm.frontier import bloom, fingerprints
+from crawl4llm.frontier.bloom import FingerprintFilter
+from crawl4llm.frontier.fingerprints import FingerprintRuns, fingerprint
 from crawl4llm.frontier.store import Store, StoreError
-from crawl4llm.frontier.visited import bloom, fingerprints
-from crawl4llm.frontier.visited.bloom import FingerprintFilter
-from crawl4llm.frontier.visited.durable import DurableVisited
-from crawl4llm.frontier.visited.fingerprints import FingerprintRuns, fingerprint
+from crawl4llm.frontier.visited import DurableVisited
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -182,7 +182,7 @@ def test_a_filter_that_is_behind_is_caught_up(
 ) -> None:
     opened = filled(tmp_path, 100)
     with monkeypatch.context() as patch:
-        patch.setattr("crawl4llm.frontier.visited.durable._LEAST_BEHIND", 1 << 40)
+        patch.setattr("crawl4llm.frontier.visited._LEAST_BEHIND", 1 << 40)
         for start in range(100, 160, 5):
             opened.visited.add(keys(start, start + 5))
             opened.commit()

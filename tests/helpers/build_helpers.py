@@ -16,9 +16,9 @@ from typing import Any
 from warc_helpers import page, redirect, response, url_of, warcinfo, write
 
 from crawl4llm.base.pages import Corpus, PageRecord
-from simulate.build.build import BuildSummary, build_tree
-from simulate.build.pages import TextOptions
+from simulate.build.chunks import TextOptions
 from simulate.build.pool import BuildOptions
+from simulate.build.tree import BuildSummary, build_tree
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 

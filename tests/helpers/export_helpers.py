@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.tools.export.export import export
-from crawl4llm.tools.export.wanted import Wanted
+from crawl4llm.tools.export.selecting import Wanted
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 
 if sys.version_info >= (3, 14):

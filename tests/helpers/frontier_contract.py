@@ -18,8 +18,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import FRONTIER_FULL, HOST_FULL, NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
 
 KEYS_IN_ORDER = sorted(
     [

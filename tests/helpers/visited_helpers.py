@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from crawl4llm.frontier import bloom, fingerprints
+from crawl4llm.frontier import visited as durable
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import bloom, durable, fingerprints
-from crawl4llm.frontier.visited.durable import DurableVisited
+from crawl4llm.frontier.visited import DurableVisited
 
 ROOMY, TIGHT = 1 << 30, 0
 

@@ -31,6 +31,8 @@ LIVE = {
     "URL_POLICY": "parent_first",
 }
 
+SIMULATION = {"simulate.middleware.SimulationMiddleware": 0}
+
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
@@ -224,7 +226,9 @@ def test_continuous_order_goes_on_in_another_process(tmp_path: Path) -> None:
         ({**LIVE, "URL_POLICY": "scorer:length"}, "http://example.org/", "URL_POLICY scorer:length scores a page"),
         ({**LIVE, "HOT_QUEUE_TOPIC": "physics"}, "http://example.org/", "HOT_QUEUE_TOPIC"),
         ({**LIVE, "SCORER": "fasttext"}, "http://example.org/", "SCORER_MODEL"),
-        ({"SCORER": "length"}, "http://example.org/", "CORPUS is not set"),
+        ({**LIVE, "DOWNLOADER_MIDDLEWARES": SIMULATION}, "http://example.org/", "CORPUS is not set"),
+        ({"SCORER": "length"}, "http://example.org/", "DOWNLOADER_MIDDLEWARES has nothing that fetches pages"),
+        ({"DOWNLOADER_MIDDLEWARES": {"a.b.C": 1}}, "http://example.org/", "DOWNLOADER_MIDDLEWARES: a.b.C cannot be"),
     ],
 )
 def test_what_a_live_crawl_cannot_do(

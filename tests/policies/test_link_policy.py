@@ -11,13 +11,18 @@ from policy_helpers import Told, page
 pytest.importorskip("vowpalwabbit", reason="needs the extra link")
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.policies import _learning as learner
 from crawl4llm.policies import link
-from crawl4llm.policies._learning import learner
-from crawl4llm.policies._learning.features import anchor_features, places_of, url_features
-from crawl4llm.policies._learning.learner import Learner
-from crawl4llm.policies._learning.means import RunningMeans
-from crawl4llm.policies._learning.ranks import RecentRanks
-from crawl4llm.policies._learning.waiting import Waiting, worst_of
+from crawl4llm.policies._learning import (
+    Learner,
+    RecentRanks,
+    Waiting,
+    anchor_features,
+    places_of,
+    url_features,
+    worst_of,
+)
+from crawl4llm.policies._means import RunningMeans
 
 # -- features ---------------------------------------------------------------------------------------------------------
 

@@ -26,13 +26,13 @@ from clueweb22_helpers import (
 )
 from corpus_contract import CorpusContract, digest, in_forked_processes
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import InputError, MissingRecord
-from crawl4llm.base.gz import gunzip
 from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import DocId, data_path, offset_path, split_id
 from simulate.clueweb22.record_files import RecordFiles
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import build_url_index
 
 FILE = "en0000-00"
 KEY = key_of(FILE, 0)
@@ -383,5 +383,5 @@ def test_forked_readers_of_the_real_web_agree(tmp_path: Path) -> None:
 
 def test_results_do_not_depend_on_isal(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest(ClueWeb22Corpus(tree))
-    monkeypatch.setattr("crawl4llm.base.gz._inflate", zlib)
+    monkeypatch.setattr("crawl4llm.base.compression._inflate", zlib)
     assert digest(ClueWeb22Corpus(tree)) == before

@@ -22,8 +22,8 @@ from clueweb22_helpers import (
     write_tree,
 )
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.gz import gunzip
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 FILE = "en0000-00"
@@ -125,7 +125,7 @@ def test_gunzip(
     isal: bool,
 ) -> None:
     if not isal:
-        monkeypatch.setattr("crawl4llm.base.gz._inflate", zlib)
+        monkeypatch.setattr("crawl4llm.base.compression._inflate", zlib)
     if isinstance(content, bytes):
         assert gunzip(data) == content
     else:

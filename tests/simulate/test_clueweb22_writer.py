@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl4llm.base.pages import Link
-from simulate.clueweb22 import writer as clueweb22_writer
+from simulate.clueweb22 import tree_writer as clueweb22_writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.writer import (
+from simulate.clueweb22.tree_writer import (
     DocumentHead,
     LinkEnd,
     assign_ids,

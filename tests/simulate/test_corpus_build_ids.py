@@ -13,7 +13,7 @@ from fastwarc.warc import ArchiveIterator
 from warc_helpers import url_of
 
 from crawl4llm.base.errors import InputError
-from simulate.build.manifest import next_id
+from simulate.build.plan import next_id
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.layout import DocId
 

@@ -21,9 +21,9 @@ from scrapy.settings import Settings
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import Candidate
-from crawl4llm.policies._harmonic_ranks import HarmonicRanks
+from crawl4llm.policies.harmonic import HarmonicRanks
 from crawl4llm.tools.corpus import ranks
-from simulate.build.harmonic import harmonic_centrality, page_ranks
+from simulate.build.centrality import harmonic_centrality, page_ranks
 
 HOSTS = """\
 #harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev
@@ -207,5 +207,5 @@ def test_where_ranks_cannot_be_written(tmp_path: Path, out: str | None, words: s
     os.mkfifo(tmp_path / "fifo")
     arguments = Namespace(out=None if out is None else tmp_path / out)
     with pytest.raises(InputError, match=words):
-        list(ranks.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
+        list(ranks.RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), arguments))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "folder"]

@@ -20,10 +20,9 @@ from clueweb22_helpers import key_of, member, paths, text_record, url_of, write_
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked
-from simulate.clueweb22 import url_index_build
+from simulate.clueweb22 import url_index as url_index_build
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.clueweb22.url_index import filed_form
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import build_url_index, filed_form
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -267,7 +266,7 @@ def start_slow_build(tmp_path: Path) -> subprocess.Popen[bytes]:
     script = f"""
 from pathlib import Path
 from clueweb22_helpers import SlowCorpus
-from simulate.clueweb22.url_index_build import build_url_index
+from simulate.clueweb22.url_index import build_url_index
 if __name__ == "__main__":
     build_url_index(SlowCorpus({str(tmp_path / "tree")!r}), Path({str(tmp_path / "index")!r}), jobs=2)
 """

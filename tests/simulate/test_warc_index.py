@@ -19,11 +19,11 @@ import pytest
 from warc_helpers import build, clueweb09, html_of, http, keys, page, record, redirect, response, url_of, write
 
 from crawl4llm.base.errors import InputError
+from simulate.warcs.columns import TableWriter
 from simulate.warcs.files import list_files
 from simulate.warcs.index import MANIFEST, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current
 from simulate.warcs.part import HTML, TEXT
-from simulate.warcs.tables import TableWriter
 
 LAST = IndexOptions(duplicates="last")
 

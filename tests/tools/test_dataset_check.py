@@ -14,10 +14,10 @@ import pytest
 from dataset_helpers import PAGES, archive, done, problems, refused, tree, write_finished, write_run
 
 from crawl4llm.base.compression import compress
-from crawl4llm.tools.archive import checking, survey
+from crawl4llm.tools.archive import check, survey
 from crawl4llm.tools.archive.facts import TEXT, Facts, Row
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.tools.archive.survey import FileJob
+from crawl4llm.warc.reader import WarcReader
 
 INDEX, LOG = "warc/index.cdxj", "crawl.jsonl"
 MD5S, COUNTS = "warc/archive.md5", "warc/archive_counts.txt"
@@ -242,8 +242,8 @@ def test_records_that_are_there_twice_in_files_of_any_number(file: int) -> None:
                 row = Row(number, offset, 1, TEXT, "n", b"r", "u", "", "", "", None, None, 0, 0, b"n")
                 facts.add("records", [row])
         facts.index()
-        checking._check_names(facts)
-        checking._check_texts(facts)
+        check._check_names(facts)
+        check._check_texts(facts)
         found = set(facts.rows("SELECT file, offset, what FROM problems WHERE what NOT LIKE '%not there'"))
     places = [(f"c-{number}", offset) for number in (file, file + 1) for offset in (0, 1, 2)][1:]
     assert found == {

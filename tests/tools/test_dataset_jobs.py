@@ -18,7 +18,7 @@ from graph_corpus import GraphCorpus
 
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.run_folder import read_json, write_json
-from crawl4llm.crawl.job.jobdir import JobDir
+from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.warc import ArchiveError
 from crawl4llm.warc.cdxj import read
 

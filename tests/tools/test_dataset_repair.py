@@ -13,8 +13,8 @@ import pytest
 from dataset_helpers import PAGES, archive, done, log_line, page, problems, refused, tree, write_finished, write_run
 from warc_helpers import html_of, http, response, url_of, write
 
-from crawl4llm.tools.archive.reading import WarcReader
 from crawl4llm.warc.cdxj import read
+from crawl4llm.warc.reader import WarcReader
 
 LAST, FIRST = "c-00005.warc.gz", "c-00000.warc.gz"
 

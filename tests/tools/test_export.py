@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warc_helpers import http, page, record, response, url_of, write
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.gz import gunzip
 from crawl4llm.scoring.text import count_tokens
-from crawl4llm.tools.export.words import WordCount
+from crawl4llm.tools.export.shards import WordCount
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from archive_helpers import (
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter, cdxj
 from crawl4llm.warc.http_messages import MAX_HEAD
+from crawl4llm.warc.page_records import digest
 from crawl4llm.warc.reader import read_record, read_stored
-from crawl4llm.warc.serialise import digest
 
 ZIPPED = gzip.compress(b"<p>zipped", mtime=0)
 

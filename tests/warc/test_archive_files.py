@@ -16,12 +16,12 @@ from archive_helpers import INFO, as_warcio_writes, capture, captured, fastwarc_
 from power_cut_helpers import die, files_under
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.crawl.archiving import open_archive
+from crawl4llm.crawl.page_writer import open_archive
 from crawl4llm.options import Options
-from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj, names
-from crawl4llm.warc.container import open_records
-from crawl4llm.warc.names import FileNames, host_name
-from crawl4llm.warc.reader import read_record
+from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj
+from crawl4llm.warc import series as names
+from crawl4llm.warc.reader import open_records, read_record
+from crawl4llm.warc.series import FileNames, host_name
 
 if sys.version_info >= (3, 14):
     from compression import zstd

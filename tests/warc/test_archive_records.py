@@ -8,8 +8,7 @@ import pytest
 from archive_helpers import INFO
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.warc.serialise import Fields, record_id
-from crawl4llm.warc.written_records import RecordBuilder
+from crawl4llm.warc.page_records import Fields, RecordBuilder, record_id
 
 FILE = "crawl-00000.warc.gz"
 FILE_ID = "<urn:uuid:73cf6cd3-f702-57ee-a559-2dd9e5757801>"

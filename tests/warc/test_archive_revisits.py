@@ -12,9 +12,9 @@ from power_cut_helpers import die, files_under
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
+from crawl4llm.warc.exchanges import StoredPayloads
 from crawl4llm.warc.reader import read_record, read_stored
 from crawl4llm.warc.records import field_name
-from crawl4llm.warc.revisits import StoredPayloads
 
 BODIES = [b"<p>one", b"<p>two", b"<p>one", b"", b"", b"<p>three", b"<p>two", b"<p>one", b"<p>four", b"<p>one"]
 PAGES = [captured(f"key {n}", capture(f"/{n}", body)) for n, body in enumerate(BODIES)]

@@ -31,8 +31,8 @@ from scrapy.settings import Settings
 from warc_helpers import CRLF, head, html_of, http, page, record, response, write
 from warc_helpers import url_of as page_url
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import TooLarge
-from crawl4llm.base.gz import gunzip
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
 

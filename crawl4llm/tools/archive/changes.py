@@ -1,4 +1,4 @@
-"""Several files of a folder changed together: all of them, or none, whatever happens meanwhile.
+"""Transactions over the files of a folder: all of them are changed, or none, whatever happens meanwhile.
 
 New contents are written beside the old ones. When all are on the disk, a journal says what goes where; then they are
 renamed, and the journal goes last. Killed before the journal is there, nothing has changed; killed after, the next
@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import sync_path
+from crawl4llm.base.files import replacing, sync_path
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.run_folder import write_text
 from crawl4llm.base.within import fresh, within
@@ -53,7 +54,7 @@ class Changes:
         self._entered.close()
 
     def stage(self, path: Path, like: Path | None = None) -> Path:
-        """Where to write what ``path`` is to hold: for no other eyes than ``like``, that is ``path`` itself, is for."""
+        """Return where to write what ``path`` is to hold; permissions are those of ``like``, by default ``path``."""
         self._new[path] = new = _beside(path)
         with writing(path), suppress(FileNotFoundError):
             os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -61,7 +62,7 @@ class Changes:
         return new
 
     def staged(self, path: Path) -> Path | None:
-        """Where that was written, if it was staged."""
+        """Return where that was written, if it was staged."""
         return self._new.get(path)
 
     def leave(self, path: Path) -> None:
@@ -92,7 +93,7 @@ class Changes:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether a process was killed while it changed files of a folder."""
+    """Return whether a process was killed while it changed files of a folder."""
     return (folder / JOURNAL).exists()
 
 
@@ -116,7 +117,7 @@ def complete(folder: Path) -> None:
 
 
 def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
-    """The files that are to be replaced, and those that are to go, all below the journal's folder.
+    """Return the files that are to be replaced, and those that are to go, all below the journal's folder.
 
     Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
     folder, from anywhere. Raises FileNotFoundError.
@@ -136,13 +137,13 @@ def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _beside(path: Path) -> Path:
-    """Where new contents of a file are written."""
+    """Return where new contents of a file are written."""
     return path.with_name(f".{path.name}{_NEW}")
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Be the only process that changes the files of a folder. Raises InputError where another one does."""
+    """Lock the files of a folder for changes. Raises InputError where another process changes them."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
@@ -168,15 +169,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Where to write what a file is to hold; it is put in place, on the disk, only when all went well."""
-    new = _beside(path)
-    try:
-        with writing(path):
-            yield fresh(new)
-            sync_path(new)
-            os.replace(new, path)  # noqa: PTH105 - likewise
-        sync_path(path.parent)
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield what a file's new content is written to; it is put in place, on the disk, only when all went well."""
+    with writing(path), replacing(path, _beside(path), fsync=True) as file:
+        yield file

@@ -1,4 +1,4 @@
-"""Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
+"""Copies a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
 
 A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
 ``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
@@ -16,20 +16,28 @@ from typing import Final, NamedTuple
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import writing
-from crawl4llm.tools.archive.checksums import COUNTS, MD5, write_counts, write_md5
+from crawl4llm.tools.archive.clueweb12 import (
+    COUNTS,
+    MD5,
+    write_counts,
+    write_md5,
+)
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import WarcReader
-from crawl4llm.tools.archive.revisits import Refill, find_refilled
-from crawl4llm.tools.archive.rewriting import MOVES, Place, copy_records, first_offset, write_index
-from crawl4llm.tools.archive.selecting import load_lines, new_kept, select_sample
-from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
-from crawl4llm.tools.archive.warcinfo import TREC_ID, field_length, with_counts, with_field
-from crawl4llm.warc.header_values import one_line
+from crawl4llm.tools.archive.rewrite import (
+    MOVES,
+    Refill,
+    find_refilled,
+    load_lines,
+    new_kept,
+    select_sample,
+    write_index,
+    write_kept,
+)
+from crawl4llm.tools.archive.survey import md5_of
 
 _PER_FOLDER: Final = 100
 """Files of a directory, directories of a segment, segments: what two digits can number."""
-_RECORD_DIGITS: Final = 5
 
 
 class CopyOptions(NamedTuple):
@@ -103,64 +111,27 @@ def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_Fi
 
 def _copy_file(facts: Facts, out: Path, file: _File, refill: Refill, *, numbered: bool) -> int:
     """Copy what is kept of a file, if there are documents in it; returns how many."""
-    rows = list(
-        facts.rows(
-            """SELECT r.offset, r.length, r.kind, r.size, k.number FROM records r JOIN kept k
-            ON k.file = r.file AND k.offset = r.offset WHERE r.file = ? ORDER BY r.offset""",
-            file.number,
-        )
-    )
-    documents = sum(number is not None for *_, number in rows)
-    if not documents:
+    if facts.first("SELECT 1 FROM kept WHERE file = ? AND number IS NOT NULL", file.number) is None:
         return 0
-    reader = WarcReader(file.source)
-    lines: dict[int, bytes] = {}
-
-    def changed(offset: int, length: int, number: int | None) -> bytes | None:
-        """What is written instead of a record, if it is another."""
-        record, line = refill(reader, file.number, offset) or (None, None)
-        if line is not None:
-            lines[offset] = line
-        if number is None or file.id_prefix is None:
-            return record
-        return with_field(record or reader.read(offset, length), TREC_ID, _id(file, number))
-
-    def size(offset: int, length: int, held: int, number: int | None) -> int:
-        record = changed(offset, length, None)
-        added = field_length(TREC_ID, _id(file, number)) if number is not None and file.id_prefix else 0
-        return added + (len(record) if record else held + LINE_ENDS)
-
-    others = sum(size(*row[:2], *row[3:]) for row in rows if row[2] != "warcinfo") if numbered else 0
-
-    def places() -> Iterator[Place]:
-        for offset, length, kind, _, number in rows:
-            if kind != "warcinfo":
-                yield Place(offset, length, changed(offset, length, number))
-                continue
-            record = with_field(reader.read(offset, length), b"WARC-Filename", _filename(file))
-            yield Place(offset, length, with_counts(record, documents, others) if numbered else record)
-
     path = out / file.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    first = first_offset(facts, file.number)
     with path.open("wb") as target:
         shutil.copymode(file.source, path)
-        for place, offset, length in copy_records(reader, file.name, places(), target, first=first):
-            move = (file.number, place.offset, file.name, offset, length, lines.get(place.offset))
-            facts.add("moves", [move])
-    return documents
-
-
-def _id(file: _File, number: int) -> bytes:
-    return f"{file.id_prefix}{number:0{_RECORD_DIGITS}d}".encode("ascii")
-
-
-def _filename(file: _File) -> bytes:
-    return one_line(Path(file.name).name).encode()
+        return write_kept(
+            facts,
+            file.number,
+            file.source,
+            file.name,
+            target,
+            refill,
+            counted=numbered,
+            filename=path.name,
+            id_prefix=file.id_prefix,
+        )
 
 
 def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], counts: list[tuple[str, int]]) -> None:
-    """MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
+    """Write MD5 and count files; in ClueWeb12's layout for each segment, the latter with names below it."""
     if name is None:
         write_md5(out / MD5, digests)
         write_counts(out / COUNTS, counts)

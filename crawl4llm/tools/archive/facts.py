@@ -1,7 +1,7 @@
-"""What the records of a dataset are and where they lie, in an SQLite database: more of them than fit in memory.
+"""The database of all records of a dataset, what they are and where they lie.
 
-The database is a temporary file (``TMPDIR``), some 400 bytes a record. Each file is surveyed into one of its own, which
-is then merged.
+They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
+is surveyed into one of its own, which is then merged.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from crawl4llm.warc.header_values import one_line
 
 CONTENT = ("response", "resource", "conversion", "revisit")
 """Records with a page's content; they are in the index."""
+IN_CONTENT = f"IN ({', '.join(map(repr, CONTENT))})"
+"""In queries: whether a kind is one of them."""
 TEXT = "text"
 """What we call a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
@@ -41,13 +43,13 @@ CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
 _STEPS = 100_000
 """Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
 _MERGED = ("files", "records", "refs", "damage", "problems")
-_INDEXES = """
+_INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
 CREATE TABLE documents AS
     SELECT DISTINCT m.doc AS doc, c.file AS file, c.offset AS offset, c.url AS url, c.page AS page, m.file AS m_file,
         m.offset AS m_offset, m.page AS m_page
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind IN ('response', 'resource', 'conversion', 'revisit');
+    WHERE m.kind = 'metadata' AND m.doc IS NOT NULL AND c.kind {IN_CONTENT};
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
@@ -153,17 +155,17 @@ class Facts:
             self._db.execute(statement, values)
 
     def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows that a query finds."""
+        """Yield the rows that a query finds."""
         with _full_disk():
             cursor = self._db.cursor()
             yield from cursor.execute(query, values)
 
     def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        """The first of them."""
+        """Return the first row that a query finds."""
         return next(self.rows(query, *values), None)
 
     def count(self, query: str, *values: object) -> int:
-        """The number that a query gives."""
+        """Return the number that a query gives."""
         row = self.first(query, *values)
         return int(row[0]) if row else 0
 
@@ -186,5 +188,5 @@ def _full_disk() -> Iterator[None]:
 
 
 def hashed(name: str | bytes) -> bytes:
-    """What a record's name is looked up by."""
+    """Return what a record's name is looked up by."""
     return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()

@@ -1,19 +1,30 @@
-"""Where a dataset lies: the output directory of a crawl with its ``warc/``, or any folder of WARC files."""
+"""The folder of a dataset, a crawl's output directory or any folder of WARC files, and the crawl that may go on."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import SETTINGS, WARC
+from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.commits import move_output
+from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.files import OPEN_SUFFIX
+from crawl4llm.warc.series import OPEN_SUFFIX, FileNames
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.warc.series import SeriesPosition
+
 
 SORTED_INDEX = "sorted.cdxj"
 """The index in byte order, which ``finish`` writes."""
@@ -91,18 +102,9 @@ class Dataset:
             else:
                 yield path
 
-    def require_idle(self) -> None:
-        """Raise InputError while a crawl writes it."""
-        self._require_idle([self.index, self.text_index, self.log, *self.root.rglob(f"*{OPEN_SUFFIX}")])
-
-    def _require_idle(self, paths: Iterable[Path]) -> None:
-        for path in paths:
-            if _is_written(path):
-                raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
-
 
 def _is_text(name: str) -> bool:
-    """Whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
+    """Return whether a file's name is UTF-8; bytes that are not are lone surrogates in it (PEP 383)."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -111,12 +113,12 @@ def _is_text(name: str) -> bool:
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
-    """A key to sort names by in which 10 comes after 9."""
+    """Return a key to sort names by in which 10 comes after 9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
+    """Return whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -132,3 +134,74 @@ def _is_written(path: Path) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
+    """Open a dataset. Raises InputError while a crawl writes it, or holds the JOBDIR that is set."""
+    dataset = Dataset(Path(given))
+    jobdir = settings.get("JOBDIR")
+    holder = JobDir(Path(jobdir), lock=False).holder() if jobdir else None
+    if holder is not None:
+        raise InputError(f"JOBDIR {jobdir} is in use by process {holder}; wait until it has ended, or stop it")
+    for path in (dataset.index, dataset.text_index, dataset.log, *dataset.root.rglob(f"*{OPEN_SUFFIX}")):
+        if _is_written(path):
+            raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
+    return dataset
+
+
+@contextmanager
+def resumable(dataset: Dataset, settings: BaseSettings) -> Iterator[None]:
+    """Within, files of a dataset may get shorter; a paused crawl, whose JOBDIR is set, goes on at their new ends.
+
+    Without JOBDIR such a crawl is refused when it is resumed. Raises InputError where the JOBDIR is in use, of another
+    crawl, or the files hold more than it knows of.
+    """
+    jobdir = settings.get("JOBDIR")
+    if not jobdir:
+        yield
+        return
+    with StoredCrawl(Path(jobdir), change=True) as crawl:
+        crawl.require_begun()
+        if crawl.output(settings).resolve() != dataset.base.resolve():
+            raise InputError(f"{dataset.given} is not what the crawl in JOBDIR {jobdir} has written")
+        state = crawl.state
+        for path, known in (
+            (dataset.log, state.log.pages),
+            (dataset.index, state.archive.index_offset),
+            (dataset.text_index, state.archive.text_index_offset),
+        ):
+            if _size(path) > known:
+                raise InputError(
+                    f"{path} holds more than JOBDIR {jobdir} knows of: that crawl was killed; resume it, pause it with "
+                    "Ctrl-C, then try again"
+                )
+        yield
+        move_output(
+            crawl.store,
+            state.log._replace(pages=_size(dataset.log)),
+            _moved(dataset, state.archive.pages, dataset.index),
+            _moved(dataset, state.archive.texts, dataset.text_index),
+        )
+        crawl.store.commit()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _moved(dataset: Dataset, position: SeriesPosition, index: Path) -> SeriesPosition:
+    last = _last_file(dataset, position, index) if position.offset else None
+    return position._replace(offset=_size(last) if last else 0, index_offset=_size(index))
+
+
+def _last_file(dataset: Dataset, position: SeriesPosition, index: Path) -> Path | None:
+    """Return the file of a series in which the crawl would go on; None where it is gone."""
+    settings = read_json(dataset.base / SETTINGS).get("settings")
+    prefix = str(settings.get("WARC_PREFIX", "")) if isinstance(settings, dict) else ""
+    prefix = f"{prefix}-text" if index == dataset.text_index else prefix
+    for name, path in dataset.warc_files().items():
+        suffix = name[name.rindex(".warc") :]
+        for host in (None, ""):  # the names of a simulation, and those of a live crawl
+            if FileNames(prefix, suffix, host).serial(name) == position.serial:
+                return path
+    return None

@@ -1,4 +1,4 @@
-"""Text files of a dataset, line by line: indexes and logs, which may be cut short or damaged."""
+"""Reads and sorts indexes and logs of a dataset line by line; they may be cut short or damaged."""
 
 from __future__ import annotations
 
@@ -8,63 +8,44 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.warc.cdxj import place_of, timestamp
+from crawl4llm.tools.archive.facts import Facts
+from crawl4llm.tools.archive.folder import LOST, Dataset
+from crawl4llm.warc.cdxj import IndexLine, timestamp
 from crawl4llm.warc.header_values import one_line
 from crawl4llm.warc.urlkey import urlkey
 
 _SORTED_AT_ONCE: Final = 1 << 26
 """Bytes of lines that are sorted in memory."""
 _MERGED_AT_ONCE: Final = 64
-_PLACE: Final = ("filename", "offset", "length")
 
 
-class IndexLine(NamedTuple):
-    """A line of an index."""
+def differences(
+    line: IndexLine, url: str, date: str, digest: str, status: str | None, document: str | None
+) -> list[str]:
+    """Return what a line says otherwise than its record does; ``document``: its key, None where it is not known.
 
-    key: str
-    timestamp: str
-    fields: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """The document key; empty where it is not known."""
-        return str(self.fields.get("id", ""))
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """File, offset and length of the record."""
-        return place_of(self.fields)
-
-    def differences(self, url: str, date: str, digest: str, status: str | None, document: str | None) -> list[str]:
-        """What the line says otherwise than its record does; ``document``: its key, None where it is not known.
-
-        Indexes of others may have keys of another form, no status and no id.
-        """
-        stated: list[tuple[str, Any, str | None]] = [
-            ("URL", self.fields.get("url"), url),
-            ("date", self.timestamp, timestamp(date)),
-            ("digest", self.fields.get("digest"), digest),
-        ]
-        if self.fields.get("status") is not None:
-            stated.append(("status", self.fields["status"], status))
-        if document is not None:
-            stated.append(("key", self.key, urlkey(url)))
-            if "id" in self.fields:
-                stated.append(("id", as_in_warc(self.id), document))
-        return [name for name, one, other in stated if one != other]
-
-    def at(self, filename: str, offset: int, length: int) -> bytes:
-        """The line of the same record at another place."""
-        fields = self.fields | dict(zip(_PLACE, (filename, str(offset), str(length)), strict=True))
-        return f"{self.key} {self.timestamp} {json.dumps(fields)}\n".encode("ascii")
+    Indexes of others may have keys of another form, no status and no id.
+    """
+    stated: list[tuple[str, Any, str | None]] = [
+        ("URL", line.fields.get("url"), url),
+        ("date", line.timestamp, timestamp(date)),
+        ("digest", line.fields.get("digest"), digest),
+    ]
+    if line.fields.get("status") is not None:
+        stated.append(("status", line.fields["status"], status))
+    if document is not None:
+        stated.append(("key", line.key, urlkey(url)))
+        if "id" in line.fields:
+            stated.append(("id", as_in_warc(line.id), document))
+    return [name for name, one, other in stated if one != other]
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, with their ends; none where there is no file. Raises InputError."""
+    """Yield the lines of a file, with their ends; none where there is no file. Raises InputError."""
     try:
         with open_input(path) as file:
             yield from file
@@ -74,29 +55,24 @@ def read_lines(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def parse_index_line(line: bytes) -> IndexLine | None:
-    """The line, if it is a whole one."""
-    try:
-        key, timestamp, fields = line.decode("ascii").split(" ", 2)
-        parsed = IndexLine(key, timestamp, json.loads(fields))
-        whole = line.endswith(b"\n") and parsed.place[2] > 0
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-        return None
-    return parsed if whole else None
-
-
 def parse_log_line(line: bytes) -> dict[str, Any] | None:
-    """The line of a crawl log, if it is a whole one."""
+    """Parse a line of a crawl log, if it is a whole one; its id is as metadata records have it."""
     try:
         parsed = json.loads(line)
     except (RecursionError, ValueError):
         return None
     whole = line.endswith(b"\n") and isinstance(parsed, dict) and isinstance(parsed.get("id"), str)
-    return parsed if whole else None
+    return parsed | {"id": as_in_warc(parsed["id"])} if whole else None
+
+
+def load_lost(dataset: Dataset, facts: Facts) -> None:
+    """Fill the table ``lost``: pages of the log that are known to be gone."""
+    parsed = map(parse_log_line, read_lines(dataset.base / LOST))
+    facts.add("lost", ((line["id"],) for line in parsed if line))
 
 
 def as_in_warc(key: str) -> str:
-    """A document key as a metadata record has it."""
+    """Return a document key as a metadata record has it."""
     return re.sub(r"\s+$", "", one_line(key).strip())
 
 

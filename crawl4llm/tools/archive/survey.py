@@ -1,23 +1,21 @@
-"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record."""
+"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record, digests included."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.index_jobs import run_jobs
-from crawl4llm.tools.archive.digests import PAYLOAD_DIGEST, faults
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.tools.archive.facts import TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.reading import Stretch, WarcReader, header_values
-from crawl4llm.warc.container import UnreadableFile
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, field_name
+from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
 _RECORD_ID: Final = field_name("WARC-Record-ID")
 _REFERS_TO: Final = field_name("WARC-Refers-To")
@@ -26,6 +24,8 @@ _FILE_LENGTH: Final = field_name("WARC-File-Length")
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
+_CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
+"""A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
 _HASHED: Final = 1 << 22
 _KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
@@ -102,7 +102,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
 def _inspect(
     job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame
 ) -> tuple[Row, Sequence[bytes], Sequence[str]]:
-    """A record's row, the hashes of the records that it belongs to, and what is wrong with it."""
+    """Return a record's row, the hashes of the records that it belongs to, and what is wrong with it."""
     record = frame.record
     assert record is not None
     get = record.fields.get
@@ -140,7 +140,7 @@ def _inspect(
         size=record.size or 0,
         rid=hashed(name),
     )
-    targets = [hashed(target) for target in header_values(head, "WARC-Concurrent-To")]
+    targets = [hashed(target.strip()) for target in _CONCURRENT.findall(head)]
     if refers and kind == "metadata":
         targets.append(hashed(refers))
     return row, targets, found
@@ -153,7 +153,7 @@ def _mime(frame: Frame) -> str:
 
 
 def _document(frame: Frame) -> str | None:
-    """The document key in the metadata record that a crawl writes of each page."""
+    """Return the document key in the metadata record that a crawl writes of each page."""
     record, opening = frame.record, frame.opening
     assert record is not None
     size = min(record.size or 0, _LARGEST_METADATA)
@@ -167,7 +167,7 @@ def _document(frame: Frame) -> str | None:
 def surveyed(
     dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, label: str
 ) -> Iterator[Facts]:
-    """The facts of a dataset: all its WARC files are read, with a progress bar; ``digests`` and ``md5`` as in FileJob.
+    """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
     Raises InputError where a file cannot be read at all.
     """
@@ -181,3 +181,83 @@ def surveyed(
             facts.merge(job.part)
         facts.index()
         yield facts
+
+
+BLOCK_DIGEST: Final = field_name("WARC-Block-Digest")
+PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
+_WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
+"""Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
+_END: Final = b"\r\n\r\n"
+
+
+class _Digest:
+    """The digest of the bytes from a place on, and what it should be."""
+
+    def __init__(self, name: str, stated: bytes, start: int) -> None:
+        self.name = name
+        algorithm, _, self._value = stated.decode("ascii", "replace").partition(":")
+        self._start = start
+        self._hash: Any = None
+        with suppress(ValueError):  # no algorithm, or one that this machine does not have
+            self._hash = hashlib.new(algorithm.lower(), usedforsecurity=False)
+        if self._hash is not None and not self._hash.digest_size:  # SHAKE: any length, and the field tells none
+            self._hash = None
+        self.known = self._hash is not None
+
+    def update(self, piece: bytes, at: int, end: int) -> None:
+        """Take the bytes of a piece at ``at`` that lie before ``end``."""
+        if self._hash is not None:
+            first = max(0, self._start - at)
+            last = end - at
+            self._hash.update(piece if first == 0 and last >= len(piece) else memoryview(piece)[first : max(0, last)])
+
+    def agrees(self) -> bool:
+        """Compare it in Base32, or in hexadecimal digits as some writers have it."""
+        return self._value.upper() in {
+            base64.b32encode(self._hash.digest()).decode(),
+            self._hash.hexdigest().upper(),
+        }
+
+
+def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
+    """Return what is wrong with a whole record. Raises CorruptRecord where it cannot be read to its end."""
+    record = frame.record
+    assert record is not None
+    if record.size is None:
+        for _ in pieces:
+            pass
+        return ["has no Content-Length, or one that is no number"]
+    digests = []
+    found = []
+    places = [("block", BLOCK_DIGEST, record.block_at)]
+    if record.kind in _WITH_PAYLOAD:
+        places.append(("payload", PAYLOAD_DIGEST, frame.http.body_at if frame.http else record.block_at))
+    for name, field, start in places:
+        stated = record.fields.get(field)
+        digest = _Digest(name, stated, start)
+        if not stated:
+            found.append(f"has no {name} digest")
+        elif not digest.known:
+            found.append(f"has a {name} digest of an unknown kind")
+        else:
+            digests.append(digest)
+    read, rest = _read(pieces, digests, record.size)
+    if read < record.size:
+        raise CorruptRecord(f"Content-Length is {record.length:,}, but the block has {read - record.block_at:,} bytes")
+    if rest != _END:
+        found.append("is not followed by two line ends only: its Content-Length is wrong")
+    return found + [
+        f"has another {digest.name} than its {digest.name} digest says" for digest in digests if not digest.agrees()
+    ]
+
+
+def _read(pieces: Iterable[bytes], digests: list[_Digest], size: int) -> tuple[int, bytes]:
+    """Feed digests with the bytes before ``size``; returns how many bytes there are, and the first ones behind."""
+    read, rest = 0, b""
+    for piece in pieces:
+        for digest in digests:
+            digest.update(piece, read, size)
+        if read + len(piece) > size and len(rest) <= len(_END):
+            rest += piece[max(0, size - read) :][: len(_END) + 1]
+        read += len(piece)
+    return read, rest

@@ -1,4 +1,4 @@
-"""A dataset in one file that replay tools open: Web Archive Collection Zipped, version 1.1.1 (specs.webrecorder.net).
+"""Writes a dataset as one file that replay tools open: WACZ, version 1.1.1 (specs.webrecorder.net).
 
 The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
 their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
@@ -25,9 +25,9 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import whole_file
-from crawl4llm.tools.archive.finishing import write_sorted
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import IndexLine, parse_index_line, read_lines
+from crawl4llm.tools.archive.lines import read_lines, sort_lines
+from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024
@@ -53,7 +53,9 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
         for file in Progress(files, "Packing", unit=" files"):
-            new.chmod(new.stat().st_mode & file.stat().st_mode)  # with credentials, they are for their owner alone
+            os.fchmod(
+                new.fileno(), os.fstat(new.fileno()).st_mode & file.stat().st_mode
+            )  # with credentials, they are for their owner alone
             with file.open("rb") as source:
                 package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
         _write_index(dataset, folder)
@@ -126,13 +128,13 @@ class _Package:
 
 
 def _write_index(dataset: Dataset, folder: Path) -> None:
-    ordered = folder / "sorted.cdxj"
-    write_sorted(dataset.index, ordered, folder)
     with (
-        ordered.open("rb") as lines,
+        (folder / "sorted.cdxj").open("w+b") as lines,
         (folder / "index.cdx.gz").open("wb") as data,
         (folder / "index.idx").open("w") as places,
     ):
+        sort_lines(read_lines(dataset.index), lines, folder)
+        lines.seek(0)
         places.write(f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': 'index.cdx.gz'})}\n")
         offset = 0
         while block := list(islice(lines, _LINES)):
@@ -148,7 +150,7 @@ def _write_index(dataset: Dataset, folder: Path) -> None:
 
 
 def _pages(dataset: Dataset) -> Iterator[bytes]:
-    """The documents in crawl order; redirects to them, and texts, are no pages. Raises InputError where none is."""
+    """Yield the documents in crawl order; redirects to them, and texts, are no pages. Raises InputError for none."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
     found = False
     for number, line in enumerate(read_lines(dataset.index), 1):
@@ -168,5 +170,5 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
 
 
 def _is_text(line: IndexLine) -> bool:
-    """Whether a line is of a conversion record, which is all that is held of its page."""
+    """Return whether a line is of a conversion record, which is all that is held of its page."""
     return "status" not in line.fields and line.fields.get("mime") == "text/plain"

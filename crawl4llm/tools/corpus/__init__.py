@@ -1,10 +1,6 @@
-"""What ``scrapy corpus`` can do: one module for each action.
+"""``scrapy corpus``: the corpus that ``CORPUS`` names, looked at and prepared.
 
-To add one: a module here that has what :class:`crawl4llm.tools._action.Action` says, and its name in ``ACTIONS``.
+``show`` prints a document, or random keys; ``build`` makes what is built of a corpus or in its place: its index, a
+ClueWeb22 tree, the demo web; ``ranks`` computes harmonic centrality. They reach corpora through
+:mod:`simulate.open` only.
 """
-
-from __future__ import annotations
-
-from typing import Final
-
-ACTIONS: Final = ("show", "sample", "index", "demo", "build", "ranks")

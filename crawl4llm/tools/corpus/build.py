@@ -1,4 +1,4 @@
-"""``scrapy corpus build``: a corpus as a ClueWeb22 tree."""
+"""``scrapy corpus index`` makes the index of a corpus, ``demo`` the demo web, ``build`` a ClueWeb22 tree."""
 
 from __future__ import annotations
 
@@ -8,24 +8,69 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.options import cores, read_options
-from simulate.build.build import build_tree
-from simulate.build.pages import TextOptions
-from simulate.build.pool import BuildOptions
-from simulate.clueweb22.records import FULL_ID_POSITION
-from simulate.open import open_corpus
+from crawl4llm.base.terminal import positive_integer
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
+from simulate.open import (
+    FULL_ID_POSITION,
+    HOSTS,
+    PAGES,
+    build_corpus,
+    build_demo,
+    data_dir,
+    demo_paths,
+    describe,
+    ensure_demo,
+    index_corpus,
+)
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-HELP = (
-    "Write a corpus in the layout of ClueWeb22 to --to DIR (also takes --jobs); after an interruption the same command "
-    "goes on from there."
-)
-ARGUMENTS = ""
+
+def _add_index_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--jobs``."""
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Build the index, then yield what it holds and where it lies."""
+    for name, value in index_corpus(settings, opts.jobs or cores()):
+        yield f"{name:<12}{value}"
+
+
+def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--to``, ``--pages``, ``--hosts``, ``--describe``; ``--seed`` and ``--jobs`` other actions have added."""
+    parser.add_argument("--to", type=Path, metavar="DIR", help="where to build (default: in Scrapy's data dir)")
+    parser.add_argument(
+        "--pages", type=positive_integer, default=PAGES, metavar="N", help=f"how many pages (default: {PAGES})"
+    )
+    parser.add_argument(
+        "--hosts", type=positive_integer, default=HOSTS, metavar="N", help=f"how many hosts (default: {HOSTS})"
+    )
+    parser.add_argument(
+        "--describe", action="store_true", help="print the web's traits; with --to DIR, of the one already built there"
+    )
+
+
+def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Build unless it is there to be described; yield where things lie, or the traits."""
+    size = {"pages": opts.pages, "hosts": opts.hosts, "seed": opts.seed, "jobs": opts.jobs}
+    if opts.to is None:
+        paths = ensure_demo(data_dir(), **size)
+    elif opts.describe and opts.to.exists():
+        paths = demo_paths(opts.to)
+    else:
+        paths = build_demo(opts.to, **size)
+    yield f"corpus  {paths.corpus}"
+    yield f"model   {paths.model}"
+    if opts.describe:
+        yield from describe(*paths).lines()
+    else:
+        yield f"Next: scrapy crawl influence -s CORPUS={paths.corpus} -s SCORER_MODEL={paths.model}"
+
+
+def _add_build_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--from``, ``--manifest``, ``--link-id-position``; ``--to`` and ``--jobs`` other actions have added."""
     parser.add_argument(
         "--from", dest="source", metavar="CORPUS", help="what to build from, as for CORPUS (default: that setting)"
@@ -43,30 +88,37 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
     )
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Build, then yield what was counted and where the tree lies."""
+def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Build a tree, then yield what was counted and where it lies."""
     if opts.to is None:
         raise InputError("say where to build: scrapy corpus build --to DIR")
     if opts.source is not None:
         settings.set("CORPUS", opts.source, priority="cmdline")
     if settings.getpriority("CORPUS_CANONICAL_LINKS") is None:
         settings.set("CORPUS_CANONICAL_LINKS", True, priority="default")  # a tree is built once: no link is to be lost
-    options = read_options(settings)
-    source = open_corpus(settings)
-    source.check()
-    summary = build_tree(
-        source,
-        opts.to,
-        BuildOptions(
-            TextOptions(options.text_extractor, always_extract=options.simulation_text == "extracted"),
-            default_date=options.simulation_date,
-            time_limit=options.text_time_limit,
-            slim_links=opts.link_id_position != FULL_ID_POSITION,
-        ),
-        manifest=opts.manifest,
-        jobs=opts.jobs or cores(),
+    counts = build_corpus(
+        settings, opts.to, opts.manifest, opts.jobs or cores(), slim_links=opts.link_id_position != FULL_ID_POSITION
     )
-    width = max(map(len, summary.counts))
-    for name, count in summary.counts.items():
+    width = max(map(len, counts))
+    for name, count in counts.items():
         yield f"{name:{width}}  {count}"
     yield f"{'tree':{width}}  {opts.to}"
+
+
+INDEX = Action(
+    "Build the index: of a ClueWeb22 tree, for seeds given as URLs; of WARC files, for everything. After an "
+    "interruption the next run goes on from there.",
+    _index,
+    add_options=_add_index_options,
+)
+DEMO = Action(
+    "Build the demo web and its model in a folder (also takes --seed and --jobs), or describe it.",
+    _demo,
+    add_options=_add_demo_options,
+)
+BUILD = Action(
+    "Write a corpus in the layout of ClueWeb22 to --to DIR (also takes --jobs); after an interruption the same command "
+    "goes on from there.",
+    _build,
+    add_options=_add_build_options,
+)

@@ -7,24 +7,21 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.base.within import require_within
-from crawl4llm.scoring.rating import NO_TEXT
-from crawl4llm.tools.export.json_lines import load_all
-from crawl4llm.tools.export.line_files import read_values
-from crawl4llm.tools.export.rows import Row
-from crawl4llm.tools.export.sources import SourceFile, run_settings, source_file
-from crawl4llm.warc.container import UnreadableFile, scan
-from crawl4llm.warc.files import OPEN_SUFFIX
-from crawl4llm.warc.frames import Frame
-from crawl4llm.warc.records import Record, field_name
-from crawl4llm.warc.writer import INDEX_NAME, TEXT_INDEX_NAME
+from crawl4llm.tools.export.rows import Row, load_all
+from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file
+from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
+from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.warc.records import Frame, Record, field_name
+from crawl4llm.warc.series import OPEN_SUFFIX
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}
@@ -50,7 +47,7 @@ _Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
 
 
-class ArchiveSource:
+class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
     Raises InputError where a file that the index names is not there, or a link in its place leads elsewhere.
@@ -60,7 +57,7 @@ class ArchiveSource:
         self.given = given
         self.run = run
         self.settings = run_settings(run)
-        self.left_out: Counter[str] = Counter()
+        self.left_out = Counter()
         self._folder = folder
         self._log = None if run is None else run / crawl_log.NAME
         self._texts = folder / TEXT_INDEX_NAME
@@ -69,7 +66,7 @@ class ArchiveSource:
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
         read = [path for path in (folder / INDEX_NAME, self._texts, self._log) if path is not None and path.exists()]
         require_within(run or folder, folder, *paths, *read)
-        self.facts: dict[str, Any] = {
+        self.facts = {
             "given": given,
             "kind": "archive" if run is None else "run",
             "crawl_id": self.settings.get("crawl_id"),
@@ -79,7 +76,6 @@ class ArchiveSource:
         }
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        """See :meth:`crawl4llm.tools.export.sources.Source.rows`."""
         influences = _Alongside(self._influences())
         texts = _Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)
@@ -125,10 +121,9 @@ class ArchiveSource:
             self.left_out.update(left)
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
-        """The entries of an index; none where there is no such file. Raises InputError.
+        """Return the entries of an index; none where there is no such file. Raises InputError.
 
-        Read here, not by :mod:`crawl4llm.warc.cdxj`, in a quarter of the time: this is what an export of finished
-        texts costs besides reading and compressing.
+        Many at once, for this is what an export of finished texts costs besides reading and compressing.
         """
 
         def fault(error: Exception) -> str:
@@ -152,7 +147,7 @@ class ArchiveSource:
                 int(fields["offset"]),
                 int(fields["length"]),
             )
-            for stamp, fields in _dates_and_fields(lines)
+            for stamp, fields in parse_many(lines)
         ]
         stamps, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
         if not b"".join(stamps).isdigit():
@@ -174,7 +169,7 @@ class ArchiveSource:
                     fields.get("language"),
                 ),
             )
-            for _, fields in _dates_and_fields(lines)
+            for _, fields in parse_many(lines)
         ]
         _, offsets, lengths, digests, languages = zip(*[text for _, text in texts], strict=True)
         _check_strings([key for key, _ in texts], digests, [language for language in languages if language is not None])
@@ -185,11 +180,6 @@ class ArchiveSource:
         if self._log is None:
             return iter(())
         return read_values(self._log, _id_and_influence, lambda _: "is not one of a crawl log; is the file damaged?")
-
-
-def _dates_and_fields(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    parts = [line.split(b" ", 2) for line in lines]
-    return zip([part[1] for part in parts], load_all([part[2] for part in parts]), strict=True)
 
 
 def _check_strings(*columns: Iterable[str]) -> None:
@@ -215,7 +205,7 @@ def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | N
 
 @lru_cache(maxsize=1024)
 def _reason(mime: str, status: str | None) -> str | None:
-    """Why an entry is no page of whose content text can be had; None where it is one."""
+    """Return why an entry is no page of whose content text can be had; None where it is one."""
     if mime == "warc/revisit":
         return REVISIT
     if status is not None and not status.startswith("2"):
@@ -225,7 +215,7 @@ def _reason(mime: str, status: str | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def _date(stamp: bytes) -> str:
-    """A time stamp of an index as W3C date-time; pages near each other often have the same."""
+    """Return a time stamp of an index as W3C date-time; pages near each other often have the same."""
     at = stamp.decode()
     return f"{at[:4]}-{at[4:6]}-{at[6:8]}T{at[8:10]}:{at[10:12]}:{at[12:14]}Z"
 
@@ -239,7 +229,7 @@ class _Alongside(Generic[V]):
         self._passed: dict[str, V] = {}
 
     def take(self, key: str) -> V | None:
-        """The value of a document, None where it has none near; each can be taken once."""
+        """Return the value of a document, None where it has none near; each can be taken once."""
         following = self._following
         if following is None or following[0] != key:
             return self._search(key)
@@ -254,7 +244,7 @@ class _Alongside(Generic[V]):
 
 
 def _content_after(file: SourceFile, end: int) -> Counter[str]:
-    """The pages in a file from offset ``end`` on, which the index does not name, and damaged records.
+    """Count the pages in a file from offset ``end`` on, which the index does not name, and damaged records.
 
     There are some after a crawl that was killed, and while one runs.
     """
@@ -280,7 +270,7 @@ def _content_after(file: SourceFile, end: int) -> Counter[str]:
 
 
 def _is_page(record: Record) -> bool:
-    """Whether a record of ours holds a page; a text that was taken from one refers to it."""
+    """Return whether a record of ours holds a page; a text that was taken from one refers to it."""
     return record.kind in _CONTENT_KINDS and not (record.kind == "conversion" and record.fields.get(_REFERS_TO))
 
 
@@ -293,3 +283,52 @@ def _digest(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     return digest.hexdigest()
+
+
+_LINES_AT_ONCE = 256
+
+T = TypeVar("T")
+
+
+def read_values(
+    path: Path, parse: Callable[[Sequence[bytes]], list[T]], fault: Callable[[Exception], str]
+) -> Iterator[T]:
+    """Yield what ``parse`` makes of the lines of a file, a value a line; none where there is no such file.
+
+    The last line counts only when it is whole. Raises InputError where the file cannot be read, and where ``parse``
+    raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
+    """
+    try:
+        with open_input(path) as file:
+            number = 1
+            while lines := list(islice(file, _LINES_AT_ONCE)):
+                if not lines[-1].endswith(b"\n"):
+                    lines.pop()
+                if not lines:
+                    return
+                try:
+                    values = parse(lines)
+                except (LookupError, TypeError, ValueError):
+                    _find_fault(path, number, lines, parse, fault)
+                    raise
+                number += len(lines)
+                yield from values
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _find_fault(
+    path: Path,
+    first: int,
+    lines: Sequence[bytes],
+    parse: Callable[[Sequence[bytes]], list[T]],
+    fault: Callable[[Exception], str],
+) -> None:
+    """Raise InputError that names the first line which cannot be parsed."""
+    for number, line in enumerate(lines, first):
+        try:
+            parse([line])
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{path} line {number}: {fault(error)}") from None

@@ -131,7 +131,7 @@ def _fields(form: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _languages(manifest: Mapping[str, Any]) -> Counter[str]:
-    """Documents by language; empty where a file tells nothing of it, as those of older exports."""
+    """Count documents by language; empty where a file tells nothing of it, as those of older exports."""
     counted = [shard.get("languages") for shard in manifest["shards"]]
     return Counter() if None in counted else sum(map(Counter, counted), Counter())
 
@@ -155,7 +155,7 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table with a line above it; nothing where it has no rows."""
+    """Yield a table with a line above it; nothing where it has no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if lines:
         yield from (title, "", f"| {' | '.join(columns)} |", f"|{'-|' * len(columns)}", *lines, "")

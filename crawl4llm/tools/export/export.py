@@ -1,9 +1,10 @@
-"""``scrapy export``: the whole of it, from sources to manifest."""
+"""``scrapy export``: runs all stages, from sources to manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,16 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
-from crawl4llm.base.index_jobs import run_jobs
+from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.terminal import wants_bar
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
-from crawl4llm.past_runs import take_over
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.documents import Integers
-from crawl4llm.tools.export import formats, near_duplicates
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
-from crawl4llm.tools.export.oracle import oracle_threshold
+from crawl4llm.tools.export.formats import PARQUET, require_package
 from crawl4llm.tools.export.preparing import (
     LACKS_DIGEST,
     LACKS_INFLUENCE,
@@ -35,12 +35,10 @@ from crawl4llm.tools.export.preparing import (
     prepare_all,
     scores_pages,
 )
-from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Rows, RowWriter
-from crawl4llm.tools.export.selecting import plan_shards, select, unknown_language
+from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Columns, Rows, RowWriter, Table
+from crawl4llm.tools.export.selecting import INFLUENCE, Wanted, oracle_threshold, plan_shards, select, unknown_language
 from crawl4llm.tools.export.shards import ShardFacts, ShardJob, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
-from crawl4llm.tools.export.table import Columns, Table
-from crawl4llm.tools.export.wanted import INFLUENCE, Wanted
 from simulate.open import largest_page
 
 if TYPE_CHECKING:
@@ -57,9 +55,10 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     InputError; what was done until then is kept, and the same export goes on from there.
     """
     wanted.check()
-    formats.check_installed(wanted.format)
+    if wanted.format == PARQUET:
+        require_package("pyarrow", "--format parquet")
     if wanted.near_duplicates is not None:
-        near_duplicates.check_installed()
+        require_package("datasketch", "--near-duplicates")
     folder = ExportFolder(out)
     folder.check_free()
     processes = max(read_options(settings).workers, 1)
@@ -90,7 +89,7 @@ class _Export:
         """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
-        """What decides the content of this export."""
+        """Return what decides the content of this export."""
         options = self._options
         return {
             "crawl4llm": __version__,
@@ -106,7 +105,7 @@ class _Export:
         }
 
     def run(self) -> Iterator[str]:
-        """All stages; those that an earlier process has finished are passed over."""
+        """Run all stages; those that an earlier process has finished are passed over."""
         self._check_sources()
         left_out, columns = self._list()
         prepared = self._prepare()
@@ -145,7 +144,7 @@ class _Export:
         first_files = [0, *accumulate(len(source.files) for source in self._sources)]
         left_out: Counter[str] = Counter()
         lacks, columns = bytearray(), Columns()
-        with RowWriter(self._folder.work / LISTED_ROWS) as writer, self._bar("listing", None) as bar:
+        with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
                 rows = source.rows(first_file)
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):

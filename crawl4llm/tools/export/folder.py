@@ -1,7 +1,7 @@
-"""The directory of an export: its files in ``documents/``, the dataset card and ``manifest.json`` once it is finished,
-``work/`` until then.
+"""The output directory of an export.
 
-The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
+Its files lie in ``documents/``, beside the dataset card and ``manifest.json``, once it is finished, and ``work/`` until
+then. The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ExportFolder:
 
     @contextmanager
     def claimed(self, request: Mapping[str, Any], state: Any) -> Iterator[bool]:
-        """Be the one that writes this export; what is yielded tells whether it is finished already.
+        """Lock this export for writing; what is yielded tells whether it is finished already.
 
         ``request`` is what decides its content, and stands in the manifest; ``state`` says whether the sources are as
         they were when it was begun. Raises InputError where the directory holds another export, or one of sources that
@@ -107,7 +107,7 @@ class ExportFolder:
                 raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
-        """What was noted under a name; empty where nothing was. Once LISTED is, the work depends on the request."""
+        """Return what was noted under a name, if anything was. Once LISTED is, the work depends on the request."""
         return read_json(self.work / f"{name}.json")
 
     def note(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ class ExportFolder:
         write_json(self.work / f"{name}.json", facts, fsync=True)
 
     def written(self, name: str, plan: str) -> ShardFacts | None:
-        """A file that was written as planned; None where it is to be written."""
+        """Return a file that was written as planned; None where it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
         if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
@@ -157,12 +157,12 @@ def plan_digest(numbers: bytes, suffix: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as it comes back from JSON."""
+    """Return a value as it comes back from JSON."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _first_difference(theirs: Any, mine: Any) -> str:
-    """Where two values differ, in a few words."""
+    """Say where two values differ, in a few words."""
     if isinstance(theirs, dict) and isinstance(mine, dict):
         for name in mine:
             if theirs.get(name) != mine[name]:

@@ -10,20 +10,106 @@ after the first frame. Nothing in it depends on time or place. gzip is zlib's le
 
 from __future__ import annotations
 
-import sys
+import hashlib
+import os
 import zlib
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export.hashed_file import Compressor, HashedFile, Plain
-from crawl4llm.tools.export.json_lines import dump_line
+from crawl4llm.tools.export.rows import dump_line
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+_AHEAD = 4
+"""Pieces that may wait for the thread."""
+
+
+class Compressor(Protocol):
+    """A stream that compresses."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class Plain:
+    """A stream that does not."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+class HashedFile:
+    """A new file that is only written, with the SHA-256 of what it holds.
+
+    Compressing, hashing and writing need no Python: a thread of its own does them on another core. An error of it, an
+    OSError, is raised by a later call, at the latest by :meth:`close`, after which ``size`` and ``digest`` are valid.
+    """
+
+    def __init__(self, path: Path, compressor: Compressor) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._compressor = compressor
+        self._sha256 = hashlib.sha256()
+        self._taken = 0
+        self._thread = ThreadPoolExecutor(1)
+        self._pending: deque[Future[None]] = deque()
+        self.size = 0
+        """Bytes in the file."""
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    @property
+    def digest(self) -> str:
+        """In hex."""
+        return self._sha256.hexdigest()
+
+    def write(self, data: bytes) -> int:
+        """Have data written; many bytes at once."""
+        self._pending.append(self._thread.submit(self._compress, data))
+        self._taken += len(data)
+        while len(self._pending) > _AHEAD:
+            self._pending.popleft().result()
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes that were given to :meth:`write`."""
+        return self._taken
+
+    def flush(self) -> None:
+        """Nothing: what was given is written by and by."""
+
+    def close(self) -> None:
+        """Close it once all of it is on the disk."""
+        if self._file.closed:
+            return
+        try:
+            for piece in self._pending:
+                piece.result()
+            self._write(self._compressor.flush())
+            os.fsync(self._file.fileno())
+        finally:
+            self._thread.shutdown(cancel_futures=True)
+            self._file.close()
+
+    def _compress(self, data: bytes) -> None:
+        self._write(self._compressor.compress(data))
+
+    def _write(self, data: bytes) -> None:
+        self._sha256.update(data)
+        self.size += len(data)
+        rest = memoryview(data)
+        while rest:  # a full disk first shortens a write and fails the next
+            rest = rest[self._file.write(rest) :]
+
 
 SOURCE = "crawl4llm"
 """What dolma's ``source`` says."""
@@ -63,25 +149,12 @@ FORMATS = (*COMPRESSORS, PARQUET)
 """What ``--format`` takes; files are named so."""
 
 
-def check_installed(name: str) -> None:
-    """Raise InputError where a format needs a package that is missing."""
-    if name == PARQUET:
-        try:
-            import pyarrow  # noqa: F401 - only looked for
-        except ImportError:
-            raise InputError("--format parquet needs pyarrow; pip install 'crawl4llm[export]'") from None
-
-
-class ShardFile(Protocol):
-    """A file of documents that is being written."""
-
-    def add(self, document: Document) -> None:
-        """Write a document."""
-        ...
-
-    def finish(self) -> None:
-        """Write what is left; the file itself is closed by who opened it."""
-        ...
+def require_package(name: str, what: str) -> None:
+    """Raise InputError where ``what`` needs a package of the extra ``export`` that is missing."""
+    try:
+        import_module(name)
+    except ImportError:
+        raise InputError(f"{what} needs {name}; pip install 'crawl4llm[export]'") from None
 
 
 class JsonLines:
@@ -93,7 +166,7 @@ class JsonLines:
         self._size = 0
 
     def add(self, document: Document) -> None:
-        """See :class:`ShardFile`."""
+        """Write a document."""
         line = dump_line(
             {
                 "id": document.id,
@@ -119,16 +192,13 @@ class JsonLines:
         self._lines.append(line)
         self._size += len(line)
         if self._size >= _CHUNK:
-            self._write()
+            self.finish()
 
-    def _write(self) -> None:
+    def finish(self) -> None:
+        """Write what is left; the file itself is closed by who opened it."""
         self._file.write(b"".join(self._lines))
         self._lines.clear()
         self._size = 0
-
-    def finish(self) -> None:
-        """See :class:`ShardFile`."""
-        self._write()
 
 
 class Parquet:
@@ -145,7 +215,7 @@ class Parquet:
         self._rows: list[dict[str, Any]] = []
 
     def add(self, document: Document) -> None:
-        """See :class:`ShardFile`."""
+        """Write a document."""
         self._rows.append(document._asdict())
         if len(self._rows) == _ROW_GROUP:
             self._write()
@@ -155,17 +225,17 @@ class Parquet:
         self._rows.clear()
 
     def finish(self) -> None:
-        """See :class:`ShardFile`."""
+        """Write what is left; the file itself is closed by who opened it."""
         if self._rows:
             self._write()
         self._writer.close()
 
 
 def open_file(path: Path, name: str) -> HashedFile:
-    """A new file for documents in one of FORMATS. Raises OSError."""
+    """Open a new file for documents in one of FORMATS. Raises OSError."""
     return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
 
 
-def open_shard(file: HashedFile, name: str) -> ShardFile:
-    """What writes documents in one of FORMATS to a file."""
+def open_shard(file: HashedFile, name: str) -> JsonLines | Parquet:
+    """Return what writes documents in one of FORMATS to a file."""
     return Parquet(file) if name == PARQUET else JsonLines(file)

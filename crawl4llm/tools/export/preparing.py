@@ -1,4 +1,4 @@
-"""What must be known of a document before it can be selected, and is not: found out in worker processes."""
+"""The preparing stage: worker processes find out what selecting needs of a document and its source does not tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +16,13 @@ import numpy as np
 from crawl4llm.base.compression import compress
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import AppendFile
+from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
-from crawl4llm.scoring.rating import NO_TEXT, Rating, rate_text
+from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.export.near_duplicates import signature_of
-from crawl4llm.tools.export.reading import Reader, Stored, as_text
+from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
     NUMBER,
@@ -33,16 +34,17 @@ from crawl4llm.tools.export.rows import (
     RowFile,
     RowWriter,
 )
-from crawl4llm.tools.export.selecting import NO_INFLUENCE
+from crawl4llm.tools.export.selecting import NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.header_values import utf8
 from crawl4llm.warc.payload import html_in_utf8
-from crawl4llm.warc.records import Record, field_name, parse_http
-from simulate.warcs.scan import PAYLOAD_DIGEST
+from crawl4llm.warc.reader import StoredRecord
+from crawl4llm.warc.records import Record, field_name
 
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""
 
+_PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
 
 LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
@@ -51,7 +53,7 @@ it cannot be written; LACKS_MEASURES: length, language and signature, which none
 
 
 def lacking(row: Row) -> int:
-    """All that a document lacks, added up; nothing where it is left out."""
+    """Return all that a document lacks, added up; nothing where it is left out."""
     if row.reason is not None:
         return 0
     of_text = LACKS_TEXT if row.text is None or row.date is None else 0
@@ -59,7 +61,7 @@ def lacking(row: Row) -> int:
 
 
 def scores_pages(options: Options) -> bool:
-    """Whether pages that have no influence score are given one."""
+    """Return whether pages that have no influence score are given one."""
     return options.scorer_model is not None or options.scorer != "fasttext"
 
 
@@ -104,7 +106,7 @@ class Preparer:
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
-    """The task of a worker: all of a document that selecting may need. Raises PageError."""
+    """Find out all of a document that selecting may need: the task of a worker. Raises PageError."""
     row = preparer.rows[number]
     if row.date is None or row.text is None:
         stored = preparer.reader.content(row)
@@ -139,12 +141,12 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
 
 
 def _with_heads(row: Row, record: Record) -> Row:
-    """The row with what the head of the page's record says."""
+    """Return the row with what the head of the page's record says."""
     fields = record.fields
     return row._replace(
         url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         date=row.date or record.date,
-        digest=row.digest or fields.text(PAYLOAD_DIGEST) or None,
+        digest=row.digest or fields.text(_PAYLOAD_DIGEST) or None,
         language=row.language or _language(record),
     )
 
@@ -154,21 +156,16 @@ def _language(record: Record) -> str | None:
 
 
 def _text_record(row: Row) -> Row:
-    """The row of the record that holds the text: that of a WET file has the language, while the page's has not."""
+    """Return the row of the record that holds the text: of a WET file it has the language, the page's has not."""
     assert row.text is not None
     file, offset, length = row.text
     return row._replace(file=file, offset=offset, length=length)
 
 
-def _html(stored: Stored, largest: int | None) -> bytes:
-    """The HTML in a record, in UTF-8."""
-    record = stored.record
+def _html(stored: StoredRecord, largest: int | None) -> bytes:
+    """Return the HTML in a record, in UTF-8."""
     try:
-        http = parse_http(stored.data, record.block_at) if record.kind in {"response", "revisit"} else None
-    except ValueError:
-        http = None
-    try:
-        return html_in_utf8(stored.data, record, http, largest)
+        return html_in_utf8(stored.data, stored.record, stored.http, largest)
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 
@@ -186,7 +183,7 @@ def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) 
         return
     workers.start()
     texts = AppendFile(work / SPOOL_NAME, at=_spooled(rows) if done else 0)
-    with RowWriter(rows, at=done) as writer:
+    with closing(RowWriter(rows, at=done)) as writer:
         for start in range(done, len(to_prepare), BLOCK):
             numbers = to_prepare[start : start + BLOCK]
             answers = asyncio.run(workers.run(prepare, numbers))
@@ -199,13 +196,13 @@ def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) 
 
 
 def _spooled(rows: Path) -> int:
-    """The size of a spool that holds the texts of all rows that were written, and maybe some more."""
+    """Return the size of a spool that holds the texts of all rows that were written, and maybe some more."""
     ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] == SPOOL)
     return max(ends, default=0)
 
 
 def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile) -> Row:
-    """The row of a document, whose text goes to the spool where it was extracted."""
+    """Return the row of a document, whose text goes to the spool where it was extracted."""
     if isinstance(answer, Rating):
         return preparer.rows[number]._replace(reason=answer.reason)
     if answer.text is None:

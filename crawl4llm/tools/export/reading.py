@@ -8,29 +8,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.gz import gunzip
-from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.input_files import PreadFile
 from crawl4llm.tools.export.rows import SPOOL, Row
 from crawl4llm.tools.export.sources import SourceFile
-from crawl4llm.warc.container import UnreadableFile, open_records
-from crawl4llm.warc.frames import RecordFile
-from crawl4llm.warc.records import Record, parse_record
-from simulate.warcs.reader import HEADS
+from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
 
-_MAX_OPEN = 256
 _ABOUT_WITHIN = 1 << 16
 """Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""
-
-
-class Stored(NamedTuple):
-    """A record as it was read."""
-
-    record: Record
-    data: bytes
-    """All of it, heads included."""
-    at: str
-    """File and offset, for messages."""
 
 
 class About(NamedTuple):
@@ -52,12 +38,11 @@ class Reader:
     def __init__(self, files: Sequence[SourceFile], spool: Path, largest: int | None = None) -> None:
         self._files = files
         self.largest = largest
-        # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
-        self._opened = lru_cache(maxsize=keep_open(_MAX_OPEN))(partial(_open, files))
+        self._records = RecordReader(partial(_locate, files), largest)
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:
-        """The text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
+        """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
         assert row.text is not None
         file, offset, length = row.text
         if file == SPOOL:
@@ -65,16 +50,15 @@ class Reader:
         data = self._read(file, offset, length)
         block = _block_of_ours(data, row.url) if self._files[file].named else None
         if block is None:
-            stored = self._parse(file, offset, data, row.url)
-            block = stored.record.block(data)
+            block = self._parse(file, offset, data, row.url).record.block(data)
         return block
 
-    def content(self, row: Row) -> Stored:
-        """The record that holds a page. Raises PageError."""
+    def content(self, row: Row) -> StoredRecord:
+        """Read the record that holds a page. Raises PageError."""
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
 
     def about(self, row: Row) -> About:
-        """What the metadata record behind a page says of it, where this project wrote it; nothing elsewhere.
+        """Read what the metadata record behind a page says of it, where this project wrote it; nothing elsewhere.
 
         It has the page's URL, and its block begins with the document key. It is looked up without parsing records:
         this is done for each document of an export.
@@ -97,36 +81,28 @@ class Reader:
             at = data.find(of_page, at + 1)
         return _NOTHING
 
-    def _parse(self, number: int, offset: int, data: bytes, url: str) -> Stored:
-        """A record from its bytes; CorruptRecord where an index of ours says that it is of another URL."""
+    def _parse(self, number: int, offset: int, data: bytes, url: str) -> StoredRecord:
+        """Parse a record; CorruptRecord where an index of ours says that it is of another URL."""
         file = self._files[number]
-        at = f"{file.path}: record at {offset}"
-        try:
-            record = parse_record(data)
-        except ValueError as error:
-            raise CorruptRecord(f"{at}: {error}") from error
-        if record is None or record.size is None or len(data) < record.size:
-            raise CorruptRecord(f"{at}: is cut short")
-        if file.named and record.url != url:
-            raise CorruptRecord(f"{at}: is of another page than the index says")
-        return Stored(record, data, at)
+        stored = parse_stored(data, f"{file.path}: record at {offset}")
+        if stored.record.size is None or len(data) < stored.record.size:
+            raise CorruptRecord(f"{stored.at}: is cut short")
+        if file.named and stored.record.url != url:
+            raise CorruptRecord(f"{stored.at}: is of another page than the index says")
+        return stored
 
     def _read(self, number: int, offset: int, length: int) -> bytes:
         file = self._files[number]
         if file.named and offset + length > file.size:
             raise CorruptRecord(f"{file.path}: record at {offset}: is cut short, or its entry in the index is damaged")
         try:
-            return self._opened(number).read(offset, length, None if self.largest is None else self.largest + HEADS)
-        except FileNotFoundError:
-            raise MissingRecord(f"{file.path}: is gone") from None
-        except UnreadableFile as error:
-            raise CorruptRecord(str(error)) from error
+            return self._records.data(number, offset, length)
         except OSError as error:
             raise CorruptRecord(f"{file.path}: cannot be read: {error.strerror}") from error
 
 
 def as_text(data: bytes) -> tuple[str, bytes]:
-    """A text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
+    """Return a text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
     try:
         return data.decode(), data
     except UnicodeDecodeError:
@@ -134,12 +110,12 @@ def as_text(data: bytes) -> tuple[str, bytes]:
         return text, text.encode()
 
 
-def _open(files: Sequence[SourceFile], number: int) -> RecordFile:
-    return open_records(Path(files[number].path), Path(files[number].points))
+def _locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
+    return Path(files[number].path), Path(files[number].points)
 
 
 def _block_of_ours(data: bytes, url: str) -> bytes | None:
-    """The block of a record with the head that this project writes, in a tenth of the time that parsing it takes.
+    """Return the block of a record with the head that this project writes, ten times as fast as by parsing.
 
     None where it has another head, or is of another URL.
     """
@@ -154,7 +130,7 @@ def _block_of_ours(data: bytes, url: str) -> bytes | None:
 
 
 def _field(head: bytes, name: bytes) -> bytes:
-    """The value of a field in a block that begins and ends with a line end; empty where there is none."""
+    """Return the value of a field in a block that begins and ends with a line end; empty where there is none."""
     start = head.find(b"\r\n%b: " % name)
     if start < 0:
         return b""

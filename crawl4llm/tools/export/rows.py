@@ -1,19 +1,40 @@
-"""What is known of each document of an export: a row, in a file that lets any of them be read."""
+"""The export's working table: one row a document, with random access; and its columns for selecting, in memory."""
 
 from __future__ import annotations
 
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from math import nan
 from pathlib import Path
-from types import TracebackType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import orjson
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
-from crawl4llm.tools.export.json_lines import dump_line, load_all
+from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, as_array, fingerprints
+
+
+def dump_line(value: Any) -> bytes:
+    """Return a value as one line with its line feed. Strings must not hold lone surrogates."""
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def load(line: bytes) -> Any:
+    """Parse a line. Raises ValueError where it is not JSON."""
+    return orjson.loads(line)
+
+
+def load_all(lines: Sequence[bytes]) -> list[Any]:
+    """Parse some lines at once. Raises ValueError where one of them is not JSON."""
+    values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
+    if len(values) != len(lines):  # one holds a comma between two values
+        raise ValueError("a line holds more than one value")
+    return values
+
 
 SPOOL, SPOOL_NAME = -1, "texts"
 """Number and name of the file of texts that this export has extracted."""
@@ -71,12 +92,6 @@ class RowWriter:
         self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
         self._waiting = bytearray()
 
-    def __enter__(self) -> RowWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows. Raises InputError where that fails (disk full)."""
         ends = array("Q")
@@ -122,7 +137,7 @@ class RowFile:
         return self._parse([line])[0]
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Rows by their numbers, in that order; those that lie together are read together."""
+        """Yield rows by their numbers, in that order; those that lie together are read together."""
         start = 0
         for stop in range(1, len(numbers) + 1):
             if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
@@ -171,7 +186,7 @@ class Rows:
         return self._listed[number]
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Rows by their numbers, in that order."""
+        """Yield rows by their numbers, in that order."""
         return self._listed.several(numbers) if self._prepared is None else map(self.__getitem__, numbers)
 
     def __iter__(self) -> Iterator[Row]:
@@ -197,7 +212,7 @@ def _ends_path(path: Path) -> Path:
 
 
 def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Where the rows of a file end; none where there is no such file. A piece that was cut off does not count."""
+    """Read where the rows of a file end, if there is such a file. A piece that was cut off does not count."""
     try:
         data = _ends_path(path).read_bytes()
     except FileNotFoundError:
@@ -205,3 +220,72 @@ def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     except OSError as error:
         raise InputError(f"{_ends_path(path)} cannot be read: {error.strerror}") from None
     return np.frombuffer(data[: len(data) // _END_BYTES * _END_BYTES], "<u8")
+
+
+_DIGEST_CHARACTERS = len("sha1:") + 32
+_ROWS_AT_ONCE = 4096
+
+
+class Columns:
+    """Columns by document number, while they are filled."""
+
+    def __init__(self) -> None:
+        self.influence = array("d")
+        self.numbers = array("q")
+        self.ids, self.digests = bytearray(), bytearray()
+        self.languages: dict[str | None, int] = {}
+        self.reasons: dict[int, str] = {}
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the next documents."""
+        for number, row in enumerate(rows, len(self.influence)):
+            if row.reason is not None:
+                self.reasons[number] = row.reason
+            self.influence.append(nan if row.influence is None else row.influence)
+            language = self.languages.setdefault(row.language, len(self.languages))
+            self.numbers.extend((row.file, row.offset, row.words, row.text_bytes, language))
+        self.ids += fingerprints(row.id for row in rows)
+        self.digests += b"".join([_fitting(row.text_digest or "") for row in rows])
+
+
+def _fitting(digest: str) -> bytes:
+    """Return a digest of our length: of longer ones the beginning tells them apart, too."""
+    return digest[:_DIGEST_CHARACTERS].ljust(_DIGEST_CHARACTERS).encode("ascii", "replace")
+
+
+class Table:
+    """Columns by document number, all filled."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.languages = columns.languages
+        """The numbers of languages."""
+        self.reasons = columns.reasons
+        """Why documents are left out for which that is known already."""
+        self.influence: Floats = np.array(columns.influence, dtype=np.float64)
+        """NaN where there is none."""
+        self.ids: Fingerprints = as_array(bytes(columns.ids))
+        self.digests = np.frombuffer(bytes(columns.digests), dtype=f"S{_DIGEST_CHARACTERS}")
+        """Of texts."""
+        files, offsets, words, text_bytes, language = np.array(columns.numbers, dtype=np.int64).reshape(-1, 5).T
+        self.words: Integers = words
+        self.text_bytes: Integers = text_bytes
+        self.language: Integers = language
+        self.crawl_order: Integers = np.lexsort((offsets, files)).astype(np.int64)
+        """All documents as they lie in the files."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Table:
+        """Fill the columns with some rows."""
+        columns, remaining = Columns(), iter(rows)
+        while some := list(islice(remaining, _ROWS_AT_ONCE)):
+            columns.add(some)
+        return cls(columns)
+
+    def __len__(self) -> int:
+        return len(self.influence)
+
+    @property
+    def best_first(self) -> Integers:
+        """All documents by falling influence; equal ones in crawl order, those without any at the end."""
+        ordered = np.nan_to_num(self.influence[self.crawl_order], nan=-np.inf)
+        return self.crawl_order[np.argsort(-ordered, kind="stable")]

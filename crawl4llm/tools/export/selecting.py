@@ -1,21 +1,77 @@
-"""Which documents are exported, in which order; every other one is counted by the reason for which it is left out."""
+"""Chooses the documents that are exported, and orders them; the others are counted by the reason why not."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless
+from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
-from crawl4llm.tools.export.near_duplicates import near_duplicates
-from crawl4llm.tools.export.rows import Rows
-from crawl4llm.tools.export.table import Table
-from crawl4llm.tools.export.wanted import INFLUENCE, Wanted
+from crawl4llm.tools.export.rows import Rows, Table
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+CRAWL, INFLUENCE = "crawl", "influence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which documents, in which order, in files of which format and size."""
+
+    format: str = "jsonl.zst"
+    order: str = CRAWL
+    """CRAWL: as they were crawled, sources one after the other. INFLUENCE: the best first."""
+    min_influence: float | None = None
+    top: int | None = None
+    """So many of the best."""
+    top_share: float | None = None
+    """The best of what the other rules leave: this share, rounded up."""
+    oracle: bool = False
+    """Only pages of the oracle set of the crawls' corpus."""
+    languages: tuple[str, ...] = ()
+    min_words: int | None = None
+    max_words: int | None = None
+    keep_duplicates: bool = False
+    near_duplicates: float | None = None
+    """Jaccard similarity from which on texts count as the same."""
+    shard_documents: int = 100_000
+    shard_bytes: int | None = None
+    """Bytes of text in a file, at most; a text that is longer has a file to itself."""
+
+    def check(self) -> None:
+        """Raise InputError where no document can be what is asked for."""
+        if self.min_words is not None and self.max_words is not None and self.min_words > self.max_words:
+            raise InputError(
+                f"--min-words {self.min_words} is more than --max-words {self.max_words}; no text fits both"
+            )
+
+    @property
+    def selects_by_influence(self) -> bool:
+        """Whether which pages are exported depends on influence, but for which of several equal ones."""
+        return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
+
+    @property
+    def measures_text(self) -> bool:
+        """Whether texts must be read before any is written."""
+        limits = (self.min_words, self.max_words, self.near_duplicates, self.shard_bytes)
+        return any(limit is not None for limit in limits)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return all of it, for the manifest."""
+        return {**asdict(self), "languages": list(self.languages)}
+
 
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
 LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
@@ -89,13 +145,13 @@ class _Chosen:
     def keep_first(
         self, values: Fingerprints | np.ndarray[tuple[int], np.dtype[np.bytes_]], order: Integers, reason: str
     ) -> None:
-        """Of documents with the same value, leave out all but the first in an order."""
+        """Leave out all but the first, in an order, of documents with the same value."""
         among = self.among(order)
         _, first = np.unique(values[among], return_index=True)
         self.drop_numbers(np.delete(among, first), reason)
 
     def among(self, order: Integers) -> Integers:
-        """Those of some documents that have not been left out, in the same order."""
+        """Return those of some documents that have not been left out, in the same order."""
         return order[self._kept[order]]
 
 
@@ -111,7 +167,7 @@ def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
 
 
 def _matches(language: str | None, wanted: Sequence[str]) -> bool:
-    """Whether a language tag, or the first of several, is one of those wanted or a variety of one (``en-GB``)."""
+    """Return whether a language tag, or the first of several, is wanted or a variety of one (``en-GB``)."""
     tag = (language or "").split(",")[0].strip().lower().replace("_", "-")
     return any(tag == name or tag.startswith(f"{name}-") for name in (name.lower() for name in wanted))
 
@@ -130,3 +186,80 @@ def plan_shards(order: Integers, text_bytes: Integers, wanted: Wanted) -> Iterat
         end = min(max(full, start + 1), start + wanted.shard_documents)
         yield order[start:end]
         start = end
+
+
+Hashes = NDArray[np.uint32]
+
+PERMUTATIONS = 128
+SHINGLE_WORDS = 5
+_SEED = 1
+_FEWER_MISSED = (0.1, 0.9)
+"""How bad it is to compare two texts in vain, and to miss two that are alike. Those found are compared, so the former
+costs little; with datasketch's equal weights more than half of the texts just above 0.8 are missed.
+"""
+_SCHEME = "affine32"
+
+
+def signature_of(text: str) -> str:
+    """Return the MinHash of a text's runs of five words in lower case; of the whole text where it has fewer."""
+    from datasketch import MinHash
+
+    words = text.lower().split()
+    runs = range(max(len(words) - SHINGLE_WORDS + 1, 1))
+    shingles = {" ".join(words[start : start + SHINGLE_WORDS]) for start in runs}
+    minhash = MinHash(PERMUTATIONS, seed=_SEED, scheme=_SCHEME)
+    minhash.update_batch(shingle.encode("utf-8", "replace") for shingle in shingles)
+    hashes: Hashes = minhash.hashvalues
+    return hashes.astype("<u4").tobytes().hex()
+
+
+def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) -> Iterator[int]:
+    """Yield the numbers of texts that are as similar as that, or more, to one that came before and stays.
+
+    Similarity is the share of runs of words that two texts have in common (Jaccard), estimated from 128 hashes: its
+    standard error is 0.04 at 0.7. Locality-sensitive hashing finds the texts to compare, most but not all that qualify.
+    """
+    from datasketch import MinHash, MinHashLSH
+
+    staying = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, weights=_FEWER_MISSED)
+    permutations = MinHash(PERMUTATIONS, seed=_SEED, scheme=_SCHEME).permutations
+    values: dict[int, Hashes] = {}
+    for number, signature in signatures:
+        mine = np.frombuffer(bytes.fromhex(signature), "<u4").astype(np.uint32)
+        minhash = MinHash(seed=_SEED, hashvalues=mine, permutations=permutations, scheme=_SCHEME)
+        alike = (np.count_nonzero(values[other] == mine) for other in staying.query(minhash))
+        if any(same >= similarity * PERMUTATIONS for same in alike):
+            yield number
+        else:
+            staying.insert(number, minhash)
+            values[number] = mine
+
+
+def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
+    """Compute the influence from which a page belongs to the oracle set.
+
+    Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
+    for ``scrapy evaluate`` too. Raises InputError where the runs are not of one corpus and model, or it is not here.
+    """
+    try:
+        from crawl4llm.tools.evaluate.evaluate import check_same
+        from crawl4llm.tools.evaluate.measures import Population, oracle_of
+        from crawl4llm.tools.evaluate.runs import read_runs
+        from crawl4llm.tools.evaluate.survey import Survey
+    except ImportError:
+        raise InputError("--oracle needs SciPy; pip install 'crawl4llm[evaluation]'") from None
+    from crawl4llm.options import read_options
+    from simulate.web import open_rater
+
+    first = read_runs(runs)[0]
+    settings = settings.copy()
+    take_over(settings, first.facts, first.path)
+    corpus, rater = open_rater(settings)
+    try:
+        corpus.check()
+        check_same(first, corpus, rater)
+        options = read_options(settings)
+        scores = Survey(corpus, options).scores(rater, options.scorer)
+        return oracle_of(Population(scores.influence, len(corpus))).threshold.value
+    finally:
+        corpus.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
@@ -14,9 +15,28 @@ from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.rows import Row
-from crawl4llm.warc.container import UnreadableFile, scan
-from crawl4llm.warc.frames import Frame
+from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.warc.records import Frame
 from crawl4llm.warc.writer import INDEX_NAME
+from simulate.open import (
+    DAMAGED,
+    DEFAULTS,
+    FAILED,
+    HTML,
+    NO_LENGTH,
+    NO_URL,
+    NOT_HTML,
+    REVISIT,
+    REVISITED,
+    UNTYPED,
+    Place,
+    WarcIndex,
+    build_warc_index,
+    index_folder,
+    is_current,
+    list_files,
+    points_path,
+)
 
 _LARGEST_WARCINFO = 1 << 16
 
@@ -34,48 +54,30 @@ class SourceFile(NamedTuple):
     """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
 
 
-class Source(Protocol):
+class Source:
     """Where documents come from."""
 
-    @property
-    def given(self) -> str:
-        """As the user named it."""
-        ...
-
-    @property
-    def run(self) -> Path | None:
-        """The output directory of the crawl it is of, None where it is of none."""
-        ...
-
-    @property
-    def files(self) -> Sequence[SourceFile]:
-        """All that records are read from."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the manifest says of it: equal for equal sources."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """``settings.json`` of the run it is from; empty where there is none."""
-        ...
-
-    @property
-    def left_out(self) -> Mapping[str, int]:
-        """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
-        ...
+    given: str
+    """As the user named it."""
+    run: Path | None
+    """The output directory of the crawl it is of, None where it is of none."""
+    files: Sequence[SourceFile]
+    """All that records are read from."""
+    facts: Mapping[str, Any]
+    """What the manifest says of it: equal for equal sources."""
+    settings: Mapping[str, Any]
+    """``settings.json`` of the run it is from; empty where there is none."""
+    left_out: Counter[str]
+    """Records that are no documents, by reason; complete once :meth:`rows` has ended."""
 
     def rows(self, first_file: int) -> Iterator[Row]:
-        """The documents in the order of the archive; ``first_file`` is the number of its first file."""
-        ...
+        """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
+        raise NotImplementedError
 
 
 def open_source(given: str, processes: int) -> Source:
-    """A source by what the user gave; ``processes`` index it where there is no index. Raises InputError."""
+    """Open a source by what the user gave; ``processes`` index it where it has no index. Raises InputError."""
     from crawl4llm.tools.export.archive_source import ArchiveSource
-    from crawl4llm.tools.export.warc_source import WarcSource
 
     path = Path(given).expanduser()
     if (path / crawl_log.NAME).is_file():
@@ -89,7 +91,7 @@ def open_source(given: str, processes: int) -> Source:
 
 
 def _is_ours(index: Path) -> bool:
-    """Whether a file is an index as our archives have them: its lines name documents."""
+    """Return whether a file is an index as our archives have them: its lines name documents."""
     try:
         with open_input(index) as lines:
             line = lines.readline(LONGEST_LINE)
@@ -133,7 +135,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
-    """The first of some files that is not as it was; None where all are."""
+    """Return the first of some files that is not as it was; None where all are."""
     for file in files:
         try:
             stat = Path(file.path).stat()
@@ -145,7 +147,7 @@ def changed_file(files: Sequence[SourceFile]) -> str | None:
 
 
 def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
-    """A file as it is now. Raises InputError where it cannot be read."""
+    """Describe a file as it is now. Raises InputError where it cannot be read."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -154,10 +156,79 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """``settings.json`` of a run; empty where there is none. Raises InputError where it is damaged: what the texts and
+    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged: what the texts and
     scores of the run are of stands there.
     """
     settings = {} if run is None else read_json(run / SETTINGS)
     if run is not None and not settings and (run / SETTINGS).exists():
         raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
     return settings
+
+
+DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
+_LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
+
+
+class WarcSource(Source):
+    """Archive files as ``CORPUS`` names them; their texts are those of WET files, where there are any beside them.
+
+    Of several pages with one URL the first is taken. Raises InputError where there are no files or no pages.
+    """
+
+    def __init__(self, given: str, processes: int) -> None:
+        self.given = given
+        self.run = None
+        self.settings = {}
+        folder = index_folder(Path(given).expanduser())
+        try:
+            collection = list_files(given)
+            if not is_current(collection, folder, DEFAULTS):
+                build_warc_index(collection, folder, DEFAULTS, processes)
+        except InputError as error:
+            raise InputError(str(error).removeprefix("CORPUS ")) from None
+        self._index = WarcIndex(folder)
+        manifest = self._index.manifest
+        counts = {what: count for what, count in manifest["counts"].items() if what in _LEFT_OUT or what[:5] == "http_"}
+        self.left_out = Counter(counts)
+        self.left_out += Counter({DUPLICATE_ID: manifest["duplicates"], UNREADABLE_FILE: len(manifest["unreadable"])})
+        names = [name for names in manifest["files"] for name in names[:2] if name]
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self.files = [source_file(collection.root / name, points_path(folder, name), named=False) for name in names]
+        self.facts = {
+            "given": given,
+            "kind": "warc",
+            "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
+        }
+
+    def rows(self, first_file: int) -> Iterator[Row]:
+        index = self._index
+        documents = (index.document(position) for position in range(len(index)))
+        numbers = [number for number in documents if index.kind(number) != FAILED]
+        for number, following in zip(numbers, [*numbers[1:], None], strict=True):
+            place = index.place(number)
+            file = self._file(place, wet=False)
+            next_place = None if following is None else index.place(following)
+            next_at = next_place.offset if next_place and next_place.file == place.file else self.files[file].size
+            text = index.text_place(number)
+            text_at = None
+            if index.kind(number) not in {HTML, REVISITED}:
+                text_at = [first_file + file, place.offset, place.length]
+            elif text.length:
+                text_at = [first_file + self._file(text, wet=True), text.offset, text.length]
+            key = index.key(number).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield Row(
+                id=key,
+                url=key,
+                date=None,
+                digest=None,
+                file=first_file + file,
+                offset=place.offset,
+                length=place.length,
+                after=max(next_at - place.offset - place.length, 0),
+                text=text_at,
+                reason=REVISIT if index.kind(number) == REVISITED and text_at is None else None,
+            )
+
+    def _file(self, place: Place, *, wet: bool) -> int:
+        """Return the number of the file, or of its WET file, among those of this source."""
+        return self._numbers[self._index.manifest["files"][place.file][1 if wet else 0]]

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --export FILE``: the documents in the frontier as JSONL."""
+"""``scrapy frontier JOBDIR --export FILE``: writes the documents in the frontier as JSONL."""
 
 from __future__ import annotations
 
@@ -14,30 +14,24 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--export``."""
-    parser.add_argument(
-        "--export",
-        metavar="FILE",
-        help="write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
-    )
-
-
-def run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Write the file, or yield its lines where that is ``-``."""
-    if not Path(opts.export).name:
-        raise InputError(f"--export {opts.export!r} is not the name of a file")
-    with StoredCrawl(opts.jobdir) as crawl:
-        if opts.export == "-":
+    jobdir, name = opts.arguments
+    path = Path(name)
+    if not path.name:
+        raise InputError(f"--export {name!r} is not the name of a file")
+    with StoredCrawl(Path(jobdir)) as crawl:
+        if name == "-":
             yield from _lines(crawl)
             return
-        path = Path(opts.export)
         _write(path, crawl)
         yield f"{len(crawl.frontier):,} documents written to {path}"
 
@@ -58,28 +52,26 @@ def _lines(crawl: StoredCrawl) -> Iterator[str]:
 
 def _write(path: Path, crawl: StoredCrawl) -> None:
     """Write a new file whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
     try:
         _refuse_to_overwrite(path)
         with ExitStack() as opened:
-            file = opened.enter_context(temporary.open("xb"))
-            opened.callback(temporary.unlink, missing_ok=True)
-            _write_lines(_lines(crawl), file, compressed=path.suffix == ".gz")
-            file.close()
-            _refuse_to_overwrite(path)
-            temporary.rename(path)
+            file = opened.enter_context(replacing(path, path.with_name(f"{path.name}.{os.getpid()}.open")))
+            opened.callback(_refuse_to_overwrite, path)
+            if path.suffix == ".gz":  # without name and time: equal frontiers make equal files
+                file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
+            for line in _lines(crawl):
+                file.write(line.encode("ascii") + b"\n")
     except OSError as error:
         raise InputError(f"--export {path} cannot be written: {error.strerror}") from None
-
-
-def _write_lines(lines: Iterator[str], file: BinaryIO, *, compressed: bool) -> None:
-    with ExitStack() as opened:
-        if compressed:  # without name and time: equal frontiers make equal files
-            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
-        for line in lines:
-            file.write(line.encode("ascii") + b"\n")
 
 
 def _refuse_to_overwrite(path: Path) -> None:
     if path.exists():
         raise InputError(f"--export {path} exists already; give another name, or remove it")
+
+
+EXPORT = Action(
+    "write the queued documents with their scores as JSONL, best first; .gz by the name, - for the terminal",
+    _run,
+    "FILE",
+)

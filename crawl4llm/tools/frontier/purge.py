@@ -1,29 +1,31 @@
-"""``scrapy frontier JOBDIR --purge DOMAIN``: a domain that opted out leaves the frontier."""
+"""``scrapy frontier JOBDIR --purge DOMAIN``: takes a domain that opted out from the frontier."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
-from itertools import islice
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from crawl4llm.base.crawl_log import FAILURES, failure_line
-from crawl4llm.base.domains import OPT_OUT, Domain, domain_to_purge
+from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.files import AppendFile
+from crawl4llm.base.files import AppendFile, replacing
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
-from crawl4llm.base.within import fresh
-from crawl4llm.crawl.job.job_commits import add_purged, move_log, set_seeds
+from crawl4llm.crawl.commits import add_purged, move_log, set_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.tools._action import Action
+from crawl4llm.tools.frontier.change import corpus_of
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.writer import INDEX_NAME
 
@@ -31,21 +33,11 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--purge``, ``--whole-suffix`` and ``--yes``."""
-    parser.add_argument(
-        "--purge",
-        type=str.strip,
-        metavar="DOMAIN",
-        help="remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
-    )
-    add_question_options(parser)
-
-
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
-    domain = domain_to_purge(opts.purge, whole_suffix=opts.whole_suffix)
-    with StoredCrawl(opts.jobdir, change=True) as crawl:
+    jobdir, given = opts.arguments
+    domain = domain_to_purge(given.strip(), whole_suffix=opts.whole_suffix)
+    with StoredCrawl(Path(jobdir), change=True) as crawl:
         crawl.require_begun()
         output = crawl.output(settings)
         with closing(_Purge(crawl, domain, settings, output)) as purge:
@@ -82,7 +74,7 @@ class _Purge:
         return self._opened_log
 
     def going(self) -> str:
-        """How many there are, in words."""
+        """Say how many there are."""
         frontier = self._crawl.frontier
         reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
         queued = sum(map(self._is_unwanted, reading))
@@ -128,11 +120,11 @@ class _Purge:
         return self._domain.holds(entry.url or self._url(entry.key))
 
     def _url(self, key: str) -> str:
-        """The URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
+        """Return the URL of a seed: its key, or what the corpus says; empty where that cannot be told."""
         if host_of(key):
             return key
         if self._corpus is None:
-            self._corpus = self._crawl.open_corpus(self._settings)
+            self._corpus = corpus_of(self._crawl, self._settings)
         try:
             return self._corpus.page(key).url
         except PageError:
@@ -154,21 +146,25 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     """Write where the domain's pages are, if there are any; returns how many there are."""
     if not crawl.state.archive.index_offset:
         return 0
+    found = (entry for entry in islice(cdxj.read(index), crawl.pages) if domain.holds(entry.url))
+    first = next(found, None)
+    if first is None:
+        return 0
     archived = 0
-    temporary = listed.with_name(f"{listed.name}.open")
     try:
-        with fresh(temporary).open("w", encoding="ascii") as file:
-            for entry in islice(cdxj.read(index), crawl.pages):
-                if domain.holds(entry.url):
-                    place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
-                    file.write(f"{json.dumps(place)}\n")
-                    archived += 1
-        if archived:
-            temporary.replace(listed)
-        else:
-            temporary.unlink()
+        with replacing(listed) as file:
+            for entry in chain([first], found):
+                place = {name: getattr(entry, name) for name in ("id", "url", "filename", "offset", "length")}
+                file.write(f"{json.dumps(place)}\n".encode("ascii"))
+                archived += 1
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise InputError(f"{listed} cannot be written: {error.strerror}") from None
     return archived
+
+
+PURGE = Action(
+    "remove a domain that opted out, and all below it, from a paused crawl's frontier; list what is archived",
+    _run,
+    "DOMAIN",
+    add_question_options,
+)

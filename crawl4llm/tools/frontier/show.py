@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR``: what the crawl holds."""
+"""``scrapy frontier JOBDIR``: shows what the crawl holds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from heapq import nsmallest
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -20,6 +21,7 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Outcome
+from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -28,7 +30,7 @@ _LEASES = 20
 """That are shown."""
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
+def _add_options(parser: argparse._ArgumentGroup) -> None:
     """Add ``--hosts`` and ``--best``."""
     parser.add_argument(
         "--hosts",
@@ -40,12 +42,12 @@ def add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--best", type=_count, default=10, metavar="K", help="show the K best documents (default: 10)")
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield all there is to say of the last commit; the crawl may be running.
 
     Raises InputError, at the end, where documents are lost.
     """
-    with StoredCrawl(opts.jobdir) as crawl:
+    with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
         yield ""
         yield from _states(crawl)
@@ -80,7 +82,7 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
 
 
 def _states(crawl: StoredCrawl) -> Iterator[str]:
-    """Each document ever discovered, by what became of it."""
+    """Yield how many documents there are, by what became of them."""
     ended = _outcomes(crawl)
     yield f"queued     {len(crawl.frontier):,}"
     yield f"leased     {crawl.frontier.leased:,}"
@@ -96,7 +98,7 @@ def _states(crawl: StoredCrawl) -> Iterator[str]:
 
 
 def _outcomes(crawl: StoredCrawl) -> dict[Outcome, Counter[str]]:
-    """Documents that ended, by outcome and reason, those included that never entered the frontier."""
+    """Count documents that ended, by outcome and reason; also those that never entered the frontier."""
     ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
     for (outcome, reason), count in crawl.frontier.outcomes.items():
         ended[outcome][reason or ""] += count
@@ -135,3 +137,6 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not 0 or a positive integer")
     return int(text)
+
+
+SHOW = Action("Show what the crawl holds.", _run, add_options=_add_options)

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --verify``: whether everything is there that was committed."""
+"""``scrapy frontier JOBDIR --verify``: checks that everything is there that was committed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.within import within
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.tools._action import Action
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
-from crawl4llm.warc.files import OPEN_SUFFIX
-from crawl4llm.warc.series import SeriesPosition
+from crawl4llm.warc.series import OPEN_SUFFIX, SeriesPosition
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -28,16 +28,9 @@ _LONGEST_LINE = 1 << 20
 """Bytes; a line of a log holds no more than two keys and a URL."""
 
 
-def add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--verify``."""
-    parser.add_argument(
-        "--verify", action="store_true", help="check the JOBDIR and that the output holds what was committed"
-    )
-
-
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     """Yield ``sound``, or raise InputError that names the file and what is wrong with it."""
-    with StoredCrawl(opts.jobdir, thorough=True) as crawl:
+    with StoredCrawl(Path(opts.arguments[0]), thorough=True) as crawl:
         crawl.check_balance()
         if crawl.state.crawl is not None:
             output = crawl.output(settings)
@@ -113,3 +106,6 @@ def _check_size(path: Path, size: int) -> None:
 
 def _damaged(what: str) -> InputError:
     return InputError(f"{what} is damaged; restore it from a backup or begin a new crawl")
+
+
+VERIFY = Action("check the JOBDIR and that the output holds what was committed", _run)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.orphans import end_with
+from crawl4llm.base.processes import end_with
 from crawl4llm.scoring.fasttext_file import inspect_model
 
 PREFIX: Final = "__label__"

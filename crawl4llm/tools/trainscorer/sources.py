@@ -23,13 +23,21 @@ from crawl4llm.options import Options, cores, read_options
 from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
-from crawl4llm.warc.container import begins_like_archive
-from simulate.clueweb22.layout import KINDS
-from simulate.open import index_folder, largest_page, open_corpus
-from simulate.warcs.corpus import WarcCorpus
-from simulate.warcs.files import list_files
-from simulate.warcs.index_build import build_warc_index
-from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED
+from crawl4llm.warc.reader import begins_like_archive
+from simulate.open import (
+    DAMAGED,
+    NO_LENGTH,
+    NO_URL,
+    PAGE,
+    UNTYPED,
+    WarcCorpus,
+    build_warc_index,
+    index_folder,
+    is_clueweb22,
+    largest_page,
+    list_files,
+    open_corpus,
+)
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -164,7 +172,7 @@ class Sources:
 
 
 def _kind(path: Path) -> str:
-    if any((path / kind).is_dir() for kind in KINDS):
+    if is_clueweb22(path):
         raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s CORPUS={path}")
     if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
         return _ARCHIVES

@@ -5,18 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 _JSONL: Final = (".jsonl", ".ndjson", ".json")
 _PARQUET: Final = ".parquet"

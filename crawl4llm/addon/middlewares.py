@@ -1,0 +1,210 @@
+"""Scores the pages that other people's spiders fetch, before the spider sees them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from scrapy.http import HtmlResponse, TextResponse
+from scrapy.http.request import NO_CALLBACK
+from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
+
+from crawl4llm.addon.meta import (
+    FIRST,
+    GIVEN,
+    INFLUENCE,
+    TEXT,
+    as_score,
+    found,
+    influence_of,
+    is_page,
+    note_found,
+    score_of,
+)
+from crawl4llm.addon.run import POLICY, AddonRun
+from crawl4llm.base.crawl_log import CrawlLine
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import PageRecord, utc_date
+from crawl4llm.base.reasons import NO_TEXT, NOT_TEXT
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl.page_writer import Counters
+from crawl4llm.frontier import Outcome
+from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.verdicts import verdict
+from crawl4llm.scoring.rating import HtmlPage, RatedText
+from crawl4llm.warc.header_values import utf8
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class PageScoring:
+    """Downloader middleware: callbacks find a page's influence score in ``response.meta["influence"]``.
+
+    HTML is scored. What Scrapy fetches for itself (robots.txt, the files of media pipelines) is left alone. A request
+    whose response is being scored counts as one of CONCURRENT_REQUESTS, so that downloads wait for the scorer.
+    """
+
+    def __init__(self, run: AddonRun) -> None:
+        self._run = run
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PageScoring:
+        return cls(AddonRun.of(crawler))
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        if self._concerns(request):
+            self._run.count("pages/fetched")
+            request.meta[INFLUENCE] = await self._influence(request, response)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if self._concerns(request):
+            self._run.lost(request, *(verdict(exception) or (Outcome.FAILED, _name(exception))))
+
+    def _concerns(self, request: Request) -> bool:
+        return request.callback is not NO_CALLBACK and self._run.failure is None
+
+    async def _influence(self, request: Request, response: Response) -> float | None:
+        if response.status != 200:
+            self._run.lost(request, Outcome.FAILED, f"http_{response.status}")
+            return None
+        if not is_page(request, response):
+            return None
+        if not isinstance(response, HtmlResponse):
+            self._run.count("unscored/not_html")
+            return None
+        try:
+            rating = await self._run.workers.rate(HtmlPage(response.url, utf8(response.text)))
+        except InputError as error:
+            self._run.stop(error)
+            return None
+        if isinstance(rating, RatedText):
+            request.meta[TEXT] = rating.text
+        if rating.reason == NO_TEXT:
+            self._run.count("pages/no_text")
+        elif rating.reason is not None:
+            self._run.count(f"unscored/{rating.reason}")
+        return rating.score
+
+
+def _name(exception: Exception) -> str:
+    """``SomeOtherError`` is counted as ``some_other``."""
+    name = type(exception).__name__.removesuffix("Error")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+logger = logging.getLogger(__name__)
+
+
+class LinkScoring(BaseSpiderMiddleware):
+    """Notes on each request that a spider makes where it was found."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._run = AddonRun.of(crawler)
+        self._complained = False
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Nothing is started when the add-on cannot do its work."""
+        if self._run.failure is None:
+            async for item in super().process_start(start):
+                yield item
+
+    def get_processed_request(self, request: Request, response: Response | None) -> Request:
+        """See BaseSpiderMiddleware; ``response`` is None for start requests."""
+        note_found(request, response)
+        given = request.meta.get(GIVEN)
+        if given is not None and as_score(given) is None and not self._complained:
+            self._complained = True
+            logger.warning("meta[%r] = %r of %s is not a number; such scores are not used", GIVEN, given, request)
+        return request
+
+
+class PageRecording:
+    """Spider middleware: a page on its way to the spider is archived, and gets a line in the crawl log.
+
+    A page's document key is its normalised URL. Where a URL is crawled again, ``#2`` and so on follows: an archive
+    has one name for each of its records.
+    """
+
+    def __init__(self, run: AddonRun) -> None:
+        self._run = run
+        self._counters = Counters()
+        self._times_crawled: Counter[str] = Counter()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> PageRecording:
+        return cls(AddonRun.of(crawler))
+
+    def process_spider_input(self, response: Response) -> None:
+        assert response.request is not None
+        if self._run.failure is not None or not is_page(response.request, response):
+            return
+        if not isinstance(response, TextResponse):
+            self._run.lost(response.request, Outcome.DROPPED, NOT_TEXT)
+            return
+        try:
+            self._record(response)
+        except InputError as error:
+            self._run.stop(error)
+
+    def _record(self, response: TextResponse) -> None:
+        assert response.request is not None
+        key = self._new_key(response.url)
+        influence = influence_of(response)
+        score, origin = score_of(response.request), found(response.request)
+        priority = None if score == FIRST else score
+        html = utf8(response.text) if isinstance(response, HtmlResponse) else None
+        captures = captures_of(response.request)
+        date = captures[-1].date if captures else utc_date()
+        self._run.archive.write(
+            PageRecord(key, response.url, date, html, response.text, captures=captures),
+            {
+                "id": key,
+                "method": response.request.method,
+                "influence": influence,
+                "priority": priority,
+                "order": self._counters.crawled,
+                "depth": origin.depth,
+                "policy": POLICY,
+                "extractor": self._run.extractor,
+                "model-digest": self._run.model_digest,
+            },
+            response.meta.pop(TEXT, None),
+        )
+        self._run.archive.flush()
+        line: CrawlLine = {
+            "order": self._counters.crawled,
+            "iteration": None,
+            "id": key,
+            "url": response.url,
+            "status": response.status,
+            "priority": priority,
+            "influence": influence,
+            "depth": origin.depth,
+            "parent": origin.page,
+            "visited": self._run.stats.get_value("scheduler/enqueued", 0),
+            "fetched": self._run.stats.get_value(f"{PREFIX}pages/fetched", 0),
+        }
+        self._run.log.write([line], [])
+        self._count(influence)
+
+    def _count(self, influence: float | None) -> None:
+        self._counters.page(influence)
+        self._run.publish("pages/crawled", self._counters.crawled)
+        if self._counters.mean_influence is not None:
+            self._run.publish("influence/mean", self._counters.mean_influence)
+
+    def _new_key(self, url: str) -> str:
+        key = normalise_url(url)
+        self._times_crawled[key] += 1
+        times = self._times_crawled[key]
+        return key if times == 1 else f"{key}#{times}"

@@ -1,0 +1,65 @@
+"""Reasons: every word for why a document is dropped, fails, or has no score, as stats and failures.jsonl have it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BAD_URL, SCHEME = "bad_url", "scheme"
+CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns", "refused", "timeout"
+CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
+ERROR, KILLED = "error", "killed"
+DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
+IGNORED, OPT_OUT, ROBOTS = "ignored", "opt_out", "robots"
+NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
+
+FAILED: Final = {
+    "http_<status>": "the answer had this status; `http_404` also: the corpus lacks the document",
+    CORRUPT_RECORD: "the record of the corpus is damaged",
+    NO_HTML: "the corpus holds only the text of it",
+    TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in TEXT_TIME_LIMIT",
+    KILLED: "the worker process died of it, also in the attempts after the first",
+    ERROR: "an error that nobody foresaw; it is in the log in full",
+    DNS: "live: the host has no address",
+    REFUSED: "live: the host refused the connection",
+    CONNECTION: "live: the connection failed, or broke off before the answer",
+    CUT_SHORT: "live: the body is shorter than its head said",
+    DAMAGED: "live: the body cannot be decoded",
+    BAD_URL: "live: the URL has no host that can be asked, or a user name in it",
+    SCHEME: "live: the URL is not of http or https",
+}
+"""Documents that could not be had, and why."""
+DROPPED: Final = {
+    TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
+    IGNORED: "a middleware or extension of Scrapy dropped the request",
+    OPT_OUT: "its domain was purged",
+    FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
+    HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
+    ROBOTS: "live: robots.txt forbids it",
+    NOT_HTML: "live: what was sent is not HTML",
+    DUPLICATE: "live: a redirect led to a document visited before",
+    OFF_SCOPE: "live: a redirect led to where CRAWL_SCOPE does not",
+    NOT_TEXT: "add-on: the response is not text",
+}
+"""Documents that were not wanted, and why."""
+UNSCORED: Final = {
+    NOT_HTML: "the response is not HTML",
+    TIMEOUT: "no text and score in TEXT_TIME_LIMIT",
+    KILLED: "the worker process died of it",
+    ERROR: "an error that nobody foresaw; it is in the log in full",
+}
+"""Add-on: pages without an influence score, and why."""
+
+TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "unscored": UNSCORED}
+"""By the first word of their stats keys."""
+
+
+def is_reason(outcome: str, reason: str) -> bool:
+    """Return whether a table of TABLES has the reason."""
+    return reason in TABLES[outcome] or (outcome == "failed" and re.fullmatch(r"http_\d{3}", reason) is not None)
+
+
+def reference() -> str:
+    """Return the tables, as one in Markdown."""
+    rows = [f"| `{table}/{reason}` | {why} |" for table, reasons in TABLES.items() for reason, why in reasons.items()]
+    return "\n".join(["| key | why |", "|-|-|", *rows]) + "\n"

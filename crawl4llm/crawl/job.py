@@ -1,0 +1,176 @@
+"""The durable side of a crawl: opened from its JOBDIR, compared with what is asked for, begun or taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.base.errors import InputError, NothingToDo
+from crawl4llm.base.files import sync_path
+from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, write_json
+from crawl4llm.base.terminal import harmless, wants_bar
+from crawl4llm.crawl.answer_spool import AnswerSpool
+from crawl4llm.crawl.commits import JobCommits, State, read_state
+from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.store_check import ID, check_store
+from crawl4llm.frontier import Caps
+from crawl4llm.frontier.durable import LEASES, DurableFrontier
+from crawl4llm.frontier.indexed import IndexedFrontier
+from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.options import Options
+from crawl4llm.warc import Archive
+
+
+class Job:
+    """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
+
+    frontier: DurableFrontier
+    visited: DurableVisited
+    state: State
+    output: Path
+    crawl_id: str
+
+    def __init__(self, path: Path, options: Options, *, look: bool = False) -> None:
+        """Lock it, and check a crawl that it holds; with ``look``, without a lock or any change. Raises InputError."""
+        self._options = options
+        with ExitStack() as opened:
+            self._dir = JobDir(path, lock=not look, may_begin=look)
+            opened.callback(self._dir.close)
+            if look:
+                self._dir.refuse_in_use()
+            self.pages = self._leased = 0
+            """Crawled so far."""
+            if self._dir.job is not None:
+                check_store(self._dir.store_path, self._dir.job["crawl_id"])
+                self._dir.check_id()
+                self.pages, self._leased = self._stored_counts()
+            self._opened = opened.pop_all()
+
+    def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
+        """Begin this crawl, or see to it that it is the one begun before.
+
+        Raises InputError that names what differs, and NothingToDo where it has more pages than are asked for.
+        """
+        if not self.is_new:
+            self.check(identity)
+            return
+        self.crawl_id = crawl_id
+        self.output = claim_output_dir(self._options.output_dir)
+        sync_path(self.output.parent)
+        # The output is trusted because it bears the crawl's id, so it does before JOBDIR says where it is.
+        write_json(self.output / SETTINGS, {"crawl_id": crawl_id}, fsync=True)
+        digests = {name: identity.get(name) for name in DIGESTS}
+        output, settings = str(self.output.resolve()), _fixed_settings(self._options)
+        try:
+            with closing(Store(self._dir.store_path, fsync=self._options.commit_fsync)) as store:
+                store.put("state", ID, crawl_id.encode())
+                store.commit()
+            self._dir.begin({"crawl_id": crawl_id, "output": output, "digests": digests, "settings": settings})
+        except InputError:
+            self._dir.clear()  # half a store would be taken for one that was damaged
+            raise
+
+    def check(self, identity: Mapping[str, Any]) -> None:
+        """See to it that the crawl, if one was begun, is the one of ``identity``. Raises as :meth:`settle` does."""
+        job = self._dir.job
+        if job is None:
+            return
+        given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | _fixed_settings(self._options)
+        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | {
+            name: value
+            for name, value in job["settings"].items()
+            if name in given  # others there are no more
+        }
+        different = [
+            f"{harmless(name)} was {begun[name]!r}, is {given.get(name)!r}"
+            for name in begun
+            if begun[name] != given.get(name)
+        ]
+        if different:
+            raise InputError(
+                f"JOBDIR {self._dir.path} was begun with other settings: {'; '.join(different)}; give the same, or "
+                "another JOBDIR"
+            )
+        self.crawl_id = job["crawl_id"]
+        self.output = self._find_output(Path(job["output"]))
+        if self.pages + self._leased > self._options.crawl_max_pages:
+            more = f" and is at {self._leased:,} more, which come first" if self._leased else ""
+            raise NothingToDo(
+                f"The crawl in JOBDIR {self._dir.path} has {self.pages:,} pages{more}; CRAWL_MAX_PAGES is "
+                f"{self._options.crawl_max_pages:,}, which is less: there is nothing to do, and nothing was changed"
+            )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the crawl was not begun before."""
+        return self._dir.job is None
+
+    def open(self, *, reranks: bool) -> None:
+        """Open frontier and visited set as they were at the last commit. Workers must have been forked before."""
+        options = self._options
+        caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
+        self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
+        self._opened.callback(self._store.close)
+        self.state = read_state(self._store)
+        self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
+        self.visited = DurableVisited(
+            self._store,
+            self._dir.filter_path,
+            cache=options.visited_cache,
+            filter_bytes=options.visited_filter_bytes,
+            fsync=options.commit_fsync,
+        )
+        self._opened.callback(self.visited.close)
+        self.visited.load_filter(progress=wants_bar(options.progress_bar))
+
+    def answers(self) -> AnswerSpool:
+        """What keeps answers that cannot be taken yet. Raises InputError."""
+        spool = AnswerSpool(self._dir.answers_path)
+        self._opened.callback(spool.close)
+        return spool
+
+    def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
+        """What commits the crawl to this JOBDIR."""
+        return JobCommits(
+            self._store,
+            frontier=self.frontier,
+            visited=self.visited,
+            log=log,
+            archive=archive,
+            options=self._options,
+        )
+
+    def close(self) -> None:
+        """Forget what was not committed, and let others use the JOBDIR."""
+        self._opened.close()
+
+    def _stored_counts(self) -> tuple[int, int]:
+        """Pages crawled and documents on lease at the last commit."""
+        with closing(Store(self._dir.store_path, readonly=True)) as store:
+            state = read_state(store).crawl
+            return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
+
+    def _find_output(self, begun: Path) -> Path:
+        """The output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
+        given = self._options.output_dir
+        output = begun if given is None else Path(given)
+        if read_json(output / SETTINGS).get("crawl_id") == self.crawl_id:
+            return output
+        raise InputError(
+            f"OUTPUT_DIR {harmless(str(output))} does not hold the crawl of JOBDIR {self._dir.path}, which was written "
+            f"to {harmless(str(begun))} (no {SETTINGS} with its id is there); leave OUTPUT_DIR out, or, if you moved "
+            "that, give its new place: -s OUTPUT_DIR=PATH"
+        )
+
+
+def _fixed_settings(options: Options) -> dict[str, Any]:
+    """The settings that may not change between runs, as JSON gives them back."""
+    settings = {o.name: getattr(options, o.name) for o in fields(Options) if o.metadata["fixed"]}
+    given: dict[str, Any] = json.loads(json.dumps({name.upper(): value for name, value in settings.items()}))
+    return given

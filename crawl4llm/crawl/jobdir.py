@@ -1,0 +1,246 @@
+"""JOBDIR: the folder of a crawl that can be paused, killed and resumed, used by one process at a time.
+
+It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
+filter, and ``lock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeGuard
+from uuid import UUID
+
+from crawl4llm import __version__
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.terminal import harmless
+from crawl4llm.crawl import answer_spool as answers
+from crawl4llm.crawl.commits import read_state
+from crawl4llm.frontier import store
+
+FORMAT = 1
+"""Of everything in the folder; raised by each change that older or newer versions cannot read."""
+JOB, LOCK, FILTER = "job.json", "lock", "visited.bloom"
+_LONGEST_JOB, _DEEPEST = 1 << 20, 20
+_LARGEST_NEW_STORE = 1 << 16
+"""Bytes; one that a crawl has committed to may be smaller."""
+_OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
+"""Besides the files of the filter."""
+_BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
+"""What there may be before ``job.json``."""
+DIGESTS = {
+    "corpus_digest": "CORPUS",
+    "model_digest": "SCORER_MODEL",
+    "seeds_digest": "seeds",
+    "policy_settings": "policy",
+}
+"""What decides which pages are crawled and is no setting's value, and what the user gives for it."""
+
+
+class JobDir:
+    """A JOBDIR, locked unless ``lock`` is false (for a look at a crawl that may be running)."""
+
+    def __init__(self, path: Path, *, lock: bool = True, may_begin: bool = False) -> None:
+        """Make the folder where there is none. Without lock nothing is made or changed, and there must be a crawl,
+        unless it ``may_begin``.
+
+        Raises InputError: it is in use, of another format, damaged, a part of a JOBDIR, or another thing.
+        """
+        self.path = path
+        self._lock: int | None = None
+        try:
+            if lock:
+                path.mkdir(parents=True, exist_ok=True)
+            names = [] if may_begin and not path.exists() else sorted(file.name for file in path.iterdir())
+            self._refuse_others(names)  # before it leaves a lock among them
+            if lock:
+                self._lock = self._take_lock()
+            self.job = self._read()
+            if self.job is None:
+                self._refuse_half(names)
+                if lock:
+                    self.clear()
+                elif not may_begin:
+                    raise self._not_ours("it holds no crawl", "the JOBDIR of a crawl")
+        except OSError as error:
+            self.close()
+            raise InputError(f"JOBDIR {path} cannot be used: {error.strerror}") from None
+        except InputError:
+            self.close()
+            raise
+
+    @property
+    def store_path(self) -> Path:
+        """The store's file."""
+        return self.path / store.NAME
+
+    @property
+    def answers_path(self) -> Path:
+        """The file of answers that a live crawl could not take yet."""
+        return self.path / answers.NAME
+
+    @property
+    def filter_path(self) -> Path:
+        """The file of the visited set's filter; others begin with its name."""
+        return self.path / FILTER
+
+    def holder(self) -> str | None:
+        """Which process uses it, as far as one that has no lock on it can tell; None: none does."""
+        try:
+            lock = os.open(self.path / LOCK, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return _holder(lock)
+        finally:
+            os.close(lock)
+        return None
+
+    def check_id(self) -> None:
+        """Raise InputError where the crawl's id is none."""
+        try:
+            UUID(self.job["crawl_id"] if self.job else "")
+        except ValueError:
+            raise self._damaged("its crawl_id is none") from None
+
+    def refuse_in_use(self) -> None:
+        """Raise InputError where a process uses it."""
+        if (holder := self.holder()) is not None:
+            raise self._in_use(holder)
+
+    def begin(self, job: Mapping[str, Any]) -> None:
+        """Say what crawl this is. The store must hold its beginning: from now on a missing or empty one is an error."""
+        self.job = {"format": FORMAT, "version": __version__, **job}
+        write_json(self.path / JOB, self.job, fsync=True, private=True)
+
+    def clear(self) -> None:
+        """Remove what a process leaves that ends before it has begun a crawl."""
+        for path in self.path.iterdir():
+            if path.name != LOCK and _is_ours(path.name):
+                path.unlink()
+
+    def close(self) -> None:
+        """Let others use it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _take_lock(self) -> int:
+        """A lock that ends with the process, and is not shared with forked workers (fcntl(2))."""
+        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = _holder(lock)
+            os.close(lock)
+            raise self._in_use(holder) from None
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
+        return lock
+
+    def _read(self) -> dict[str, Any] | None:
+        path = self.path / JOB
+        try:
+            if path.stat().st_size > _LONGEST_JOB:
+                raise ValueError("it holds too much")  # noqa: TRY301 - as what is not JSON does
+            job = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError):
+            job = None
+        if not _is_job(job) or (job["format"] == FORMAT and not _is_whole(job)):
+            raise self._damaged("it is no job description")
+        if job["format"] != FORMAT:
+            version = harmless(str(job.get("version"))[:20])
+            raise InputError(
+                f"JOBDIR {self.path} has format {job['format']}, of crawl4llm {version}, and this version "
+                f"({__version__}) reads format {FORMAT}; finish that crawl with that version, or begin it anew"
+            )
+        return job
+
+    def _refuse_others(self, names: Iterable[str]) -> None:
+        """Raise InputError where there is no crawl, but something else; or where its files lie elsewhere."""
+        others = [name for name in names if not _is_ours(name)]
+        if others and JOB not in names:
+            raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
+        for path in (self.path / name for name in names if _is_ours(name)):
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise InputError(f"{path} is a link, or no file; put the file itself there, or give another JOBDIR")
+
+    def _refuse_half(self, names: Iterable[str]) -> None:
+        """Raise InputError where there is no job.json, but what a process leaves only after it has written that."""
+        try:
+            found = f"{self.store_path} holds a crawl" if self._holds_a_crawl() else ""
+        except store.StoreError:
+            found = f"{self.store_path} is damaged"
+        for name in names:
+            if not found and name not in _BEFORE_BEGUN and (self.path / name).stat().st_size:
+                found = f"{self.path / name} belongs to a crawl"
+        if found:
+            raise InputError(
+                f"{self.path / JOB} is missing, and {found}; restore the whole JOBDIR from a backup, or give another"
+            )
+
+    def _holds_a_crawl(self) -> bool:
+        """Whether the store, for which there is no job.json, is that of a crawl that had begun. Raises StoreError."""
+        size = self.store_path.stat().st_size if self.store_path.exists() else 0
+        if not 0 < size <= _LARGEST_NEW_STORE:
+            return size > 0
+        try:
+            with closing(store.Store(self.store_path, readonly=True)) as found:
+                return read_state(found).crawl is not None
+        except store.NoTables:  # a process was killed while it made the store
+            return False
+
+    def _damaged(self, how: str) -> InputError:
+        return InputError(f"{self.path / JOB} is damaged: {how}; restore it, or begin the crawl anew")
+
+    def _in_use(self, holder: str) -> InputError:
+        return InputError(
+            f"JOBDIR {self.path} is in use by process {holder}; wait for it, stop it, or use another JOBDIR"
+        )
+
+    def _not_ours(self, found: str, wanted: str) -> InputError:
+        return InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give {wanted}")
+
+
+def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this can be a job description, of whatever format."""
+    values = [job]
+    for _ in range(_DEEPEST):
+        values = [inner for value in values for inner in _inner(value)]
+    return not values and isinstance(job, dict) and type(job.get("format")) is int
+
+
+def _is_whole(job: Mapping[str, Any]) -> bool:
+    """Whether a job description of our format has all its values, each of its type."""
+    kinds = {"crawl_id": str, "output": str, "digests": dict, "settings": dict}
+    if not all(isinstance(job.get(name), kind) for name, kind in kinds.items()):
+        return False
+    digests = job["digests"]
+    return (
+        Path(job["output"]).is_absolute()
+        and digests.keys() <= DIGESTS.keys()
+        and all(digest is None or isinstance(digest, str | dict) for digest in digests.values())
+    )
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    """The values in a value of JSON."""
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _is_ours(name: str) -> bool:
+    return name in _OURS or name.startswith(FILTER)
+
+
+def _holder(lock: int) -> str:
+    """The process id that is written in a lock file."""
+    return os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"

@@ -1,0 +1,50 @@
+"""Settings of a run that is over, taken over by who looks at it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import SETTINGS
+from crawl4llm.options import Options, setting_name
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+_OF_THIS_PROCESS = {"OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "PROGRESS_BAR"}
+"""Settings that do not say what a page is or what it scores."""
+
+
+def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> None:
+    """Set what a run's ``settings.json`` holds, except what was given on the command line; ``run`` names the run.
+
+    A run's folder may come from anybody, so nothing that it names is imported: a dotted path counts only where the
+    command line or the user's own settings have it too. Raises InputError that says so.
+    """
+    values = facts.get("settings", {})
+    if not isinstance(values, dict):
+        raise InputError(f"{run}: {SETTINGS} is damaged: its settings are no JSON object")
+    for option in fields(Options):
+        name = setting_name(option)
+        value = values.get(name)
+        if value is None or name in _OF_THIS_PROCESS or _is_overruled(settings, name):
+            continue
+        imports = option.metadata["imports"]
+        if imports is not None and imports(value) and settings.get(name) != value:
+            given = shlex.quote(f"{name}={value}")
+            raise InputError(
+                f"{run}: {name} = {value!r} in {SETTINGS} is the path of code, which does not run because a file names "
+                f"it; if you trust it, give it too: -s {given}"
+            )
+        settings.set(name, value, priority="spider")
+
+
+def _is_overruled(settings: BaseSettings, name: str) -> bool:
+    """Whether a setting is given where it counts more than a run's, on the command line."""
+    return (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["spider"]

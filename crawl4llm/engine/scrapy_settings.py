@@ -1,0 +1,199 @@
+"""Scrapy's own settings: which of them hold in which kind of crawl, and a check before Scrapy itself trips over one."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import logging
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.moved import new_path
+from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
+from crawl4llm.options import Options, setting_name
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+logger = logging.getLogger(__name__)
+
+YES, NO, REFUSED = "yes", "no", "refused"
+
+
+class Holds(NamedTuple):
+    """Settings, and whether they hold: YES, NO or REFUSED."""
+
+    names: str
+    simulation: str
+    live: str
+    addon: str
+    remark: str = ""
+
+
+TABLE: Final = (
+    Holds("DEPTH_LIMIT", YES, YES, YES, "links beyond are counted as `links/too_deep`"),
+    Holds("DEPTH_PRIORITY DEPTH_STATS_VERBOSE", NO, NO, YES, "the policy gives the order"),
+    Holds("URLLENGTH_LIMIT", YES, YES, YES, "links beyond: `links/url_too_long`; the simulation profile has none"),
+    Holds("USER_AGENT DEFAULT_REQUEST_HEADERS", NO, YES, YES),
+    Holds("COOKIES_ENABLED COOKIES_DEBUG", NO, YES, YES, "off in the live profile"),
+    Holds("REFERER_ENABLED REFERRER_POLICY", NO, YES, YES, "live: of redirects; links have no Referer"),
+    Holds("HTTPAUTH_USER HTTPAUTH_PASS HTTPAUTH_DOMAIN HTTPPROXY_ENABLED HTTPPROXY_AUTH_ENCODING", NO, YES, YES),
+    Holds("ROBOTSTXT_OBEY ROBOTSTXT_PARSER ROBOTSTXT_USER_AGENT", NO, YES, YES, "on in the live profile"),
+    Holds("CONCURRENT_REQUESTS", YES, YES, YES, "0 is refused, but by the add-on"),
+    Holds("CONCURRENT_REQUESTS_PER_DOMAIN", NO, YES, YES, "likewise"),
+    Holds("DOWNLOAD_DELAY DOWNLOAD_DELAY_JITTER RANDOMIZE_DOWNLOAD_DELAY DOWNLOAD_SLOTS", NO, YES, YES),
+    Holds("AUTOTHROTTLE_ENABLED AUTOTHROTTLE_START_DELAY AUTOTHROTTLE_MAX_DELAY", NO, YES, YES),
+    Holds("AUTOTHROTTLE_TARGET_CONCURRENCY AUTOTHROTTLE_DEBUG", NO, YES, YES),
+    Holds("DOWNLOAD_TIMEOUT DOWNLOAD_FAIL_ON_DATALOSS DOWNLOAD_WARNSIZE", NO, YES, YES),
+    Holds("DOWNLOAD_MAXSIZE", YES, YES, YES, "pages beyond are dropped as `too_large`"),
+    Holds("DOWNLOADER DOWNLOADER_MIDDLEWARES", YES, YES, YES, "beside those that the profile has"),
+    Holds("DOWNLOAD_HANDLERS DOWNLOADER_STATS", NO, YES, YES),
+    Holds("DOWNLOAD_BIND_ADDRESS DOWNLOAD_VERIFY_CERTIFICATES", NO, YES, YES),
+    Holds("DOWNLOAD_TLS_MIN_VERSION DOWNLOAD_TLS_MAX_VERSION", NO, YES, YES),
+    Holds("DOWNLOADER_CLIENTCONTEXTFACTORY DOWNLOADER_CLIENT_TLS_CIPHERS", NO, YES, YES),
+    Holds("DOWNLOADER_CLIENT_TLS_METHOD DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING", NO, YES, YES),
+    Holds("DNSCACHE_ENABLED DNSCACHE_SIZE DNS_TIMEOUT REACTOR_THREADPOOL_MAXSIZE", NO, YES, YES),
+    Holds("COMPRESSION_ENABLED", NO, YES, YES),
+    Holds("RETRY_ENABLED RETRY_TIMES RETRY_HTTP_CODES RETRY_EXCEPTIONS", NO, YES, YES, "retries stay in one lease"),
+    Holds("REDIRECT_ENABLED REDIRECT_MAX_TIMES", NO, YES, YES),
+    Holds("METAREFRESH_ENABLED", NO, REFUSED, YES, "live, a refresh in HTML is a link"),
+    Holds("METAREFRESH_MAXDELAY METAREFRESH_IGNORE_TAGS", NO, NO, YES, "likewise"),
+    Holds("RETRY_PRIORITY_ADJUST REDIRECT_PRIORITY_ADJUST", NO, NO, YES),
+    Holds("HTTPERROR_ALLOW_ALL HTTPERROR_ALLOWED_CODES", NO, NO, YES, "a page has status 200"),
+    Holds("HTTPCACHE_ENABLED", NO, REFUSED, YES, "a live archive holds what went over the wire"),
+    Holds("CLOSESPIDER_TIMEOUT CLOSESPIDER_PAGECOUNT CLOSESPIDER_ERRORCOUNT", NO, YES, YES, "then the status is 1"),
+    Holds("CLOSESPIDER_TIMEOUT_NO_ITEM CLOSESPIDER_PAGECOUNT_NO_ITEM", NO, YES, YES, "live: a page is no item"),
+    Holds("CLOSESPIDER_ITEMCOUNT", NO, NO, YES, "likewise"),
+    Holds("DUPEFILTER_CLASS DUPEFILTER_DEBUG REQUEST_FINGERPRINTER_CLASS", NO, NO, YES, "the visited set does it"),
+    Holds("SCHEDULER", REFUSED, REFUSED, YES, "the scheduler gives the order of pages"),
+    Holds("SCHEDULER_PRIORITY_QUEUE SCHEDULER_MEMORY_QUEUE SCHEDULER_DISK_QUEUE SCHEDULER_DEBUG", NO, NO, NO),
+    Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all of it needs asyncio, as by default"),
+    Holds("JOBDIR", YES, YES, REFUSED, "[pause and resume](pause-and-resume.md)"),
+)
+"""What Scrapy documents of requests, downloads and depth."""
+
+_REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDER_TIMEOUT"}
+"""Settings whose defaults are whole numbers, and that take others."""
+_AT_LEAST: Final = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+"""With less the crawl would wait for ever; other numbers are 0 or more, but for adjustments of a priority."""
+_PROFILE: Final = {
+    *("crawl4llm.engine.scheduler.InfluenceScheduler", default_settings.TWISTED_REACTOR),
+    *(False, "0", "False", "false"),
+}
+"""Values with which no setting is refused."""
+_LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
+
+
+def check_values(settings: BaseSettings) -> None:
+    """Raise InputError for a value of a Scrapy setting at which Scrapy would end in a traceback, or wait for ever."""
+    for name, default in vars(default_settings).items():
+        if not settings.getpriority(name) or (value := settings.get(name)) == default:
+            continue
+        try:
+            if name == "LOG_LEVEL":
+                value = value if isinstance(value, int) else one_of(*_LOG_LEVELS)(value)
+            elif name == "LOG_ENCODING":
+                codecs.lookup(value)
+            elif name == "LOG_FORMAT":
+                logging.Formatter(value)
+            elif check := _check_of(name, default):
+                check(value)
+            elif _names_a_class(name, default):
+                _check_module(value)
+            elif isinstance(default, list) and default and isinstance(default[0], int):
+                [int(one) for one in settings.getlist(name)]
+        except (ImportError, LookupError, TypeError, ValueError) as error:
+            words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
+            raise InputError(f"{name} = {value!r} {words}") from None
+    _check_log_file(settings.get("LOG_FILE"))
+
+
+def _check_of(name: str, default: Any) -> Check | None:
+    """The check of a number or a truth value; None for another setting."""
+    if isinstance(default, bool) or name.endswith("_ENABLED"):
+        return flag
+    if isinstance(default, float) or name in _REAL:
+        return real_number(0)
+    if isinstance(default, int) and not name.endswith(("_PRIORITY", "_ADJUST", "_INDENT")):
+        return whole(_AT_LEAST.get(name, 0))
+    return int if isinstance(default, int) else None
+
+
+def _names_a_class(name: str, default: Any) -> bool:
+    return isinstance(default, str) and default.startswith("scrapy.") and name != "REFERRER_POLICY"  # takes words too
+
+
+def _check_module(path: Any) -> None:
+    """Raise ImportError where there is no such module; it is not imported, as it may install a reactor."""
+    if isinstance(path, str) and ("." not in path or find_spec(path.rpartition(".")[0]) is None):
+        raise ImportError("there is no such module")
+
+
+def _in_words(error: Exception) -> str:
+    return "must be a whole number, or a list of them" if "int()" in str(error) else str(error)
+
+
+def _check_log_file(path: str | None) -> None:
+    try:
+        if path:
+            Path(path).open("ab").close()
+    except OSError as error:
+        raise InputError(f"LOG_FILE {path} cannot be written: {error.strerror}") from None
+
+
+def check_mode(settings: BaseSettings, profile: str) -> None:
+    """Warn of settings on the command line that do not hold in this kind of crawl.
+
+    Raises InputError for those that would break it.
+    """
+    for row in TABLE:
+        holds = getattr(row, profile)
+        for name in row.names.split():
+            value = settings.get(name)
+            if holds == REFUSED and (new_path(value) if isinstance(value, str) else value) not in _PROFILE:
+                raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
+            if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
+                logger.warning("%s does not hold with the profile %s", name, profile)
+
+
+def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
+    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+
+    Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
+    only: in a settings file it may be a variable.
+    """
+    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
+    forms: dict[str, list[str]] = {
+        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
+    }
+    for form in forms:
+        forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
+    found = {}
+    for name in settings:
+        meant = name.upper().replace("-", "_")
+        if name in names or name in vars(default_settings):
+            continue
+        if meant in vars(default_settings):
+            found[name] = [meant]
+            continue
+        close = difflib.get_close_matches(meant, forms, n=1, cutoff=0.9)
+        given = settings.getpriority(name) or 0
+        if close and ("_" in close[0] or close[0] in names or given >= SETTINGS_PRIORITIES["cmdline"]):
+            found[name] = forms[close[0]]
+    return found
+
+
+def reference() -> str:
+    """The table, as Markdown."""
+    lines = ["| Scrapy's setting | simulation | live | add-on | |", "|-|-|-|-|-|"]
+    for row in TABLE:
+        names = ", ".join(f"`{name}`" for name in row.names.split())
+        lines.append(f"| {names} | {row.simulation} | {row.live} | {row.addon} | {row.remark} |")
+    return "\n".join(lines) + "\n"

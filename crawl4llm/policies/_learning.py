@@ -1,0 +1,261 @@
+"""Learning, while a crawl runs, which links lead to pages of high influence (the policy ``link``)."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from crawl4llm.base.domains import domain_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.urls import host_of
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
+"""Words also end where a capital follows (``userGuide``), and where digits begin."""
+_CASES = (re.compile("[a-z]+"), "a"), (re.compile("[A-Z]+"), "A"), (re.compile("[0-9]+"), "0")
+
+_MOST_FOLDERS: Final = 8
+_MOST_URL_WORDS: Final = 24
+_MOST_ANCHOR_WORDS: Final = 16
+_DEEPEST: Final = 9
+"""Documents so many links from a seed, and more, are one."""
+
+
+def places_of(url: str) -> list[int]:
+    """Where a page lies, from wide to narrow: its host, then each folder of its path."""
+    host, folders, _ = _parts(url)
+    return [*_hashes("host", [host]), *_hashes("folder", _paths(host, folders))]
+
+
+def url_features(url: str, depth: int) -> list[int]:
+    """Features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of its
+    path, file name and query."""
+    host, folders, file = _parts(url)
+    stem = file.rpartition(".")[0] if "." in file else file
+    stem_words = _words(stem, _MOST_URL_WORDS)
+    topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
+    return [
+        *_hashes("host", [host]),
+        *_hashes("domain", [domain_of(host)]),
+        *_hashes("label", host.split(".")),
+        *_hashes("folder", _paths(host, folders)),
+        *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
+        *_hashes("file word", set(stem_words)),
+        *_hashes(f"file word {host}", set(stem_words)),
+        *_hashes("file topic", topic),
+        *_hashes(f"folders {host}", [str(len(folders))]),
+        *_hashes("query word", set(_words(url.partition("?")[2], _MOST_URL_WORDS))),
+        *_hashes("links from seed", [str(min(depth, _DEEPEST))]),
+    ]
+
+
+def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
+    """Features of a link to ``url``: the words and the look of its anchor, and whether it is in a header or footer."""
+    host = host_of(url)
+    words = set(_words(anchor, _MOST_ANCHOR_WORDS))
+    part = "boilerplate" if boilerplate else "content"
+    return [
+        *_hashes("anchor word", words),
+        *_hashes(f"anchor word {host}", words),
+        *_hashes("anchor length", [str(min(len(anchor.split()), 6))]),
+        *_hashes("anchor look", [_look(anchor)]),
+        *_hashes("part", [part, f"{host} {part}"]),
+    ]
+
+
+def _parts(url: str) -> tuple[str, list[str], str]:
+    """Host, folders and file name of a URL."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        path = ""
+    *folders, file = path.removeprefix("/").split("/")
+    return host_of(url), folders[:_MOST_FOLDERS], file
+
+
+def _paths(host: str, folders: list[str]) -> list[str]:
+    return [f"{host}/{'/'.join(folders[:depth])}" for depth in range(1, len(folders) + 1)]
+
+
+def _words(text: str, most: int) -> list[str]:
+    """Words in lower case; numbers by their length only, since most occur once."""
+    return [f"#{len(word)}" if word.isdigit() else word.lower() for word in _WORD.findall(text)[:most]]
+
+
+def _look(text: str) -> str:
+    """A text with its runs of letters and digits cut to one character each: ``std::sort()`` is ``a::a()``."""
+    for run, character in _CASES:
+        text = run.sub(character, text)
+    return text[:16]
+
+
+def _hashes(kind: str, values: Iterable[str]) -> list[int]:
+    return [crc32(f"{kind}\t{value}".encode(errors="backslashreplace")) for value in values]
+
+
+_WINDOW: Final = 1000
+"""Pages that a page is compared to."""
+_POWER: Final = 4
+"""Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
+(docs/policies.md has the figures)."""
+
+
+class RecentRanks:
+    """The rank of a score, 0 to 1, to the power of 4; the same for any scorer that puts pages in the same order."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque()
+        self._ordered: list[float] = []
+
+    def add(self, score: float) -> float:
+        """Count a page; returns its target, between 0 and 1. Pages of equal score share the mean of their ranks."""
+        if len(self._recent) == _WINDOW:
+            del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
+        self._recent.append(score)
+        insort(self._ordered, score)
+        rank = (bisect_left(self._ordered, score) + bisect_right(self._ordered, score)) / 2
+        return (rank / len(self._ordered)) ** _POWER
+
+    def save(self) -> list[float]:
+        """The scores of the window, as :meth:`load` takes them."""
+        return list(self._recent)
+
+    def load(self, recent: list[float]) -> None:
+        """Go on from what :meth:`save` gave."""
+        self._recent, self._ordered = deque(recent), sorted(recent)
+
+
+_MOST_ANCHORS: Final = 6
+"""Links to one document whose anchors are looked at."""
+
+
+class Waiting:
+    """A document of which nothing is known but its URL, until links to it are seen."""
+
+    __slots__ = (
+        "anchors",
+        "depth",
+        "first",
+        "least",
+        "links",
+        "most",
+        "parent",
+        "places",
+        "score",
+        "total",
+        "url",
+        "words",
+    )
+
+    def __init__(self, url: str, depth: int = 0, parent: str | None = None) -> None:
+        self.url = url
+        self.depth = depth
+        self.parent = parent
+        """Key of the page on which it was first seen."""
+        self.places = array("I", places_of(url))
+        self.words = array("I", sorted(set(url_features(url, depth))))
+        self.anchors = array("I")
+        """Features of the anchors."""
+        self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
+        """Number of pages that link to it; sum, first, minimum and maximum of their targets of learning."""
+        self.score = 0.0
+        """What was predicted last."""
+
+    def linked(self, target: float, anchor: str, *, boilerplate: bool) -> None:
+        """A page links to it whose own target of learning is ``target``."""
+        if not self.links:
+            self.first = target
+        self.links += 1
+        self.total += target
+        self.least, self.most = min(self.least, target), max(self.most, target)
+        if self.links <= _MOST_ANCHORS:
+            found = anchor_features(anchor, self.url, boilerplate=boilerplate)
+            self.anchors = array("I", sorted({*self.anchors, *found}))
+
+    @property
+    def features(self) -> Iterator[int]:
+        """Of its URL and of the anchors of links to it."""
+        yield from self.words
+        yield from self.anchors
+
+    def save(self) -> list[Any]:
+        """Everything that :meth:`load` takes, as JSON has it."""
+        numbers = [self.links, self.total, self.first, self.least, self.most, self.score]
+        return [self.url, self.depth, self.parent, self.anchors.tolist(), *numbers]
+
+    @classmethod
+    def load(cls, saved: list[Any]) -> Waiting:
+        """What :meth:`save` gave."""
+        waiting = cls(*saved[:3])
+        waiting.anchors = array("I", saved[3])
+        waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
+        return waiting
+
+
+def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
+    """Where there are more than ``most``, keys of those with the lowest scores: but for them, nine tenths of it."""
+    if len(waiting) <= most:
+        return []
+    return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
+
+
+try:
+    from vowpalwabbit import Workspace
+except ImportError:
+    Workspace = None
+
+_LOSS: Final = "--quiet --loss_function logistic"
+_OPTIONS: Final = f"{_LOSS} --noconstant --bit_precision 20 --learning_rate 1"
+"""Vowpal Wabbit's own rule of learning: steps that are adaptive, normalised and safe for any importance weight
+(Karampatziakis and Langford 2011; Ross et al. 2013)."""
+
+
+class Learner:
+    """Corrects prior log-odds by the sum of the weights of a document's features.
+
+    All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
+    features. The same calls give the same weights.
+    """
+
+    def __init__(self) -> None:
+        if Workspace is None:
+            raise InputError("URL_POLICY link needs Vowpal Wabbit: pip install 'crawl4llm[link]'")
+        self._model = Workspace(_OPTIONS)
+
+    def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:
+        """Log-odds of a document with such features and such ``facts``, which are numbers in a fixed order."""
+        return float(self._model.predict(f"1 1 {prior:.6f} {_described(features, facts)}"))
+
+    def learn(self, prior: float, features: Iterable[int], facts: Sequence[float], target: float) -> None:
+        """Learn that a document's probability was ``target``: as a positive and a negative example of that weight."""
+        described = _described(features, facts)
+        for label, weight in ((1, target), (-1, 1 - target)):
+            if weight > 0:
+                self._model.learn(f"{label} {weight:.6f} {prior:.6f} {described}")
+
+    def save(self) -> bytes:
+        """The model in Vowpal Wabbit's format; equal models give equal bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            self._model.save(path)
+            return path.read_bytes()
+
+    def load(self, model: bytes) -> None:
+        """Go on, to the last bit, from what :meth:`save` gave."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            path.write_bytes(model)
+            # A model knows neither its loss function nor how much it has learnt, unless it is told so.
+            self._model = Workspace(f"{_LOSS} --preserve_performance_counters --initial_regressor {path}")
+
+
+def _described(features: Iterable[int], facts: Sequence[float]) -> str:
+    """A document in Vowpal Wabbit's text format: features with the value 1, and facts."""
+    return f"|f {' '.join(map(str, features))} |d {' '.join(f'{name}:{fact:.4f}' for name, fact in enumerate(facts))}"

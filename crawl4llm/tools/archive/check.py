@@ -1,0 +1,324 @@
+"""``scrapy archive check``: compares what records, indexes, lists and the crawl log say of each other."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import harmless, positive_integer
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
+from crawl4llm.tools.archive.changes import is_unfinished
+from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
+from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
+from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.warc.cdxj import IndexLine, parse_index_line
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+_NAMES: Final = "SELECT name FROM files WHERE files.file = "
+
+
+def check(dataset: Dataset, facts: Facts) -> None:
+    """Note in the facts, which a survey with digests found, all that does not fit together."""
+    _check_open_files(dataset, facts)
+    check_index(facts, dataset.index, CONTENT)
+    check_index(facts, dataset.text_index, (TEXT,))
+    check_sorted(dataset, facts)
+    _check_names(facts)
+    _check_revisits(facts)
+    _check_texts(facts)
+    _check_documents(facts)
+    if dataset.log.exists():
+        _check_log(dataset, facts)
+    _check_stated(facts)
+    check_lists(dataset, facts)
+
+
+def _check_open_files(dataset: Dataset, facts: Facts) -> None:
+    for name, path in dataset.warc_files().items():
+        if path.name != name.rpartition("/")[2]:
+            facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
+
+
+def _note(facts: Facts, query: str) -> None:
+    """Note as problems what a query finds: file, offset, what."""
+    for file, offset, what in list(facts.rows(query)):
+        facts.problem(file, offset, what)
+
+
+def _check_names(facts: Facts) -> None:
+    """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+        FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
+        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+        FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM documents d
+            WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""",
+    )
+
+
+def _check_revisits(facts: Facts) -> None:
+    """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
+        WHERE r.kind = 'revisit' AND NOT EXISTS
+            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} r.file), r.offset, 'revisit has another payload digest than the record that it repeats'
+        FROM records r JOIN records o ON o.rid = r.refers
+        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
+    )
+
+
+def _check_texts(facts: Facts) -> None:
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
+        WHERE t.kind = '{TEXT}' AND NOT EXISTS
+            (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} t.file), t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
+            SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
+            FROM records WHERE kind = '{TEXT}') t
+        WHERE t.number > 1""",
+    )
+
+
+def _check_documents(facts: Facts) -> None:
+    """Check that a document is in the dataset once."""
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
+            || ', record at ' || o.offset
+        FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
+        JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
+        WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
+        AND (d.file, d.offset) != (o.file, o.offset)""",
+    )
+
+
+def _check_log(dataset: Dataset, facts: Facts) -> None:
+    """Every crawled page has its content record, and the reverse; both are in the same order."""
+    name = dataset.log.name
+    last = -1
+    for number, line in enumerate(read_lines(dataset.log), 1):
+        parsed = parse_log_line(line)
+        if parsed is None:
+            facts.problem(name, number, "is no whole entry")
+            continue
+        order = parsed.get("order")
+        if not isinstance(order, int) or order <= last:
+            facts.problem(name, number, f"has the order {order} after {last}")
+        else:
+            last = order
+        facts.add("log", [(number, parsed["id"])])
+    load_lost(dataset, facts)
+    facts.execute("CREATE INDEX log_by_doc ON log(doc)")
+    facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
+    _note(
+        facts,
+        f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
+        WHERE doc NOT IN (SELECT doc FROM documents) AND doc NOT IN (SELECT doc FROM lost)""",
+    )
+    _note(
+        facts,
+        f"SELECT '{name}', max(number), 'page ' || doc || ' is there twice' FROM log GROUP BY doc HAVING count(*) > 1",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} file), offset, 'document ' || doc || ' is not in {name}' FROM documents
+        WHERE doc NOT IN (SELECT doc FROM log)""",
+    )
+    _note(
+        facts,
+        f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
+        WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
+            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))""",
+    )
+    _check_order(dataset, facts)
+
+
+def _check_order(dataset: Dataset, facts: Facts) -> None:
+    """Note the first page that the index has in another place than the log."""
+    before = 0
+    for line, doc, number in facts.rows(
+        """SELECT l.number, d.doc, g.number FROM lines l JOIN documents d ON d.file = l.file AND d.offset = l.offset
+        JOIN log g ON g.doc = d.doc WHERE l.list = ? ORDER BY l.number""",
+        dataset.index.name,
+    ):
+        if number < before:
+            what = f"{doc} (line {number} of {dataset.log.name}) comes after a page that was crawled later"
+            facts.problem(dataset.index.name, line, what)
+            return
+        before = number
+
+
+def _check_stated(facts: Facts) -> None:
+    """Check counts in warcinfo records, as ClueWeb12's files have them."""
+    counts = document_counts(facts)
+    for name, read, documents, length in list(
+        facts.rows("SELECT name, bytes, stated_documents, stated_bytes FROM files WHERE stated_bytes != ''")
+    ):
+        if documents != str(counts[name]):
+            facts.problem(name, 0, f"warcinfo says {documents} documents, but there are {counts[name]}")
+        if length != str(read):
+            facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
+
+
+_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
+        OR r.kind = 'text' AND c.rid = r.refers
+    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
+"""Whose record, or whose text, is at a place."""
+
+
+def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
+    """Note where the index and the records of some kinds do not fit; its lines are in the table ``lines`` then."""
+    marks = ",".join("?" * len(kinds))
+    indexed = f"kind IN ({marks})"
+    if not index.exists():
+        if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
+            facts.problem(index.name, None, "is missing")
+        return
+    files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
+    wrong = set()
+    for number, line in enumerate(read_lines(index), 1):
+        parsed = parse_index_line(line)
+        if parsed is None:
+            facts.problem(index.name, number, "is no whole entry")
+            continue
+        filename, offset, _ = parsed.place
+        if filename not in files:
+            facts.problem(index.name, number, f"names {filename}, which is not there")
+            continue
+        for what in _differences(facts, files[filename], parsed, kinds):
+            facts.problem(index.name, number, f"{what} at {offset} of {filename}")
+            wrong.add(filename)
+        facts.add("lines", [(index.name, number, files[filename], offset, as_in_warc(parsed.id), line)])
+    facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
+    twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
+    for (number,) in list(facts.rows(twice, index.name)):
+        facts.problem(index.name, number, "leads to a record that is indexed already")
+    missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.{indexed}
+        AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
+    for name, offset, kind in list(facts.rows(missing, *kinds, index.name)):
+        facts.problem(name, offset, f"{kind} is not in {index.name}")
+        wrong.add(name)
+    _note_older(facts, index, wrong)
+
+
+def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str]) -> list[str]:
+    _, offset, length = line.place
+    query = "SELECT kind, length, url, date, digest, status FROM records WHERE file = ? AND offset = ?"
+    found = facts.first(query, file, offset)
+    if found is None:
+        return ["leads to no record"]
+    kind, there, url, date, digest, status = found
+    if kind not in kinds:
+        return [f"leads to a record of another kind ({kind})"]
+    document = facts.first(_DOCUMENT, file, offset)
+    names = ["length"] * (length != there)
+    names += differences(line, url, date, digest, status, document[0] if document else None)
+    return [f"has another {name} than the record" for name in names]
+
+
+def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
+    """Say which files that the index does not fit were changed after it."""
+    written = index.stat().st_mtime_ns
+    for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
+        if name in wrong and changed > written:
+            facts.problem(index.name, None, f"is older than {name}, which was changed since")
+
+
+def check_sorted(dataset: Dataset, facts: Facts) -> None:
+    """Note where the sorted index is not sorted, or holds other lines than the index."""
+    path = dataset.sorted_index
+    if not path.exists():
+        return
+    before = b""
+    sum_of_digests = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if line <= before:
+            facts.problem(path.name, number, "is not in byte order")
+            break
+        before = line
+        sum_of_digests += _number(line)
+    else:
+        if sum_of_digests != sum(map(_number, read_lines(dataset.index))):
+            facts.problem(path.name, None, f"holds other lines than {dataset.index.name}; finish the dataset again")
+
+
+def _number(line: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
+
+
+_BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--problems`` and ``--jobs``."""
+    parser.add_argument(
+        "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
+    )
+    parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
+    dataset = idle_dataset(opts.arguments[0], settings)
+    if is_unfinished(dataset.base):
+        raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
+    with surveyed(dataset, opts.jobs or cores(), digests=True, md5=True, label="checking") as facts:
+        check(dataset, facts)
+        wrong = facts.count("SELECT count(*) FROM problems")
+        query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
+        for file, place, what in facts.rows(query, opts.problems):
+            kind = "line" if file.endswith(_BY_LINE) else "record at"
+            yield harmless(f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}")
+        if wrong > opts.problems:
+            yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
+        if wrong:
+            raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
+        yield _sound(facts)
+        lost = facts.count("SELECT count(*) FROM lost")
+        if lost:
+            yield f"{lost:,} pages are known to be lost ({LOST})"
+
+
+def _sound(facts: Facts) -> str:
+    texts = facts.count("SELECT count(*) FROM records WHERE kind = ?", TEXT)
+    documents = sum(document_counts(facts).values()) - texts
+    records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
+    return f"sound: {files:,} files, {records:,} records, {documents:,} documents, {texts:,} texts"
+
+
+CHECK = Action(
+    "Read every record and compare digests, indexes, crawl log, MD5 and count files; say what is wrong.",
+    _run,
+    "DIR",
+    _add_options,
+)

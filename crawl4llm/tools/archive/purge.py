@@ -1,0 +1,303 @@
+"""``scrapy archive purge``: takes a domain that opted out from a dataset and from its exports.
+
+Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
+stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
+documents were not wanted. Of an export, documents go; its manifest and card are made anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.compression import zstd
+from crawl4llm.base.domains import Domain, domain_to_purge
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.run_folder import read_json
+from crawl4llm.base.terminal import add_question_options, can_ask, confirm
+from crawl4llm.base.within import require_all_within, require_within
+from crawl4llm.options import cores
+from crawl4llm.tools._action import Action
+from crawl4llm.tools.archive.changes import Changes, writing
+from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
+from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
+from crawl4llm.tools.archive.lines import parse_log_line, read_lines
+from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
+from crawl4llm.tools.archive.survey import surveyed
+from crawl4llm.tools.export.card import CARD, card, damaged
+from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
+from crawl4llm.tools.export.formats import PARQUET, Document, open_file, require_package
+from crawl4llm.tools.export.rows import load
+from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def purge(
+    dataset: Dataset,
+    domain: Domain,
+    processes: int,
+    listing: Path | None = None,
+    ask: Callable[[str], None] | None = None,
+) -> Iterator[str]:
+    """Purge a domain with all below it; yields what went, when it is gone.
+
+    ``ask`` is told before what will go, and may raise InputError.
+    ``listing`` is what ``scrapy frontier --purge`` wrote; the run's own is taken where it is there. Raises InputError,
+    and nothing has changed, where a file is damaged, as nobody can tell what the damaged part holds.
+    """
+    if listing is None:
+        listing = dataset.base / f"purge-{domain.name}.jsonl"
+        require_within(dataset.base, listing)
+    with ExitStack() as opened:
+        changes = opened.enter_context(Changes(dataset.base))
+        facts = opened.enter_context(surveyed(dataset, processes, label="reading"))
+        problem = facts.first(
+            "SELECT f.name, d.offset FROM damage d JOIN files f ON f.file = d.file ORDER BY d.file, d.offset"
+        )
+        if problem is not None:
+            raise InputError(f"{dataset.root / problem[0]}: damaged at {problem[1]}; repair the dataset, then purge it")
+        load_lines(dataset, facts)
+        _find_documents(dataset, facts, domain, listing)
+        _select_others(facts)
+        counts = _counts(facts)
+        if not any(counts.values()) and not listing.exists():
+            yield f"nothing of {domain.name} in {dataset.given}"
+            return
+        if ask is not None:
+            going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
+        files = [file for (file,) in facts.rows("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")]
+        told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
+        counts["pages in the log"] = _stage_log(dataset, facts, changes)
+        _stage_note(dataset, facts, changes, domain, counts)
+        if listing.exists() and listing.resolve().parent == dataset.base.resolve():
+            changes.remove(dataset.base / listing.name)
+        changes.commit()
+    for what, count in counts.items():
+        yield f"{what:<18}{count:,}"
+    yield from told
+
+
+def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
+    """Fill the table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
+    facts.define("of_domain", lru_cache(maxsize=1 << 16)(domain.holds))
+    facts.execute("CREATE TEMP TABLE purged(doc TEXT PRIMARY KEY)")
+    facts.execute("INSERT OR IGNORE INTO purged SELECT doc FROM documents WHERE of_domain(url)")
+    for path in (dataset.log, listing):
+        for number, line in enumerate(read_lines(path), 1):
+            parsed = parse_log_line(line)
+            if parsed is None:
+                raise InputError(f"{path} line {number} is no whole entry; repair the dataset, then purge it")
+            if path == listing or domain.holds(str(parsed.get("url"))):
+                facts.execute("INSERT OR IGNORE INTO purged VALUES (?)", parsed["id"])
+
+
+def _select_others(facts: Facts) -> None:
+    """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
+    facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
+    facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
+    facts.execute(
+        """INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
+        JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
+        WHERE d.doc IN (SELECT doc FROM purged)"""
+    )
+    facts.execute(
+        f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset FROM records t JOIN records c ON c.rid = t.refers
+        JOIN gone g ON g.file = c.file AND g.offset = c.offset WHERE t.kind = '{TEXT}'"""
+    )
+    new_kept(facts)
+    facts.execute(
+        f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
+            CASE WHEN r.kind = '{TEXT}'
+                OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
+                OR r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
+        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)"""
+    )
+    find_refilled(facts)
+
+
+def _counts(facts: Facts) -> dict[str, int]:
+    gone = "gone g JOIN records r ON r.file = g.file AND r.offset = g.offset"
+    return {
+        "documents": facts.count("SELECT count(*) FROM documents WHERE doc IN (SELECT doc FROM purged)"),
+        "records": facts.count("SELECT count(*) FROM gone"),
+        "texts": facts.count(f"SELECT count(*) FROM {gone} WHERE r.kind = '{TEXT}'"),
+        "revisits filled": facts.count("SELECT count(*) FROM refilled"),
+    }
+
+
+def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
+    """Stage the crawl log without the domain's pages; returns how many there were."""
+    if not dataset.log.exists():
+        return 0
+    gone = 0
+    with writing(dataset.log), changes.stage(dataset.log).open("wb") as out:
+        for line in read_lines(dataset.log):
+            parsed = parse_log_line(line)
+            if parsed is not None and facts.first("SELECT 1 FROM purged WHERE doc = ?", parsed["id"]):
+                gone += 1
+            else:
+                out.write(line)
+    return gone
+
+
+def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain, counts: dict[str, int]) -> None:
+    """Stage the log of purges with one line more."""
+    path = dataset.base / PURGED
+    names = (
+        "SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset ORDER BY g.file, g.offset"
+    )
+    note: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "domain": domain.name,
+        "counts": counts,
+        "records": [name for (name,) in facts.rows(names)],
+    }
+    with writing(path), changes.stage(path).open("wb") as out:
+        out.writelines(read_lines(path))
+        out.write(f"{json.dumps(note)}\n".encode())
+
+
+def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:
+    """Purge a domain from a finished export; yields how many documents went. Raises InputError.
+
+    ``ask`` is told before how many will go, and may raise InputError.
+    """
+    require_all_within(folder)
+    with Changes(folder) as changes:
+        manifest = read_json(folder / MANIFEST)
+        kept, gone = [], 0
+        for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
+            path = folder / DOCUMENTS / shard["name"]
+            facts = _purge_shard(path, changes.stage(path), domain)
+            gone += shard["documents"] - facts.documents
+            if facts.documents == shard["documents"]:
+                changes.leave(path)
+                kept.append(shard)
+            elif facts.documents:
+                kept.append({**shard, **facts._asdict(), "name": shard["name"]})
+            else:
+                changes.leave(path)
+                changes.remove(path)
+        if gone:
+            if ask is not None:
+                ask(f"purge {domain.name} and all below it from {folder}: {gone:,} documents")
+            _stage_manifest(folder, changes, {**manifest, "shards": kept}, domain, gone)
+            changes.commit()
+    yield f"{folder}: {gone:,} documents"
+
+
+def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
+    """Stage a manifest and a card whose totals fit the files, and that say what went."""
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def total(name: str) -> int:
+        return sum(shard[name] for shard in manifest["shards"])
+
+    manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
+    try:
+        manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
+        manifest["purged"] = [
+            *manifest.get("purged", []),
+            {"date": date, "domain": domain.name, "documents": gone},
+        ]
+    except TypeError:
+        raise damaged(folder / MANIFEST) from None
+    text = card(manifest, folder / MANIFEST)
+    with writing(folder / CARD):
+        changes.stage(folder / CARD).write_text(text, encoding="utf-8")
+    with writing(folder / MANIFEST):
+        changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
+
+
+def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
+    """Write a file without the domain's documents; returns what a manifest says of it."""
+    with writing(path):
+        form = path.name.partition(".")[2]
+        file = open_file(new, form)
+        try:
+            shard = ShardWriter(file, form)
+            for document in _documents(path):
+                if not domain.holds(document.url):
+                    shard.add(document, document.text.encode())
+            return shard.finish(path.name)
+        finally:
+            file.close()
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
+    try:
+        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
+        for row in rows:
+            yield Document(**{name: row[name] for name in Document._fields})
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.suffix == ".gz":
+        with open_input(path) as file, gzip.open(file) as lines:
+            yield from lines
+    elif path.suffix == ".zst":
+        with open_input(path) as file, zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
+            yield from buffered
+    else:
+        with open_input(path) as plain:
+            yield from plain
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    require_package("pyarrow", f"{path}: reading it")
+    from pyarrow import parquet
+
+    with open_input(path) as opened, parquet.ParquetFile(opened) as file:
+        for batch in file.iter_batches():
+            yield from batch.to_pylist()
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add ``--export``, ``--listing``, ``--whole-suffix`` and ``--yes``."""
+    parser.add_argument(
+        "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
+    )
+    parser.add_argument(
+        "--listing",
+        type=Path,
+        metavar="FILE",
+        help="what `scrapy frontier --purge` listed (default: purge-DOMAIN.jsonl in DIR)",
+    )
+    add_question_options(parser)
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Purge, and yield what went."""
+    domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
+    ask = None if opts.yes or not can_ask() else confirm
+    dataset = idle_dataset(opts.arguments[1], settings)
+    with resumable(dataset, settings):
+        yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
+    for folder in opts.export:
+        yield from purge_export(folder, domain, ask)
+
+
+PURGE = Action(
+    "Remove a domain that opted out, and all below it, from WARC files, indexes, texts, crawl log and exports; "
+    "what went is noted in purged.jsonl (also takes --jobs).",
+    _run,
+    "DOMAIN DIR",
+    _add_options,
+)

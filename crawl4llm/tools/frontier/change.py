@@ -1,0 +1,100 @@
+"""``scrapy frontier JOBDIR --inject FILE`` adds seeds to a crawl, ``--compact`` makes its store smaller and faster."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.crawl.commits import add_seeds
+from crawl4llm.crawl.seeds import read_seeds
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.engine.past_runs import take_over
+from crawl4llm.frontier.store import put_in_place
+from crawl4llm.live.web import LiveCorpus
+from crawl4llm.options import read_options
+from crawl4llm.tools._action import Action
+from simulate.open import open_corpus
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
+    """Open the corpus that is crawled, or the live web. Raises InputError, also where it is not the same any more.
+
+    Settings on the command line count, then those of the crawl's last run, then the project's.
+    """
+    output = crawl.output(settings)
+    facts = read_json(output / SETTINGS)
+    if facts.get("corpus") == LiveCorpus.name:
+        return LiveCorpus()
+    take_over(settings, facts, output)
+    corpus = open_corpus(settings)
+    corpus.check()
+    if corpus.identity() != crawl.job["digests"]["corpus_digest"]:
+        raise InputError(
+            f"CORPUS {settings['CORPUS']} is not the corpus that JOBDIR {crawl.path} was begun with; give that one: "
+            "-s CORPUS=PATH"
+        )
+    return corpus
+
+
+def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Leave the seeds that were not visited in the store; yield how many there are of each kind."""
+    jobdir, given = map(Path, opts.arguments)
+    with StoredCrawl(jobdir, change=True) as crawl:
+        with closing(corpus_of(crawl, settings)) as corpus:
+            seeds = read_seeds(given, corpus)
+        crawl.require_begun()
+        waiting = set(crawl.state.seeds)
+        not_waiting = [key for key in seeds.keys if key not in waiting]
+        new = [key for key in not_waiting if key not in crawl.visited]
+        if new:
+            add_seeds(crawl.store, new)
+            crawl.store.commit()
+        counts = {
+            "new": len(new),
+            "visited": len(not_waiting) - len(new),
+            "injected before": len(seeds.keys) - len(not_waiting),
+            **{kind.rpartition("/")[2]: count for kind, count in seeds.counts.items() if kind != "seeds/given"},
+        }
+        yield from (f"{kind:<16} {count:,}" for kind, count in counts.items())
+        wanted = read_options(settings).crawl_max_pages
+        if new and crawl.pages >= wanted:
+            yield f"The crawl has all its pages: resume it with CRAWL_MAX_PAGES greater than {wanted}."
+
+
+def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    """Merge the frontier, copy the store, put the copy in its place; yield the sizes before and after.
+
+    Killed at any moment it leaves the store before or the one after, each with the same crawl.
+    """
+    with StoredCrawl(Path(opts.arguments[0]), change=True) as crawl:
+        before = crawl.store_path.stat().st_size
+        for _ in tqdm(crawl.frontier.rewrite(lambda _entry: False), "Merging", unit=" pieces", disable=None):
+            crawl.frontier.save()
+            crawl.store.commit()
+        copy = crawl.store_path.with_name(f"{crawl.store_path.name}.compact")
+        try:
+            copy.unlink(missing_ok=True)  # of an earlier attempt that was killed
+            crawl.store.copy_to(copy)
+            put_in_place(copy, crawl.store_path)
+        except OSError as error:
+            raise InputError(f"{copy} cannot be written: {error.strerror}") from None
+        finally:
+            copy.unlink(missing_ok=True)
+        after = crawl.store_path.stat().st_size
+    yield f"before  {before / 1e6:,.1f} MB"
+    yield f"after   {after / 1e6:,.1f} MB"
+
+
+INJECT = Action("add the seeds of a file to a paused crawl, which takes them up when resumed", _inject, "FILE")
+COMPACT = Action("rewrite a paused crawl's store without what is free", _compact)

@@ -1,0 +1,178 @@
+"""The first pass of a build: everything of a page but its HTML, read from the source once.
+
+Pages are read in chunks, and what was read of a chunk is kept in a file until the data files are written from it. So a
+build that was killed loses little of what takes long, which is the extraction of text.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import MissingRecord, PageError
+from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.base.reasons import ERROR, NO_TEXT
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate.build.plan import Plan, PlannedFile
+
+logger = logging.getLogger(__name__)
+
+PAGES_PER_CHUNK: Final = 100
+
+_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""What would end a WARC header, or cannot be encoded."""
+
+
+class TextOptions(NamedTuple):
+    """Where the clean text comes from."""
+
+    extractor: str
+    """Name of the extractor that takes text from the HTML."""
+    always_extract: bool
+    """Whether to do so although the source has a clean text."""
+
+
+class Page(NamedTuple):
+    """A page as it goes into the records of all kinds but ``html``."""
+
+    url: str
+    date: str | None
+    has_html: bool
+    text: str
+    links: list[Link]
+    """The keys of their targets are ids of the tree that is built, None for what it does not hold."""
+    remark: str | None
+    """Why the page has no text, if it has none."""
+
+
+class Unreadable(NamedTuple):
+    """Stands for a page that the source cannot give."""
+
+    reason: str
+
+
+Entry = Page | Unreadable | None
+"""What is at a record's number; None where no page has it."""
+
+
+class Chunk(NamedTuple):
+    """Consecutive records of a data file to be."""
+
+    file: PlannedFile
+    start: int
+
+    @property
+    def records(self) -> range:
+        return range(self.start, min(self.start + PAGES_PER_CHUNK, self.file.records))
+
+
+def chunks_of(file: PlannedFile) -> list[Chunk]:
+    """All chunks of a data file, in order."""
+    return [Chunk(file, start) for start in range(0, file.records, PAGES_PER_CHUNK)]
+
+
+class PageReader:
+    """Reads pages from the source."""
+
+    def __init__(self, source: Corpus, plan: Plan, options: TextOptions) -> None:
+        self._source = source
+        self._plan = plan
+        self._options = options
+
+    def read(self, key: str, without_text: str | None = None) -> Page | Unreadable:
+        """A page; ``without_text`` is the reason why no text is to be extracted."""
+        try:
+            page = self._source.page(key)
+        except PageError as error:
+            logger.debug("%s", error)
+            return Unreadable(error.reason)
+        text, remark = ("", without_text) if without_text else self._text(page)
+        return Page(
+            clean_url(page.url), page.date, page.html is not None, text, self._links(page.outlinks or []), remark
+        )
+
+    def _text(self, page: PageRecord) -> tuple[str, str | None]:
+        """The page's text, or the empty string and the reason for it."""
+        try:
+            text = self._stored_text(page)
+            if text is None:
+                assert page.html is not None
+                text = extract_text(page.html, EXTRACTORS[self._options.extractor])
+        except PageError as error:
+            return "", error.reason
+        except Exception:
+            logger.exception("Cannot extract the text of %s", page.key)
+            return "", ERROR
+        return text, None if text.strip() else NO_TEXT
+
+    def _stored_text(self, page: PageRecord) -> str | None:
+        """The text that the source has, None where it is to be extracted. Raises PageError without that and HTML."""
+        if page.text is not None:
+            return page.text
+        if page.html is not None and self._options.always_extract:
+            return None
+        try:
+            return self._source.text(page.key)
+        except MissingRecord:
+            if page.html is None:
+                raise
+            return None
+
+    def _links(self, links: list[Link]) -> list[Link]:
+        new_id = self._plan.new_id
+        return [
+            Link(clean_url(link.url), link.key and new_id(link.key), link.anchor, link.boilerplate) for link in links
+        ]
+
+
+def clean_url(url: str) -> str:
+    """A URL that any record can hold: normalised only where it has characters that none can."""
+    return normalise_url(url) if _UNFIT_FOR_A_URL.search(url) else url
+
+
+class ChunkStore:
+    """The chunks that have been read, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def holds(self, chunk: Chunk) -> bool:
+        return self._path(chunk).exists()
+
+    def write(self, chunk: Chunk, entries: list[Entry]) -> None:
+        """Keep a chunk; its file appears when it is whole."""
+        path = self._path(chunk)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
+        temporary.write_bytes(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
+        temporary.replace(path)
+
+    def read(self, file: PlannedFile) -> Iterator[Entry]:
+        """What is at each record of a file, in order."""
+        for chunk in chunks_of(file):
+            yield from map(_entry, json.loads(zlib.decompress(self._path(chunk).read_bytes())))
+
+    def drop(self, file: PlannedFile) -> None:
+        """Remove the chunks of a file."""
+        for chunk in chunks_of(file):
+            self._path(chunk).unlink(missing_ok=True)
+
+    def _path(self, chunk: Chunk) -> Path:
+        return self._folder / f"{chunk.file.file_id}.{chunk.start // PAGES_PER_CHUNK:03d}"
+
+
+def _entry(stored: list[Any] | None) -> Entry:
+    if stored is None:
+        return None
+    if len(stored) == len(Unreadable._fields):
+        return Unreadable(*stored)
+    page = Page(*stored)
+    return page._replace(links=[Link(*link) for link in page.links])

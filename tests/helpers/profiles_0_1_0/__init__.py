@@ -1,0 +1,1 @@
+"""Scrapy profiles of this project: ``simulation`` (the default) and ``live``."""

@@ -1,0 +1,30 @@
+"""What both profiles share. Every setting of crawl4llm is in docs/settings.md, with its default."""
+
+BOT_NAME = "crawl4llm"
+SPIDER_MODULES = ["crawl4llm.spiders"]
+COMMANDS_MODULE = "crawl4llm.commands"
+
+# The frontier replaces Scrapy's queues and its duplicate filter.
+SCHEDULER = "crawl4llm.scheduler.InfluenceScheduler"
+
+# Algorithm 1 (Craw4LLM): n pages an iteration, N in all.
+CRAWL_BATCH_SIZE = 100
+CRAWL_MAX_PAGES = 4000
+
+# SpiderState would unpickle a file of JOBDIR, and so run what somebody put there.
+EXTENSIONS = {
+    "crawl4llm.progress.Progress": 0,
+    "crawl4llm.live_logging.extension.LiveLogging": 0,
+    "scrapy.extensions.spiderstate.SpiderState": None,
+}
+
+# Larger pages are dropped, downloaded or not: they take a multiple of it in memory.
+DOWNLOAD_MAXSIZE = 10_000_000
+
+# No ports are opened on the user's machine.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+# The figures go to stats.json and the summary instead of the log.
+STATS_DUMP = False
+LOG_LEVEL = "INFO"

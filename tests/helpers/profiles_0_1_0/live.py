@@ -1,0 +1,57 @@
+"""Live: the real web, politely (SCRAPY_PROJECT=live scrapy crawl influence -a seeds=FILE -s SCORER_MODEL=PATH)."""
+
+from settings.base import *  # noqa: F403
+
+# Whom the webmaster of a site meets: say who you are and how to reach you.
+USER_AGENT = "crawl4llm (a crawler for language model pretraining; set USER_AGENT to say who runs it)"
+
+# Scored by what is known before the fetch: the influence of the page that a link was found on. `link` finds more
+# (docs/policies.md), and needs the extra of its name.
+URL_POLICY = "parent_first"
+
+# One request at a time a host, a second after the last; no more of the whole web than this machine scores.
+ROBOTSTXT_OBEY = True
+CONCURRENT_REQUESTS = 32
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+DOWNLOAD_DELAY = 1.0
+DOWNLOAD_DELAY_JITTER = 0
+DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_WARNSIZE = 0
+
+# Bodies are archived as they are sent, so they are asked for in codings that all readers of archives undo: few know
+# Zstandard, and warcio, where it finds the package brotli, breaks off at a body in that coding (its issue 73).
+DEFAULT_REQUEST_HEADERS = {
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Language": "en",
+    "Accept-Encoding": "gzip, deflate",
+}
+
+# A page is what a stranger gets to see. A refresh in its HTML is a link like others.
+COOKIES_ENABLED = False
+METAREFRESH_ENABLED = False
+
+# Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds.
+EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
+
+# FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
+DOWNLOADER_MIDDLEWARES = {
+    "crawl4llm.live.fetching.Fetching": 25,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "crawl4llm.live.robots.Robots": 100,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "crawl4llm.live.redirecting.Redirecting": 600,
+    "crawl4llm.live.capturing.Capturing": 950,
+}
+DOWNLOAD_HANDLERS = {
+    "http": "crawl4llm.live.wire.WireHandler",
+    "https": "crawl4llm.live.wire.WireHandler",
+}
+
+# The crawl itself takes what was fetched, errors included; Scrapy starts so many tasks for each response.
+SPIDER_MIDDLEWARES_BASE: dict[str, int] = {}
+SPIDER_MIDDLEWARES = {"scrapy.spidermiddlewares.referer.RefererMiddleware": 700}  # redirects ask for it
+REFERRER_POLICY = "no-referrer"
+CONCURRENT_ITEMS = 1
+
+# What cannot be fetched is counted, and is in failures.jsonl.
+RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"

@@ -1,0 +1,23 @@
+"""Simulation: pages come from a corpus, nothing is sent to the network. The default profile."""
+
+from settings.base import *  # noqa: F403
+
+# `demo`, the root of a ClueWeb22 tree, or WARC files.
+CORPUS = "demo"
+
+# The strict best-first order in continuous order: a fetch takes no time.
+CRAWL_CONCURRENT_LEASES = 1
+
+# Scrapy starts so many tasks for each response; the spider yields nothing that would need them.
+CONCURRENT_ITEMS = 1
+CONCURRENT_REQUESTS = 32
+
+# Links of any length, as the corpus has them.
+URLLENGTH_LIMIT = 0
+
+# FetchPages. What Scrapy's own middlewares do is done, or not wanted, when nothing is downloaded, and each takes its
+# time for every page.
+DOWNLOADER_MIDDLEWARES_BASE: dict[str, int] = {}
+DOWNLOADER_MIDDLEWARES = {"simulate.middleware.SimulationMiddleware": 0}
+SPIDER_MIDDLEWARES_BASE: dict[str, int] = {}
+EXTENSIONS_BASE = {"scrapy.extensions.corestats.CoreStats": 0}
