@@ -105,7 +105,7 @@ def test_same_bytes_each_time(written: Path) -> None:
     paths = write_report(REPORT, written)
     again = subprocess.run(
         [sys.executable, "-c", code, str(written.with_name("again"))],
-        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}"},
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests/helpers'}"},
         capture_output=True,
         text=True,
         check=True,
