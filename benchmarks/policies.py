@@ -30,8 +30,7 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, cores
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy

@@ -19,8 +19,7 @@ from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier import durable as durable_frontier
 from crawl4llm.frontier import visited as durable_visited
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import rating
 

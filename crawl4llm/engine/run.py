@@ -31,8 +31,7 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
-from crawl4llm.scoring.text import one_line
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
@@ -21,7 +20,7 @@ logger = logging.getLogger(__name__)
 class FastTextScorer:
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
-    The classifier predicts on the line that :func:`crawl4llm.scoring.text.one_line` makes of the text. fastText
+    The classifier predicts on the line that :func:`one_line` makes of the text. fastText
     overshoots 1 by 1e-5 (it adds that before each logarithm), so the result is clipped. Text without a word scores 0.
 
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
@@ -113,3 +112,11 @@ def _warn(options: Options, rules: ModelRules) -> None:
             options.text_extractor,
             rules.extractor,
         )
+
+
+def one_line(text: str) -> str:
+    """The text stripped and its lines joined with one space (DCLM: ``" ".join(text.strip().splitlines())``)."""
+    line = " ".join(text.strip().splitlines())
+    if line.isascii():
+        return line
+    return line.encode("utf-8", "replace").decode()  # fastText's binding refuses half a surrogate pair

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm import __version__
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
-from crawl4llm.scoring.text import EXTRACTORS, TEXT_RULE
+from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
 
 _FORMAT: Final = "crawl4llm model rules 1"
+
+TEXT_RULE: Final = "dclm"
+"""The name of what :func:`crawl4llm.scoring.fasttext_scorer.one_line` does."""
 
 
 @dataclass(frozen=True)

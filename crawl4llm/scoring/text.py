@@ -45,18 +45,6 @@ def extract_text(html: bytes, extractor: Extractor) -> str:
     return extractor(html.decode("utf-8", errors="replace"))
 
 
-TEXT_RULE: Final = "dclm"
-"""The name of what :func:`one_line` does, as the rules beside a model give it."""
-
-
-def one_line(text: str) -> str:
-    """The text stripped and its lines joined with one space (DCLM: ``" ".join(text.strip().splitlines())``)."""
-    line = " ".join(text.strip().splitlines())
-    if line.isascii():
-        return line
-    return line.encode("utf-8", "replace").decode()  # fastText's binding refuses half a surrogate pair
-
-
 _BLANK, _OTHER = b"\0", b"\1"
 _CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER for byte in range(256))
 

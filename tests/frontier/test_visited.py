@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visited_helpers import ROOMY, TIGHT, Reopened, small_parts
 
-from crawl4llm.frontier.visited import MemoryVisited, VisitedSet
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.visited import VisitedSet
 
 KINDS: dict[str, Callable[[], VisitedSet]] = {
     "memory": MemoryVisited,

@@ -23,8 +23,7 @@ from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.crawl.job import Job
 from crawl4llm.frontier import Entry, Lease
-from crawl4llm.frontier.memory import MemoryFrontier
-from crawl4llm.frontier.visited import MemoryVisited
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
