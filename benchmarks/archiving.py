@@ -1,11 +1,11 @@
-"""What archiving a page costs, against warcio's WARCWriter with its default gzip level.
+"""What archiving a page costs, against warcio's create_warc_record and its default gzip level.
 
     python -m benchmarks.archiving [--pages 2000] [--rounds 5]
 
 Real pages of ../shared/corpora/real-web are archived as a simulated crawl does it, with html, as text only, and as a
-live crawl does it, with request and response; warcio writes records of the same content. All of it takes its turn in
-each round. Ours includes the index, which warcio's does not; both write to a file. Of a page of a simulation there are
-two records, of a live one three.
+live crawl does it, with request and response; warcio makes and writes records of the same content. All of it takes its
+turn in each round. Ours includes the index, which warcio's does not; both write to a file. Of a page of a simulation
+there are two records, of a live one three.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.commits [--queued 100000,1000000] [--policies host,parent_mean,link] [--runs 5]
 
-The first part crawls a web made up as it goes: hubs fill the frontier, then a commit follows each 1,000 pages of 40
-links (4 to documents not seen before, 26 within the host, 10 to any other, mostly popular ones). It prints the median
+The first part crawls a web made up as it goes: hubs fill the frontier, then a commit follows each 1,000 pages of 20
+links (4 to documents not seen before, 12 within the host, 4 to any other, mostly popular ones). It prints the median
 of five such commits, what was written, and the memory of the process. The second part runs
 `URL_POLICY=parent_mean` on ../shared/clueweb22-real with and without JOBDIR, in turn, and prints the medians of CPU.
 """
@@ -64,8 +64,8 @@ class EndlessWeb:
             own = 100 * int(host) + int(place)
             draw = random.Random(own)
             numbers = [self._queued + 4 * own + number for number in range(4)]
-            numbers += [100 * int(host) + draw.randrange(100) for _ in range(26)]
-            numbers += [int(self._queued * draw.random() ** 3) for _ in range(10)]
+            numbers += [100 * int(host) + int(100 * draw.random() ** 3) for _ in range(12)]
+            numbers += [int(self._queued * draw.random() ** 3) for _ in range(4)]
         return PageRecord(key, key, outlinks=[_link(number) for number in numbers])
 
 
@@ -99,10 +99,10 @@ async def _crawl(crawl: Crawl, web: EndlessWeb, pages: int) -> None:
             await crawl.advance()
 
 
-def commits_of(policy: str, queued: int, folder: Path) -> Commit:
+def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
     """Fill a frontier, then crawl on, with a commit after each 1,000 pages."""
     options = Options(
-        url_policy=policy,
+        url_policy=policy_name,
         crawl_max_pages=sys.maxsize,
         crawl_batch_size=BATCH,
         commit_interval_pages=sys.maxsize,
@@ -114,12 +114,14 @@ def commits_of(policy: str, queued: int, folder: Path) -> Commit:
     crawl_id = str(uuid.uuid4())
     job.settle(crawl_id, {})
     write_json(job.output / SETTINGS, {"crawl_id": crawl_id})
-    job.open(reranks=load_policy(policy).reranks)
+    job.open(reranks=load_policy(policy_name).reranks)
     log, archive = CrawlLog(job.output), NullArchive()
     commits = job.commits(log, archive)
+    policy = make_policy(None, options)  # type: ignore[arg-type]
+    job.take_up(policy)
     crawl = Crawl(
         options,
-        policy=make_policy(None, options),  # type: ignore[arg-type]
+        policy=policy,
         rate=_rate,  # type: ignore[arg-type]
         frontier=job.frontier,
         visited=job.visited,

@@ -24,12 +24,12 @@ _HELD: Final = (
 _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.base."): """
         errors urls domains links=html_links opt_out=domains capture=pages arguments=terminal terminal bars
-        markdown=terminal input_files open_files=input_files within output=run_folder crawl_log stats draws
+        markdown=terminal input_files open_files=input_files within output=run_folder crawl_log stats
         whole_folder=files archive.appendfile=files archive.compress=compression""",
     ("simulate.", "crawl4llm.base."): """
         corpus=pages pread=input_files gz=compression orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
-        archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
+        job/=crawl archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
         archive.serialise=warc.page_records archive.files=warc.series archive.names=warc.series
         archive.revisits=warc.exchanges dataset.reading=warc.reader
         scorers/=scoring scorers.text_line=scoring.text""",
@@ -37,22 +37,25 @@ _MOVED: Final = {
         frames=records gzip plain zstd whole_gzip=gzip container=reader records payload wat=payload reader""",
     ("crawl4llm.", "crawl4llm.scoring."): """
         rating html_rating=rating page_ratings=workers text topic workers normalisers""",
-    ("crawl4llm.", "crawl4llm.policies._"): """
-        ordering/ learning/ seen_links seen_graph page_by_page scorer_policy harmonic_ranks""",
-    ("crawl4llm.", "crawl4llm.frontier."): "visited/ job.store=store",
+    ("crawl4llm.", "crawl4llm.policies."): """
+        ordering*=_ordering learning*=_learning learning.means=_means seen_links=_seen_links seen_graph=_seen_graph
+        page_by_page=_seen_links scorer_policy=_scorer_policy harmonic_ranks=harmonic draws=random_static""",
+    ("crawl4llm.", "crawl4llm.frontier."): """
+        visited* visited.bloom=bloom visited.fingerprints=fingerprints frontier.records=runs job.store=store""",
     ("crawl4llm.", "crawl4llm.crawl."): """
-        job/ job.check=job.store_check job.commits=job.job_commits seeds archiving requests=request_meta
-        outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
+        job.answers=answer_spool job.check=store_check job.commits=commits seeds archiving=page_writer
+        requests=request_meta outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
         frontier_actions.stored_crawl=stored_crawl""",
     ("crawl4llm.", "crawl4llm.engine."): """
-        run scheduler progress summary dry_run live_logging/ live_logging.extension=live_logging""",
+        run scheduler progress summary dry_run past_runs scrapy_settings live_logging/
+        live_logging.extension=live_logging""",
     ("crawl4llm.", "crawl4llm.addon."): """
         addon_meta=meta addon_run=run page_scoring=middlewares page_recording=middlewares link_scoring=middlewares
         request_scheduler""",
     ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
-        archive_actions/=archive.actions corpus_actions/=corpus frontier_actions/=frontier explain
+        archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain
         action_command=_action""",
     ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): """
         report/ report.colours=report.plot report.comparison=report.data report.marks=report.plot
@@ -62,14 +65,25 @@ _MOVED: Final = {
         sections.overview=overview sections.selecting=coverage""",
     ("crawl4llm.evaluation.", "crawl4llm.scoring."): "blocks=passes page_tasks=text passes",
     ("crawl4llm.training.", "crawl4llm.tools.trainscorer."): "folder=train page_texts=sources plot=card recipe=fit",
+    ("crawl4llm.dataset.", "crawl4llm.tools.archive."): """
+        checking=check checking_index=check checksums=clueweb12 digests=survey finishing=finish jobs=folder
+        purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite
+        rewriting=rewrite selecting=rewrite warcinfo=clueweb12""",
+    ("crawl4llm.exporting.", "crawl4llm.tools.export."): """
+        hashed_file=formats json_lines=rows line_files=archive_source near_duplicates=selecting
+        oracle=selecting table=rows wanted=selecting warc_source=sources words=shards""",
+    ("crawl4llm.corpus_actions.", "crawl4llm.tools.corpus."): "demo=build index=build sample=show",
+    ("crawl4llm.frontier_actions.", "crawl4llm.tools.frontier."): "compact=change inject=change",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
-    ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build",
-    ("simulate.clueweb22_", "simulate.clueweb22."): "layout listing records writer",
+    ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
+    ("simulate.clueweb22_", "simulate.clueweb22."): """
+        layout listing=record_files records=record_parser writer=tree_writer""",
     ("simulate.warc_", "simulate.warcs."): "columns failures=files files index index_build part scan tables=columns",
-    ("simulate.build_", "simulate.build."): "files links manifest pages plan pool",
-    ("simulate.", "simulate."): "harmonic=build.harmonic demo_web/=demo",
+    ("simulate.build_", "simulate.build."): "files=data_files links=data_files manifest=plan pages=chunks plan pool",
+    ("simulate.", "simulate."): "harmonic=build.centrality demo_web/=demo",
 }
-"""By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it."""
+"""By the beginnings of old and new names, how both end; ``/``: a package, whose other modules follow it;
+``*``: a package that is one module now, with what was in its other modules."""
 OBJECTS: Final = {
     "crawl4llm.crawl.Crawl": "crawl4llm.crawl.algorithm",
     "simulate.build.build_tree": "simulate.build.tree",
@@ -80,8 +94,8 @@ OBJECTS: Final = {
 """What was in modules of whose names there are packages now."""
 
 _ENDS: Final = [(old, new, *word.partition("=")[::2]) for (old, new), words in _MOVED.items() for word in words.split()]
-_NEW: Final = {(old + end).rstrip("/"): (new + (new_end or end)).rstrip("/") for old, new, end, new_end in _ENDS}
-_PACKAGES: Final = {(old + end)[:-1] for old, _, end, _ in _ENDS if end.endswith("/")}
+_NEW: Final = {(old + end).rstrip("/*"): (new + (new_end or end)).rstrip("/*") for old, new, end, new_end in _ENDS}
+_PACKAGES: Final = {(old + end)[:-1]: end[-1] for old, _, end, _ in _ENDS if end[-1] in "/*"}
 
 
 def new_path(path: str) -> str:
@@ -89,6 +103,8 @@ def new_path(path: str) -> str:
     if path in _NEW:
         return _NEW[path]
     above, _, name = path.rpartition(".")
+    if _PACKAGES.get(above) == "*":
+        return _NEW[above]
     return f"{new_path(above)}.{name}" if above else path
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crawl4llm.policies import SCORER_PREFIX, known_policies
-from crawl4llm.scoring import SCORERS, parse_weights
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
+from crawl4llm.scoring import SCORERS, load_scorer_class, parse_weights
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.options import Options
 
 Check = Callable[[Any], Any]
 
@@ -172,3 +180,56 @@ def is_corpus_class(value: Any) -> bool:
 def weighs_dotted(value: Any) -> bool:
     """Whether one of some scorers with weights is a dotted path."""
     return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))
+
+
+def settings_object(value: Any) -> dict[str, Any]:
+    """Settings by name, or a JSON object of them."""
+    try:
+        given = parse_json(value) if isinstance(value, str) else value
+    except ValueError:
+        given = None
+    if not isinstance(given, Mapping):
+        raise ValueError("must be a JSON object")  # noqa: TRY004 - the one kind of error that checks raise
+    return dict(given)
+
+
+_CHECKS: dict[type, Check] = {
+    bool: flag,
+    int: whole(-sys.maxsize),
+    float: real_number(-sys.float_info.max),
+    str: lambda value: value if value == "" else text(value),
+}
+"""What checks a setting of somebody else, by the type of its default."""
+
+
+def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | None:
+    """Return the settings that a policy and scorers of somebody else name in ``SETTINGS``; None where there are none.
+
+    A value is what was given by its name, else what OWN_SETTINGS has (of a run that is taken up), else the default.
+    Raises InputError.
+    """
+    names = [options.scorer, options.url_policy.removeprefix(SCORER_PREFIX)]
+    names += parse_weights(options.ensemble_weights) if options.ensemble_weights else []
+    recorded = options.own_settings or {}
+    own: dict[str, Any] = {}
+    for owner in dict.fromkeys(filter(is_dotted, names)):
+        load = load_policy if owner == options.url_policy else load_scorer_class
+        try:
+            defaults = getattr(load(owner), "SETTINGS", {})
+        except InputError:
+            continue  # said by what needs it
+        for name, default in defaults.items():
+            if not name.isupper() or type(default) not in _CHECKS:
+                raise InputError(
+                    f"{owner}: SETTINGS has {name!r}: {default!r}; it takes NAME: a bool, int, float or str"
+                )
+            if hasattr(options, name.lower()) or settings.getpriority(name) == 0:
+                raise InputError(f"{owner}: SETTINGS has {name}, which is a setting of crawl4llm or Scrapy")
+            value, priority = settings.get(name), settings.getpriority(name) or 0
+            if value is None or (name in recorded and priority < (settings.getpriority("OWN_SETTINGS") or 0)):
+                value = recorded.get(name, default)
+            try:
+                own[name] = _CHECKS[type(default)](value)
+            except ValueError as error:
+                raise InputError(f"{name} = {value!r} {error}") from None
+    return own or None

@@ -7,8 +7,8 @@ Every setting of crawl4llm is a field of :class:`Options`; the field ``crawl_max
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
@@ -21,11 +21,13 @@ from crawl4llm.option_checks import (
     is_dotted,
     one_of,
     optional_text,
+    own_settings,
     policy_name,
     real_number,
     scorer_name,
     scorer_weights,
     seconds,
+    settings_object,
     some_of,
     terms,
     text,
@@ -317,6 +319,12 @@ class Options:
         "the WARC files.",
         fixed=True,
     )
+    own_settings: Mapping[str, Any] | None = _option(
+        None,
+        settings_object,
+        "What a policy or scorer of your own takes; each is given by its own name (see [extending.md](extending.md)).",
+        fixed=True,
+    )
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
     )
@@ -329,6 +337,11 @@ class Options:
     progress_bar: str = _option(
         "auto", one_of("auto", "on", "off"), "Progress bar instead of log lines; `auto`: on a terminal only."
     )
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The settings of a policy or scorer of somebody else, by name."""
+        return self.own_settings or {}
 
     @property
     def workers(self) -> int:
@@ -359,7 +372,8 @@ def read_options(settings: BaseSettings) -> Options:
             values[option.name] = option.metadata["check"](value)
         except ValueError as error:
             raise InputError(f"{name} = {value!r} {error}") from None
-    return follow_rules(Options(**values), given)
+    options = Options(**values)
+    return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
 
 
 def reference() -> str:

@@ -1,7 +1,7 @@
 """Simulate: corpora that stand in for the web, what a simulated crawl fetches from.
 
-``open``: the door for the engine and tools; opens the corpus that ``CORPUS`` names, and makes its index.
-``middleware``: answers Scrapy's requests from the corpus.
+``open``: the door for tools; opens the corpus that ``CORPUS`` names, and makes its index.
+``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
 ``demo``: a small made-up web for first steps.
 """

@@ -1,4 +1,4 @@
-"""FetchPages in a simulation: a downloader middleware that answers requests from a corpus instead of the web."""
+"""The downloader middleware of a simulation (FetchPages): answers requests from a corpus instead of the web."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulate.web import SimulatedWeb
 
 
 class SimulationMiddleware:
-    """Request in, response out; 404 for a document that the corpus lacks. Nothing reaches the network.
+    """Answers each request from the corpus, 404 for a document that the corpus lacks. Nothing reaches the network.
 
     A damaged record raises CorruptRecord, which the request's errback gets.
     """

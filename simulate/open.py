@@ -64,7 +64,7 @@ def open_corpus(settings: BaseSettings) -> Corpus:
 
 
 def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]:
-    """Make the index of the corpus, or bring it up to date; yields what it holds. Raises InputError."""
+    """Make the index of the corpus, or bring it up to date; yield what it holds. Raises InputError."""
     options = read_options(settings)
     if is_corpus_class(options.corpus):
         raise InputError(f"CORPUS {options.corpus} is a class of your own; what index it needs, it makes itself")
@@ -122,7 +122,7 @@ def rank_pages(settings: BaseSettings) -> dict[str, float]:
 
 
 def largest_page(settings: BaseSettings) -> int | None:
-    """Bytes of the largest page that is read: Scrapy's ``DOWNLOAD_MAXSIZE``; None where it is 0. Raises InputError."""
+    """Return the bytes of the largest page that is read (``DOWNLOAD_MAXSIZE``); None for 0. Raises InputError."""
     given = settings.get("DOWNLOAD_MAXSIZE")
     try:
         return whole(0)(given) or None
@@ -131,12 +131,12 @@ def largest_page(settings: BaseSettings) -> int | None:
 
 
 def demo_web() -> DemoPaths:
-    """The demo web of this project, built where it is not there yet. Raises InputError."""
+    """Return the demo web of this project, built where it is not there yet. Raises InputError."""
     return ensure_demo(data_dir())
 
 
 def data_dir() -> Path:
-    """Scrapy's data dir of the project; ``.scrapy`` in the current folder outside of one."""
+    """Return Scrapy's data dir of the project; ``.scrapy`` in the current folder outside of one."""
     try:
         return Path(project_data_dir())
     except (NotConfigured, OSError):
@@ -144,7 +144,7 @@ def data_dir() -> Path:
 
 
 def index_folder(place: Path) -> Path:
-    """Where the index of the corpus at a place lies: in Scrapy's data dir, one folder for each corpus.
+    """Return where the index of the corpus at a place lies: in Scrapy's data dir, one folder for each corpus.
 
     It goes by the place of the corpus, not by its identity, so that the index of a corpus that has grown takes over
     what it has of the files that are unchanged.
@@ -167,7 +167,7 @@ def _own_corpus(options: Options) -> Corpus:
 
 
 def _place(options: Options) -> Path:
-    """The place on disk that ``CORPUS`` means; it may be a glob pattern."""
+    """Return the place on disk that ``CORPUS`` means; it may be a glob pattern."""
     if options.corpus is None:
         raise InputError("CORPUS is not set; give `demo`, a ClueWeb22 tree, or WARC files: -s CORPUS=PATH")
     return demo_web().corpus if options.corpus == DEMO else Path(options.corpus).expanduser()

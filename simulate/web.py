@@ -46,7 +46,7 @@ class SimulatedWeb:
             )
 
     def check_policy(self, policy: type[Policy]) -> None:
-        """Nothing to check: any document can be looked up."""
+        """Do nothing: any document can be looked up."""
 
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open corpus and scorer."""

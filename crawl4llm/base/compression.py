@@ -59,9 +59,9 @@ class Compression(NamedTuple):
     """Makes one complete member or frame of a record."""
 
 
-def compress_with_zlib(data: bytes) -> bytes:
+def compress_with_zlib(data: bytes, level: int = _ZLIB_LEVEL) -> bytes:
     """One complete gzip member, made by Python's own library."""
-    compressor = zlib.compressobj(_ZLIB_LEVEL, zlib.DEFLATED, GZIP_WBITS)
+    compressor = zlib.compressobj(level, zlib.DEFLATED, GZIP_WBITS)
     return compressor.compress(data) + compressor.flush()
 
 

@@ -284,13 +284,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path, what: str = "the index") -> Iterator[None]:
     """Turn failures to write into InputError."""
     try:
         yield
     except OSError as error:
         check_machine(error)
-        raise InputError(f"{error.filename or path}: the index cannot be written ({error.strerror})") from error
+        raise InputError(f"{error.filename or path}: {what} cannot be written ({error.strerror})") from error
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Worker processes that end with the process that started them: when that is killed, and not before, by Ctrl-C."""
+"""Processes: workers that end with who started them, not at Ctrl-C; and jobs over many files, done by several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -18,12 +18,18 @@ from typing import Protocol, TypeVar
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 
+T = TypeVar("T")
+J = TypeVar("J", bound="Job")
+R = TypeVar("R")
+
 _PR_SET_PDEATHSIG = 1
 """prctl(2): a signal to get when the parent dies; the only way for a process that is stuck in a C library."""
+_QUEUED_PER_PROCESS = 4
+_KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
 
 
 def end_with(parent: int) -> None:
-    """From now on, end this process when ``parent``, which started it, is gone."""
+    """End this process, from now on, when ``parent``, which started it, is gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -34,7 +40,7 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Threads and processes started in here are not interrupted by Ctrl-C; this one is, afterwards."""
+    """Keep threads and processes started in here from being interrupted by Ctrl-C; this one is, afterwards."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -54,8 +60,21 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-_QUEUED_PER_PROCESS = 4
-_KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
+def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int) -> Iterator[tuple[T, Future[R]]]:
+    """Submit items, ``most`` at a time, and yield each with its future when that is done."""
+    running: dict[Future[R], T] = {}
+    for item in items:
+        with sigint_blocked():
+            running[submit(item)] = item
+        if len(running) >= most:
+            yield from _done(running)
+    while running:
+        yield from _done(running)
+
+
+def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    return [(running.pop(future), future) for future in done]
 
 
 class Job(Protocol):
@@ -65,10 +84,6 @@ class Job(Protocol):
     def size(self) -> int:
         """Its share of all work."""
         ...
-
-
-J = TypeVar("J", bound=Job)
-R = TypeVar("R")
 
 
 def run_jobs(
@@ -97,20 +112,13 @@ def run_jobs(
 def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
     context = multiprocessing.get_context("spawn")  # the caller may have threads, which do not survive a fork
     pool = ProcessPoolExecutor(min(processes, len(jobs)), context, end_with, (os.getpid(),))
-    running: dict[Future[R], J] = {}
-    waiting = list(reversed(jobs))
     try:
-        while waiting or running:
-            while waiting and len(running) < _QUEUED_PER_PROCESS * processes:
-                job = waiting.pop()
-                with sigint_blocked():
-                    running[pool.submit(work, job)] = job
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield running.pop(future), future.result()
+        for job, future in in_any_order(lambda job: pool.submit(work, job), jobs, _QUEUED_PER_PROCESS * processes):
+            yield job, future.result()
     except BrokenProcessPool:
         raise InputError(killed) from None
+    except BaseException:
+        terminate(pool)  # nobody waits for what is left
+        raise
     finally:
-        if running:  # nobody waits for these any more
-            terminate(pool)
         pool.shutdown(cancel_futures=True)

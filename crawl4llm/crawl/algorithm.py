@@ -14,8 +14,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import TOO_LARGE
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
-from crawl4llm.crawl.raised_n import RaisedN
-from crawl4llm.crawl.reorder_buffer import Answer, Hop, ReorderBuffer, Spool
+from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
 from crawl4llm.frontier.visited import VisitedSet
@@ -34,7 +33,7 @@ _REORDER_FACTOR = 8
 class Crawl:
     """The state of a crawl, from seeds to N pages, without a word on how pages are fetched.
 
-    The scheduler calls, in turn: :meth:`start`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
+    The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
     and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue again, until :attr:`finished`; at last
     :meth:`wind_up`. A crawl that was taken up again hands out :meth:`unanswered` leases first.
 
@@ -76,6 +75,7 @@ class Crawl:
         self._concurrent_leases = concurrent_leases
         self._buffer = ReorderBuffer(spool)
         self._raised_n = RaisedN()
+        self._begun = False
         self._refused: list[FailureLine] = []
         """To be logged with the candidates that were not refused."""
 
@@ -149,13 +149,24 @@ class Crawl:
 
     # -- Algorithm 1 ----------------------------------------------------------------------------------------------
 
-    async def start(self, seeds: Sequence[str]) -> None:
-        """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n."""
-        self.counters.counts[REDIRECTS] = 0
-        await self.add_seeds(seeds)
-        self._commits.commit_now(self)
+    async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
+        """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n.
 
-    async def add_seeds(self, seeds: Sequence[str]) -> None:
+        A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more, and takes
+        only the seeds that were ``added`` to it.
+        """
+        if not self._begun:
+            self._begun = True
+            self.counters.counts[REDIRECTS] = 0
+            await self._add_seeds(seeds)
+            self._commits.commit_now(self)
+            return
+        if not self._buffer and not self._raised_n.places and not self.finished:
+            await self._enqueue(self._extract_held_back())
+        if added:
+            await self._add_seeds(added)
+
+    async def _add_seeds(self, seeds: Sequence[str]) -> None:
         """Visit documents that no page led to, and queue them."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
@@ -239,11 +250,6 @@ class Crawl:
         else:
             self._commits.commit(self)
 
-    async def go_on(self) -> None:
-        """Follow the links of what were the last pages, in a crawl that was taken up again to crawl more."""
-        if not self._buffer and not self._raised_n.places and not self.finished:
-            await self._enqueue(self._extract_held_back())
-
     async def wind_up(self) -> None:
         """The crawl ends here, for now or for good; documents that were not asked for go back to the frontier.
 
@@ -283,6 +289,7 @@ class Crawl:
         self.seeds = state["seeds"]
         self.counters.influence_sum, self.counters.influence_pages = state["influence"]
         self._raised_n.load(state)
+        self._begun = True
         self._buffer.add(leases)
         self._buffer.recall()
 

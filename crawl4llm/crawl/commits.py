@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
@@ -35,28 +36,11 @@ class Commits(Protocol):
         ...
 
 
-class NoCommits:
-    """For a crawl that ends with its process: log and archive are all that stays."""
-
-    lasting = False
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-
-    def commit(self, crawl: Crawl) -> None:
-        """Finish archive files that are full."""
-        self._archive.flush()
-
-    def commit_now(self, crawl: Crawl) -> None:
-        """Finish archive files that are full."""
-        self._archive.flush()
-
-
 _CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
 
 
 class State(NamedTuple):
-    """What the last commit holds beside frontier and visited set."""
+    """The last commit, but for frontier and visited set."""
 
     crawl: dict[str, Any] | None
     """None: the crawl had not started."""
@@ -70,7 +54,7 @@ class State(NamedTuple):
 
 
 def read_state(store: Store) -> State:
-    """The state at the last commit. Raises StoreError."""
+    """Return the state at the last commit. Raises StoreError."""
     stored, seeds, purged = (store.get("state", name) for name in (_CRAWL, _SEEDS, _PURGED))
     try:
         state: dict[str, Any] = parse_json(stored) if stored else {}
@@ -130,10 +114,12 @@ class JobCommits:
         frontier: DurableFrontier,
         visited: DurableVisited,
         log: CrawlLog,
+        pieces: StoredPieces,
         archive: Archive,
         options: Options,
     ) -> None:
         self._store = store
+        self._pieces = pieces
         self._frontier = frontier
         self._visited = visited
         self._log = log
@@ -166,6 +152,7 @@ class JobCommits:
         state = {"crawl": crawl.save(), "log": self._log.position(), "archive": archive.pages, "texts": archive.texts}
         self._store.put("state", _CRAWL, json.dumps(state).encode())
         self._store.put("state", _POLICY, crawl.policy.save())
+        self._pieces.save()
         self._store.delete("state", _SEEDS)
         self._store.commit()
         crawl.committed()

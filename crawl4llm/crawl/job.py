@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import fields
@@ -17,6 +18,7 @@ from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.commits import JobCommits, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
@@ -24,6 +26,7 @@ from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
+from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 
@@ -118,6 +121,7 @@ class Job:
         self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
         self._opened.callback(self._store.close)
         self.state = read_state(self._store)
+        self._pieces = StoredPieces(self._store)
         self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
         self.visited = DurableVisited(
             self._store,
@@ -128,6 +132,16 @@ class Job:
         )
         self._opened.callback(self.visited.close)
         self.visited.load_filter(progress=wants_bar(options.progress_bar))
+
+    def take_up(self, policy: Policy) -> None:
+        """Let the policy go on from the last commit, and keep its state in the store. Raises InputError."""
+        if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
+            keep_in(self._pieces)
+        if self.state.crawl is not None:
+            try:
+                policy.load(self.state.policy)
+            except (ArithmeticError, LookupError, AttributeError, RecursionError, TypeError, ValueError, struct.error):
+                raise self._store.damaged(f"the state of its policy is not that of {policy.name}") from None
 
     def answers(self) -> AnswerSpool:
         """What keeps answers that cannot be taken yet. Raises InputError."""
@@ -141,6 +155,7 @@ class Job:
             self._store,
             frontier=self.frontier,
             visited=self.visited,
+            pieces=self._pieces,
             log=log,
             archive=archive,
             options=self._options,

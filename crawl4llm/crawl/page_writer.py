@@ -190,6 +190,21 @@ class PageWriter:
 logger = logging.getLogger(__name__)
 
 
+class NoCommits:
+    """The commits of a crawl that ends with its process: log and archive are all that stays."""
+
+    lasting = False
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def commit(self, crawl: object) -> None:
+        """Finish archive files that are full."""
+        self._archive.flush()
+
+    commit_now = commit
+
+
 def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
     """The archive in ``directory``, begun, or with ``at`` taken up again there. Raises InputError.
 

@@ -1,14 +1,15 @@
-"""The reorder buffer: answers come in any order, and are taken in the order in which the leases were given."""
+"""The reorder buffer: answers come in any order, and are taken in that of the leases; and what a raised N needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from itertools import islice, takewhile
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from crawl4llm.base.pages import Capture, PageRecord
-from crawl4llm.frontier import Lease, Outcome
+from crawl4llm.base.pages import Capture, Link, PageRecord
+from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.policies import CrawledPage
 
 _BYTES_IN_MEMORY = 64 << 20
 """Of pages that wait for others, where there is a spool; what comes then goes there at once. Nor are more taken."""
@@ -194,3 +195,52 @@ class ReorderBuffer:
 def _size(page: PageRecord) -> int:
     """Bytes of a page's content."""
     return len(page.html or b"") + sum(len(capture.body) for capture in page.captures)
+
+
+class RaisedN:
+    """The part of the last batch that N cut off: places that were not filled, and pages whose links wait.
+
+    The links of pages that may be the crawl's last ones are not followed, since nobody would crawl where they lead.
+    They are followed after all where others of these pages fail, so that N is not reached, or where N is raised.
+    """
+
+    def __init__(self) -> None:
+        self.places = 0
+        """Places of this batch left unfilled because of N; used first when a resumed run raises it."""
+        self._pages: list[CrawledPage] = []
+
+    def __bool__(self) -> bool:
+        """Whether there are pages whose links wait."""
+        return bool(self._pages)
+
+    def fill(self, places: int, missing: int) -> int:
+        """Return how many of a batch's places may be filled while ``missing`` pages are missing to N."""
+        places = self.places or places
+        filled = min(places, missing)
+        self.places = places - filled
+        return filled
+
+    def hold_back(self, page: CrawledPage) -> None:
+        """Keep a page whose links are not followed now."""
+        self._pages.append(page)
+
+    def release(self) -> list[CrawledPage]:
+        """Return the pages held back, in crawl order; their links are followed now."""
+        pages, self._pages = self._pages, []
+        return pages
+
+    def save(self) -> dict[str, Any]:
+        """Return its state as JSON takes it."""
+        return {
+            "kept_out": self.places,
+            "held_back": [[*astuple(page.entry), page.influence, page.links] for page in self._pages],
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`save` returned."""
+        self.places = state["kept_out"]
+        held_back: Iterable[Any] = state["held_back"]
+        self._pages = [
+            CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
+            for *entry, influence, links in held_back
+        ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -21,9 +21,8 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.crawl.job import Job
-from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
+from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.web import Web
@@ -59,6 +58,8 @@ class Run:
     workers: PageWorkers[PageRater]
     job: Job | None
     """What makes it outlive its process, if JOBDIR is set."""
+    close: Callable[[], None]
+    """Stops the workers and closes all files; a second time it does nothing."""
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
@@ -77,7 +78,7 @@ class Run:
             identity = self._identity(policy, rater)
             self._begin(identity)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
-            self._opened = opened.pop_all()
+            self.close = opened.pop_all().close
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -131,8 +132,9 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
         )
+        if job is not None:
+            job.take_up(policy)
         if job is not None and job.state.crawl is not None:
-            policy.load(job.state.policy)
             crawl.load(job.state.crawl, job.frontier.leases())
         else:
             crawl.counters.counts.update(self.seeds.counts)
@@ -145,14 +147,10 @@ class Run:
             return None
         return self.crawl.finished
 
-    async def start(self) -> None:
-        """Queue the seeds, or, where a crawl is taken up again, those that were added to it meanwhile."""
-        if self.job is None or self.job.state.crawl is None:
-            await self.crawl.start(self.seeds.keys)
-        else:
-            await self.crawl.go_on()
-            if self.job.state.seeds:
-                await self.crawl.add_seeds(self.job.state.seeds)
+    @property
+    def added_seeds(self) -> list[str]:
+        """Documents that were added to a crawl that was begun before, while nobody crawled it."""
+        return self.job.state.seeds if self.job else []
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """What decides which pages are crawled in which order, but for N."""
@@ -172,6 +170,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": _digest(self.seeds.keys),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
     def _settings(self) -> dict[str, Any]:
@@ -197,16 +196,12 @@ class Run:
         """Write ``stats.json``."""
         write_json(self.output / STATS, dict(sorted(stats.items())))
 
-    def close(self) -> None:
-        """Stop the workers, close all files. A second time does nothing."""
-        self._opened.close()
-
 
 def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
     if "EVALUATION_LOG" in settings:
         logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
-    for given, meant in misspelt(settings).items():
+    for given, meant in misspelt(settings, options.own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options
 

@@ -98,7 +98,7 @@ class InfluenceScheduler(BaseScheduler):
 
     async def _begin(self) -> None:
         try:
-            await self._spider.run.start()
+            await self._crawl.begin(self._spider.run.seeds.keys, self._spider.run.added_seeds)
         except InputError as error:
             self._crawl.failure = str(error)  # the engine finds nothing to do; it could not be stopped here yet
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -163,13 +163,13 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
                 logger.warning("%s does not hold with the profile %s", name, profile)
 
 
-def misspelt(settings: BaseSettings) -> Mapping[str, list[str]]:
-    """Settings that were given and are one of ours but for a slip of the pen: name as given, names as probably meant.
+def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:
+    """Return settings that are one of ours, or of ``own``, but for a slip of the pen: as given, and as probably meant.
 
     Lower case, of Scrapy's settings too, and missing first words are slips. One word alone counts on the command line
     only: in a settings file it may be a variable.
     """
-    names = [*(setting_name(option) for option in fields(Options)), "JOBDIR"]  # a crawl without it cannot be resumed
+    names = [*map(setting_name, fields(Options)), "JOBDIR", *own]  # a crawl without JOBDIR cannot be resumed
     forms: dict[str, list[str]] = {
         name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
     }

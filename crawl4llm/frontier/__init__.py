@@ -1,4 +1,10 @@
-"""The frontier: documents discovered and not yet crawled, best score first, and the leases on those being crawled."""
+"""The frontier: documents discovered and not yet crawled, best score first, and the leases on those being crawled.
+
+This module says what a frontier is. ``memory`` holds one that ends with its process; ``durable`` one on disk, and
+``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. ``visited`` is
+the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that knows most of what
+is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable is committed to.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +38,7 @@ class Lease(NamedTuple):
 
 
 class Outcome(enum.Enum):
-    """How a document ends. Each ends in exactly one of these."""
+    """The ends that a document can come to. Each comes to exactly one."""
 
     ARCHIVED = "archived"
     FAILED = "failed"
@@ -42,7 +48,7 @@ class Outcome(enum.Enum):
 
 
 class Caps(NamedTuple):
-    """How many documents may be queued at once; None: any number. Those on lease do not count."""
+    """The most documents that may be queued at once; None: any number. Those on lease do not count."""
 
     total: int | None = None
     per_host: int | None = None
@@ -100,7 +106,7 @@ class Frontier(Protocol):
 
     @property
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
-        """How many documents ended, by outcome and reason."""
+        """Numbers of documents that ended, by outcome and reason."""
         ...
 
     def close(self) -> None:

@@ -63,12 +63,12 @@ class FingerprintFilter:
         return fingerprint.decode("latin-1") in self._row
 
     def __len__(self) -> int:
-        """How many it holds, without those that maybe were there before."""
+        """Number of fingerprints that it holds, without those that maybe were there before."""
         return len(self._row)
 
     @property
     def growing_bytes(self) -> int:
-        """What :meth:`save` writes each time."""
+        """Bytes that :meth:`save` writes each time."""
         return len(self._row.filters[-1].bitarray) // 8 if self._row.filters else 0
 
     # -- files ----------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class DurableFrontier:
         self._store.put("state", STATE, json.dumps(self._state()).encode())
 
     def leases(self) -> list[Lease]:
-        """What is on lease, in the order of tokens."""
+        """Return what is on lease, in the order of tokens."""
         return [Lease(entry, token) for token, entry in sorted(self._leases.items())]
 
     def __iter__(self) -> Iterator[Entry]:
@@ -205,19 +205,19 @@ class DurableFrontier:
         return Evicted(entry, reason)
 
     def _record(self, entry: Entry) -> Record:
-        """What is queued for a document."""
+        """Return the record that is queued for a document."""
         return encode(entry)
 
     def _look_up(self, record: Record) -> Entry | None:
-        """The document that a record was queued for, unless it has left the frontier."""
+        """Return the document that a record was queued for, unless it has left the frontier."""
         return decode(record)
 
     def _leave(self, record: Record) -> Entry | None:
-        """The same; then it has left."""
+        """Return the same document and take it out of the frontier."""
         return self._look_up(record)
 
     def _keep(self) -> Callable[[Record], bool] | None:
-        """Tells records of documents that have not left the frontier; None: all are."""
+        """Return what tells records of documents that have not left the frontier; None: all are."""
         return None
 
     def _stored_lease(self, value: bytes) -> Entry:
@@ -239,5 +239,5 @@ class DurableFrontier:
 
 
 def expected_memory(documents: int) -> int:
-    """Bytes that a frontier of so many documents takes."""
+    """Return the bytes that a frontier of so many documents takes."""
     return min(documents, _MOST_FRESH) * _BYTES_IN_MEMORY

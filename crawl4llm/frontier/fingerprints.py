@@ -66,7 +66,7 @@ class _Run:
     merged: bytes = b""
 
     def state(self) -> list[Any]:
-        """What is needed to find it again."""
+        """Return what is needed to find it again."""
         return [self.id, self.level, self.start, self.end, f"{self.xor:x}", self.parts, self.merged.hex()]
 
     @classmethod
@@ -101,7 +101,7 @@ class FingerprintRuns:
         return self._runs[-1].end if self._runs else 0
 
     def state(self) -> dict[str, Any]:
-        """Where the runs are; to be committed with them."""
+        """Return where the runs are; to be committed with them."""
         return {
             "next": self._next_id,
             "blocks": self._store.count(TABLE),
@@ -111,7 +111,7 @@ class FingerprintRuns:
     # -- looking up -----------------------------------------------------------------------------------------------
 
     def find(self, wanted: bytes, before: int) -> bool:
-        """Whether a fingerprint is stored, unless it was added as number ``before`` or later."""
+        """Return whether a fingerprint is stored, unless it was added as number ``before`` or later."""
         for run in self._runs:
             if run.start >= before:
                 break
@@ -121,11 +121,11 @@ class FingerprintRuns:
         return False
 
     def added_since(self, number: int) -> int:
-        """How many fingerprints are in the runs that have any from that number on."""
+        """Return how many fingerprints are in the runs that have any from that number on."""
         return sum(run.end - run.start for run in self._runs if run.end > number)
 
     def since(self, number: int) -> Iterator[bytes]:
-        """The fingerprints of these runs, in no particular order."""
+        """Yield the fingerprints of these runs, in no particular order."""
         for run in self._runs:
             if run.end > number:
                 for place, after in _places(run):
@@ -133,7 +133,7 @@ class FingerprintRuns:
                         yield from fingerprints
 
     def start_of_newest(self, most: int) -> int:
-        """The least number from which on the runs hold at most so many fingerprints."""
+        """Return the least number from which on the runs hold at most so many fingerprints."""
         start = len(self)
         for run in reversed(self._runs):
             if len(self) - run.start > most:
@@ -259,7 +259,7 @@ class FingerprintRuns:
 
 
 def _places(run: _Run) -> list[tuple[int, bytes]]:
-    """Where the fingerprints of a run lie, and after which one."""
+    """Return where the fingerprints of a run lie, and after which one."""
     return [(run.id, b""), *((part, run.merged) for part in run.parts)]
 
 

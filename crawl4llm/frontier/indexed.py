@@ -14,7 +14,7 @@ from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
 from crawl4llm.frontier.store import Store
 
-_CURRENT, _HOSTS, _VERSION = "current", "hosts", b"version"
+_CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
 _NUMBER, _LENGTH = struct.Struct(">Q"), struct.Struct("<I")
 _KEY_BYTES = 470
 """Bytes of a document key that fit into an LMDB key, with host, score and fingerprint."""
@@ -34,6 +34,11 @@ class IndexedFrontier(DurableFrontier):
     def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
         super().__init__(store, caps)
         self._version = int.from_bytes(store.get("state", _VERSION) or b"", "big")
+        self._by_key = bool(store.get("state", _BY_KEY)) or store.get("state", STATE) is None
+        """Whether documents lie in the order of their keys, as neighbours of one host often change together; not in a
+        store of 0.1.0."""
+        self._by_host = caps.per_host is not None or store.count(_HOSTS) > 0
+        """Whether there is an index by host, which only the cap needs."""
 
     def push(self, entries: Iterable[Entry]) -> list[Evicted]:
         entries = list(entries)
@@ -48,7 +53,7 @@ class IndexedFrontier(DurableFrontier):
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
         changed = 0
         for key, score in dict(scores).items():
-            stored = self._store.get(_CURRENT, _fingerprint(key))
+            stored = self._store.get(_CURRENT, self._place(key))
             if stored is None or (entry := _decode(stored)).score == score:
                 continue
             self._forget(entry, encode(entry)[0])
@@ -60,6 +65,8 @@ class IndexedFrontier(DurableFrontier):
 
     def save(self) -> None:
         self._store.put("state", _VERSION, self._version.to_bytes(8, "big"))
+        if self._by_key:
+            self._store.put("state", _BY_KEY, b"1")
         super().save()
 
     def verify(self) -> None:
@@ -73,17 +80,22 @@ class IndexedFrontier(DurableFrontier):
         sort_key, rest = encode(entry)
         self._version += 1
         version = _NUMBER.pack(self._version)
-        key = _fingerprint(entry.key)
+        key = self._place(entry.key)
         self._store.put(_CURRENT, key, version + _LENGTH.pack(len(sort_key)) + sort_key + rest)
-        if host := host_of(entry.url):
+        if self._by_host and (host := host_of(entry.url)):
             self._store.put(_HOSTS, self._host_key(host, sort_key), key)
             self._count_host(_fingerprint(host)[:8], 1)
         return sort_key, version
 
     def _look_up(self, record: Record) -> Entry | None:
+        stored = self._current(record)
+        return None if stored is None else _decode(stored)
+
+    def _current(self, record: Record) -> bytes | None:
+        """Return what the document of a record is stored as, unless it has left the frontier or has another score."""
         sort_key, version = record
-        stored = self._store.get(_CURRENT, _fingerprint(sort_key[SCORE_BYTES:]))
-        return _decode(stored) if stored is not None and stored.startswith(version) else None
+        stored = self._store.get(_CURRENT, self._place(sort_key[SCORE_BYTES:]))
+        return stored if stored is not None and stored.startswith(version) else None
 
     def _leave(self, record: Record) -> Entry | None:
         entry = self._look_up(record)
@@ -92,13 +104,20 @@ class IndexedFrontier(DurableFrontier):
         return entry
 
     def _keep(self) -> Callable[[Record], bool]:
-        return lambda record: self._look_up(record) is not None
+        return lambda record: self._current(record) is not None
 
     def _forget(self, entry: Entry, sort_key: bytes) -> None:
-        self._store.delete(_CURRENT, _fingerprint(entry.key))
-        if host := host_of(entry.url):
+        self._store.delete(_CURRENT, self._place(entry.key))
+        if self._by_host and (host := host_of(entry.url)):
             self._store.delete(_HOSTS, self._host_key(host, sort_key))
             self._count_host(_fingerprint(host)[:8], -1)
+
+    def _place(self, key: str | bytes) -> bytes:
+        """Return the key under which a document lies."""
+        data = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
+        if not self._by_key:
+            return _fingerprint(data)
+        return data if len(data) < _KEY_BYTES and data else data[:_KEY_BYTES] + _fingerprint(data)
 
     # -- hosts ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +150,7 @@ class IndexedFrontier(DurableFrontier):
 
 
 def stored_frontier(store: Store) -> DurableFrontier:
-    """The frontier that a store holds, of whichever kind. Raises StoreError."""
+    """Return the frontier that a store holds, of whichever kind. Raises StoreError."""
     state = store.get("state", STATE)
     return (IndexedFrontier if state and json.loads(state)["indexed"] else DurableFrontier)(store)
 

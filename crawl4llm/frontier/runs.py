@@ -35,7 +35,7 @@ score, best first; then the document key in UTF-8, whose order is that of code p
 
 
 def encode(entry: Entry) -> Record:
-    """The record of an entry."""
+    """Return the record of an entry."""
     key = entry.key.encode("utf-8", "surrogatepass")
     flags = 0
     url = parent = b""
@@ -53,7 +53,7 @@ def encode(entry: Entry) -> Record:
 
 
 def decode(record: Record) -> Entry:
-    """The entry of a record."""
+    """Return the entry of a record."""
     sort_key, rest = record
     depth, attempts, flags, url_bytes = _HEAD.unpack_from(rest)
     key = str(sort_key[SCORE_BYTES:], "utf-8", "surrogatepass")
@@ -65,7 +65,7 @@ def decode(record: Record) -> Entry:
 
 
 def score_of(sort_key: bytes) -> float:
-    """The score in a sort key."""
+    """Return the score in a sort key."""
     (word,) = _WORD.unpack_from(sort_key)
     bits = _POSITIVE - word if word < _SIGN else word
     score: float = _DOUBLE.unpack(_WORD.pack(bits))[0]
@@ -73,7 +73,7 @@ def score_of(sort_key: bytes) -> float:
 
 
 def _order(score: float) -> bytes:
-    """Eight bytes that ascend as scores descend.
+    """Return eight bytes that ascend as scores descend.
 
     The bits of a double, taken as an integer, ascend with positive numbers and with the size of negative ones
     (IEEE 754-2008, 3.4); the two zeros are made one.
@@ -83,13 +83,13 @@ def _order(score: float) -> bytes:
 
 
 def pack(records: Sequence[Record]) -> bytes:
-    """Records as one block."""
+    """Return records as one block."""
     parts = [part for record in records for part in record]
     return struct.pack(f"<I{len(parts)}I", len(records), *map(len, parts)) + b"".join(parts)
 
 
 def unpack(block: bytes) -> list[Record]:
-    """The records of a block, in order. Raises ValueError where it is none."""
+    """Return the records of a block, in order. Raises ValueError where it is none."""
     try:
         (count,) = struct.unpack_from("<I", block)
         lengths = struct.unpack_from(f"<{2 * count}I", block, 4)
@@ -135,7 +135,7 @@ class _Run:
     """The records left of block ``end - 1``, where that is another one, or nothing: not loaded."""
 
     def state(self) -> list[int | None]:
-        """What is needed to find it again."""
+        """Return what is needed to find it again."""
         return [self.id, self.level, self.first, self.end, self.skip, self.drop, self.count, self.target]
 
 
@@ -145,7 +145,11 @@ class SortedRuns:
     def __init__(
         self, store: Store, state: dict[str, Any] | None = None, *, keep: Callable[[Record], bool] | None = None
     ) -> None:
-        """Take up the runs that :meth:`state` told of; none without. Merges drop what ``keep`` does not want."""
+        """Take up the runs that :meth:`state` told of; none without.
+
+        Merges drop what ``keep`` does not want, but for those of the smallest runs: looking up each of their records
+        would take longer than all else that a commit does.
+        """
         self._store = store
         self._keep = keep
         self._next_id: int = state["next"] if state else 0
@@ -156,7 +160,7 @@ class SortedRuns:
         return sum(run.count for run in self._runs.values())
 
     def state(self) -> dict[str, Any]:
-        """Where the runs are; to be committed with them."""
+        """Return where the runs are; to be committed with them."""
         return {"next": self._next_id, "runs": [run.state() for run in self._runs.values()]}
 
     # -- adding and merging ---------------------------------------------------------------------------------------
@@ -168,7 +172,8 @@ class SortedRuns:
         self._plan_merges()
         moves = max(_MOVES_PER_RECORD * len(records), _LEAST_MOVES)
         for target in sorted(self._targets()):
-            self._merge(self._runs[target], moves, self._keep)
+            run = self._runs[target]
+            self._merge(run, moves, self._keep if run.level > 1 else None)
         self._heads = None
 
     def start_over(self) -> None:

@@ -264,7 +264,7 @@ class Store:
 
 
 def _disk_is_full(folder: Path) -> bool:
-    """Whether next to nothing can be written."""
+    """Return whether next to nothing can be written."""
     return shutil.disk_usage(folder).free < _NEXT_TO_NOTHING
 
 

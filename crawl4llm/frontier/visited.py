@@ -151,7 +151,7 @@ class DurableVisited:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _was_stored(self, one: bytes) -> bool:
-        """Whether the runs have one that is not in memory; the filter has it from now on."""
+        """Return whether the runs have one that is not in memory; the filter has it from now on."""
         if self._filter is not None and not self._filter.add(one):
             return False
         return self._runs.find(one, self._known_from)

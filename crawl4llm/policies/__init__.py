@@ -1,15 +1,18 @@
 """Policies: Score_URL of Algorithm 1 (Craw4LLM, section 2), one module each.
 
 A policy's name is its module's name; the module holds one class called ``Policy``. A new file here is a new policy:
-it is found by itself, and the contract tests run over it.
+it is found by itself, and the contract tests run over it. Modules with a leading underscore are no policies:
+``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_scorer_policy`` looks ahead by any
+scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far; ``_learning`` is what ``link`` learns with;
+``_means`` are means of influence scores.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.rating import Rating as Rating  # a policy's answer for one candidate
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from crawl4llm.options import Options
     from crawl4llm.scoring.rating import PageRater
     from crawl4llm.scoring.workers import PageWorkers
+
+
+V = TypeVar("V")
 
 
 class Candidate(NamedTuple):
@@ -101,6 +107,17 @@ class Policy(Protocol):
         ...
 
 
+class Pieces(Protocol):
+    """The place where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
+
+    def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
+        """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
+
+        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged.
+        """
+        ...
+
+
 class BasePolicy:
     """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
@@ -132,12 +149,26 @@ class BasePolicy:
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """See :meth:`Policy.dequeued`."""
 
+    def keep_in(self, pieces: Pieces) -> None:
+        """Called in a crawl with JOBDIR, before :meth:`load`: what the policy keeps in pieces of it, :meth:`save` need
+        not give. A policy without this method keeps everything itself."""
+
     def save(self) -> bytes:
         """See :meth:`Policy.save`."""
         return b""
 
     def load(self, state: bytes) -> None:
         """See :meth:`Policy.load`."""
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value that was read from JSON is a number."""
+    return type(value) in {int, float}
+
+
+def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
+    """Return what :meth:`Policy.save` must give of a mapping: nothing where it keeps itself (see :class:`Pieces`)."""
+    return mapping if isinstance(mapping, dict) else {}
 
 
 SCORER_PREFIX = "scorer:"
@@ -151,12 +182,12 @@ _PARTS = (
 
 
 def known_policies() -> list[str]:
-    """Names of the policies that come with the project."""
+    """Return the names of the policies that come with the project."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def load_policy(name: str) -> type[Policy]:
-    """The class of a policy by its name, or by the dotted path of a class. Raises InputError where there is none."""
+    """Return the class of a policy by its name or dotted path. Raises InputError where there is none."""
     if name.startswith(SCORER_PREFIX):
         dotted = "crawl4llm.policies._scorer_policy.ScorerPolicy"
     else:

@@ -6,17 +6,27 @@ import re
 import tempfile
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 from zlib import crc32
 
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import host_of
+from crawl4llm.policies._means import shrunken
 
+K = TypeVar("K", int, str)
+
+_KINDS: Final[Mapping[str, set[type]]] = {
+    "text": {str},
+    "text?": {str, type(None)},
+    "whole": {int},
+    "number": {int, float},
+    "list": {list},
+}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
 """Words also end where a capital follows (``userGuide``), and where digits begin."""
 _CASES = (re.compile("[a-z]+"), "a"), (re.compile("[A-Z]+"), "A"), (re.compile("[0-9]+"), "0")
@@ -29,14 +39,14 @@ _DEEPEST: Final = 9
 
 
 def places_of(url: str) -> list[int]:
-    """Where a page lies, from wide to narrow: its host, then each folder of its path."""
+    """Return where a page lies, from wide to narrow: its host, then each folder of its path."""
     host, folders, _ = _parts(url)
     return [*_hashes("host", [host]), *_hashes("folder", _paths(host, folders))]
 
 
 def url_features(url: str, depth: int) -> list[int]:
-    """Features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of its
-    path, file name and query."""
+    """Return features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of
+    its path, file name and query."""
     host, folders, file = _parts(url)
     stem = file.rpartition(".")[0] if "." in file else file
     stem_words = _words(stem, _MOST_URL_WORDS)
@@ -57,7 +67,7 @@ def url_features(url: str, depth: int) -> list[int]:
 
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
-    """Features of a link to ``url``: the words and the look of its anchor, and whether it is in a header or footer."""
+    """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
     host = host_of(url)
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
     part = "boilerplate" if boilerplate else "content"
@@ -124,7 +134,7 @@ class RecentRanks:
         return (rank / len(self._ordered)) ** _POWER
 
     def save(self) -> list[float]:
-        """The scores of the window, as :meth:`load` takes them."""
+        """Return the scores of the window, as :meth:`load` takes them."""
         return list(self._recent)
 
     def load(self, recent: list[float]) -> None:
@@ -181,18 +191,25 @@ class Waiting:
 
     @property
     def features(self) -> Iterator[int]:
-        """Of its URL and of the anchors of links to it."""
+        """Features of its URL and of the anchors of links to it."""
         yield from self.words
         yield from self.anchors
 
     def save(self) -> list[Any]:
-        """Everything that :meth:`load` takes, as JSON has it."""
+        """Return everything that :meth:`load` takes, as JSON has it."""
         numbers = [self.links, self.total, self.first, self.least, self.most, self.score]
         return [self.url, self.depth, self.parent, self.anchors.tolist(), *numbers]
 
+    @staticmethod
+    def is_valid(piece: Any) -> bool:
+        """Return whether a piece is a document's."""
+        if not is_turn_of(piece, "text", "whole", "text?", "list", "whole", *["number"] * 5):
+            return False
+        return all(type(anchor) is int and 0 <= anchor < 1 << 32 for anchor in piece[1][3])
+
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
-        """What :meth:`save` gave."""
+        """Return what :meth:`save` was called on."""
         waiting = cls(*saved[:3])
         waiting.anchors = array("I", saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
@@ -200,7 +217,7 @@ class Waiting:
 
 
 def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
-    """Where there are more than ``most``, keys of those with the lowest scores: but for them, nine tenths of it."""
+    """Return, where there are more than ``most``, the keys of the lowest scores: but for them, nine tenths of it."""
     if len(waiting) <= most:
         return []
     return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
@@ -230,7 +247,7 @@ class Learner:
         self._model = Workspace(_OPTIONS)
 
     def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:
-        """Log-odds of a document with such features and such ``facts``, which are numbers in a fixed order."""
+        """Return the log-odds of a document with such features and ``facts``, which are numbers in a fixed order."""
         return float(self._model.predict(f"1 1 {prior:.6f} {_described(features, facts)}"))
 
     def learn(self, prior: float, features: Iterable[int], facts: Sequence[float], target: float) -> None:
@@ -241,7 +258,7 @@ class Learner:
                 self._model.learn(f"{label} {weight:.6f} {prior:.6f} {described}")
 
     def save(self) -> bytes:
-        """The model in Vowpal Wabbit's format; equal models give equal bytes."""
+        """Return the model in Vowpal Wabbit's format; equal models give equal bytes."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model")
             self._model.save(path)
@@ -259,3 +276,107 @@ class Learner:
 def _described(features: Iterable[int], facts: Sequence[float]) -> str:
     """A document in Vowpal Wabbit's text format: features with the value 1, and facts."""
     return f"|f {' '.join(map(str, features))} |d {' '.join(f'{name}:{fact:.4f}' for name, fact in enumerate(facts))}"
+
+
+def is_turn_of(piece: Any, *kinds: str) -> bool:
+    """Return whether a piece was written by :class:`InTurn`, its value a list of such kinds of values (see _KINDS)."""
+    if not isinstance(piece, list) or len(piece) != 2 or type(piece[0]) is not int or not isinstance(piece[1], list):
+        return False
+    return len(piece[1]) == len(kinds) and all(
+        type(part) in _KINDS[kind] for part, kind in zip(piece[1], kinds, strict=True)
+    )
+
+
+class InTurn:
+    """Keeps in pieces what changes of a dict whose order matters: each has its turn, a number, before its value."""
+
+    def __init__(self) -> None:
+        self._pieces: MutableMapping[str, Any] | None = None
+        self._next = 0
+        self._changed: dict[str, bool] = {}
+        """Whether it went to the end of the dict, in this order, or stays where it is."""
+
+    def keep_in(self, pieces: MutableMapping[str, Any]) -> list[tuple[str, Any]]:
+        """Return the items that pieces hold, in turn, and write there from now on."""
+        stored = sorted((turn, name, value) for name, (turn, value) in pieces.items())
+        self._pieces = pieces
+        self._next = stored[-1][0] + 1 if stored else 0
+        return [(name, value) for _, name, value in stored]
+
+    def moved(self, name: str) -> None:
+        """Note that an item is new, was taken to the end, or is there no more."""
+        if self._pieces is not None:
+            self._changed.pop(name, None)
+            self._changed[name] = True
+
+    def changed(self, name: str) -> None:
+        """Note that an item has changed."""
+        if self._pieces is not None:
+            self._changed.setdefault(name, False)
+
+    @property
+    def unsaved(self) -> Iterable[str]:
+        """Names of items that have changed."""
+        return self._changed
+
+    def save(self, values: Mapping[str, Any]) -> bool:
+        """Write what has changed; what is not among the values is gone. False: there are no pieces."""
+        if self._pieces is None:
+            return False
+        for name, moved in self._changed.items():
+            if name in values:
+                self._pieces[name] = [self._next if moved else self._pieces[name][0], values[name]]
+                self._next += moved
+            else:
+                self._pieces.pop(name, None)
+        self._changed.clear()
+        return True
+
+
+class RunningMeans(Generic[K]):
+    """Means by key, of the ``most`` keys that were last added to: memory stays bounded in a crawl of any length."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sums: OrderedDict[K, tuple[float, int]] = OrderedDict()
+        self._turns = InTurn()
+        self._key_of: Callable[[str], K]
+
+    def add(self, key: K, value: float) -> None:
+        """Count a value."""
+        total, count = self._sums.pop(key, (0.0, 0))
+        self._sums[key] = total + value, count + 1
+        self._turns.moved(str(key))
+        if len(self._sums) > self._most:
+            self._turns.moved(str(self._sums.popitem(last=False)[0]))
+
+    def count(self, key: K) -> int:
+        """Return how many values a key has."""
+        return self._sums.get(key, (0.0, 0))[1]
+
+    def shrunken(self, key: K, towards: float, weight: float) -> float:
+        """Return the mean of a key, shrunken."""
+        return shrunken(*self._sums.get(key, (0.0, 0)), towards, weight)
+
+    @staticmethod
+    def is_valid(piece: Any) -> bool:
+        """Return whether a piece is a mean's."""
+        return is_turn_of(piece, "number", "whole")
+
+    def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
+        """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
+        self._key_of = key_of
+        self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
+
+    def save(self) -> list[tuple[K, float, int]]:
+        """Write changed pieces; return all sums, in an order that matters, where there are none."""
+        changed = ((name, self._sums.get(self._key_of(name))) for name in self._turns.unsaved)
+        if self._turns.save({name: list(sums) for name, sums in changed if sums}):
+            return []
+        return [(key, total, count) for key, (total, count) in self._sums.items()]
+
+    def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
+        """Go on from what :meth:`save` gave."""
+        for key, total, count in sums:
+            self._sums[key] = total, count
+            self._turns.moved(str(key))

@@ -1,41 +1,28 @@
-"""Running means of many populations, the smaller of which lean on larger ones."""
+"""Means of influence scores: a running one, and one of few values that leans on a larger population's."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
 
-K = TypeVar("K")
+def shrunken(total: float, count: int, towards: float, weight: float) -> float:
+    """Return the mean of values, as if there were ``weight`` more that are ``towards``, a larger population's mean."""
+    return (total + weight * towards) / (count + weight)
 
 
-class RunningMeans(Generic[K]):
-    """Means by key, of the ``most`` keys that were last added to: memory stays bounded in a crawl of any length."""
+class RunningMean:
+    """Mean of the influence scores seen so far, a stand-in where one is not known; one half before the first."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._sums: OrderedDict[K, tuple[float, int]] = OrderedDict()
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
 
-    def add(self, key: K, value: float) -> None:
-        """Count a value."""
-        total, count = self._sums.pop(key, (0.0, 0))
-        self._sums[key] = total + value, count + 1
-        if len(self._sums) > self._most:
-            self._sums.popitem(last=False)
+    def known_or_mean(self, influence: float | None) -> float:
+        """Return a page's influence score, which is counted; the mean of those before where it has none."""
+        if influence is None:
+            return self.value
+        self.total += influence
+        self.count += 1
+        return influence
 
-    def count(self, key: K) -> int:
-        """How many values a key has."""
-        return self._sums.get(key, (0.0, 0))[1]
-
-    def shrunken(self, key: K, towards: float, weight: float) -> float:
-        """The mean of a key, as if it had ``weight`` values more that are ``towards``: that of a larger population."""
-        total, count = self._sums.get(key, (0.0, 0))
-        return (total + weight * towards) / (count + weight)
-
-    def save(self) -> Iterator[tuple[K, float, int]]:
-        """What :meth:`load` takes, in an order that matters."""
-        return ((key, total, count) for key, (total, count) in self._sums.items())
-
-    def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
-        """Go on from what :meth:`save` gave."""
-        self._sums = OrderedDict((key, (total, count)) for key, total, count in sums)
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return self.total / self.count if self.count else 0.5

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from crawl4llm.policies import Candidate, CrawledPage, Policy, Rating, load_policy
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, load_policy
 from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
-    """The policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one.
+    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one.
 
     Raises InputError.
     """
@@ -54,12 +54,12 @@ _ZERO: Final = _bits(_BOUND) + 1 + _RANGE
 
 
 def kept(score: float) -> float:
-    """A score that is not lifted."""
+    """Return a score that is not lifted."""
     return min(max(score, -_BOUND), _BOUND) if math.isfinite(score) else score
 
 
 def lifted(score: float) -> float:
-    """A score above all that are not lifted."""
+    """Return a score above all that are not lifted."""
     if not math.isfinite(score):
         return score
     magnitude = max(_bits(min(abs(score), _BOUND)) - _LEAST, 0)
@@ -67,7 +67,7 @@ def lifted(score: float) -> float:
 
 
 def original(score: float) -> float:
-    """The score that was lifted, or kept."""
+    """Return the score that was lifted, or kept."""
     if score <= _BOUND:
         return score
     magnitude = _bits(score) - _ZERO
@@ -88,11 +88,11 @@ class Wrapper(ABC):
 
     @abstractmethod
     def _outer_score(self, key: str, score: float) -> float:
-        """What the frontier orders a document by that the inner policy scored so."""
+        """Return what the frontier orders a document by that the inner policy scored so."""
 
     @abstractmethod
     def _inner_score(self, score: float) -> float:
-        """The inner policy's score of a document by what the frontier orders it by."""
+        """Return the inner policy's score of a document by what the frontier orders it by."""
 
     @classmethod
     def scorers(cls, options: Options) -> Sequence[str]:
@@ -117,6 +117,11 @@ class Wrapper(ABC):
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         self._inner.dequeued([self._inner_entry(entry) for entry in entries])
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """See :meth:`BasePolicy.keep_in`; the inner policy need not have it."""
+        if keep_in := getattr(self._inner, "keep_in", None):
+            keep_in(pieces)
 
     def save(self) -> bytes:
         return self._inner.save()

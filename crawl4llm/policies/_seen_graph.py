@@ -39,14 +39,14 @@ class SeenGraph:
         return self._pages
 
     def number(self, key: str) -> int:
-        """The number of a document; a new one where it was not seen before."""
+        """Return the number of a document; a new one where it was not seen before."""
         number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
             self._keys.append(key)
         return number
 
     def key(self, number: int) -> str:
-        """The key of a document."""
+        """Return the key of a document."""
         return self._keys[number]
 
     def add(self, key: str, targets: Iterable[str]) -> int:
@@ -59,25 +59,25 @@ class SeenGraph:
         return page
 
     def targets(self, page: int) -> Sequence[int]:
-        """What a page links to; nothing for one that was not crawled."""
+        """Return what a page links to; nothing for one that was not crawled."""
         place = self._places.get(page)
         if place is None:
             return ()
         return self._targets[self._ends[place - 1] if place else 0 : self._ends[place]]
 
     def links(self) -> tuple[Numbers, Numbers]:
-        """Sources and targets of all links."""
+        """Return sources and targets of all links."""
         ends = np.array([0, *self._ends], dtype=np.int64)
         sources = np.repeat(np.array(self._pages, dtype=np.int64), ends[1:] - ends[:-1])
         return sources, np.array(self._targets, dtype=np.int64)
 
     def dump(self) -> list[Any]:
-        """All of it, as JSON has it."""
+        """Return all of it, as JSON has it."""
         return [self._keys, self._pages.tolist(), self._ends.tolist(), self._targets.tolist()]
 
     @classmethod
     def restored(cls, dumped: Sequence[Any]) -> SeenGraph:
-        """A graph that was dumped."""
+        """Return a graph that was dumped."""
         graph = cls()
         keys, pages, ends, targets = dumped
         graph._keys = list(keys)

@@ -1,13 +1,14 @@
-"""What policies that learn from the links seen so far have in common."""
+"""Bases of policies that learn from pages and from the links seen so far."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept
+from crawl4llm.policies._means import RunningMean
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
@@ -20,30 +21,12 @@ page can be."""
 
 S = TypeVar("S")
 """What is kept of the links to one document, as JSON has it."""
+_NOT_QUEUED: Any = object()
 
 
 def targets_of(links: Sequence[Link]) -> list[str]:
-    """Keys of the documents that a page links to, each once, in page order."""
+    """Return the keys of the documents that a page links to, each once, in page order."""
     return list(dict.fromkeys(link.key for link in links if link.key is not None))
-
-
-class RunningMean:
-    """Mean of the influence scores seen so far, a stand-in where one is not known; one half before the first."""
-
-    def __init__(self) -> None:
-        self.total, self.count = 0.0, 0
-
-    def known_or_mean(self, influence: float | None) -> float:
-        """A page's influence score, which is counted; the mean of those before where it has none."""
-        if influence is None:
-            return self.value
-        self.total += influence
-        self.count += 1
-        return influence
-
-    @property
-    def value(self) -> float:
-        return self.total / self.count if self.count else 0.5
 
 
 class SeenLinksPolicy(BasePolicy, Generic[S]):
@@ -58,26 +41,34 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._queued: dict[str, S | None] = {}
+        self._queued: MutableMapping[str, S | None] = {}
         """By key, what is known of the links to it; None for a seed to which no link was seen."""
         self._found: dict[str, S] = {}
         """The same for documents that may be new; those that are come as candidates next."""
         self._changed: dict[str, None] = {}
         self._mean = RunningMean()
 
+    def keep_in(self, pieces: Pieces) -> None:
+        self._queued = pieces.mapping("queued", lambda known: known is None or self._is_known(known))
+
+    @staticmethod
+    @abstractmethod
+    def _is_known(value: Any) -> bool:
+        """Return whether a value, which was read from JSON, is something that is known of a document."""
+
     @abstractmethod
     def _seen(self, known: S | None, influence: float) -> S:
-        """What is known of a document, when a page of some influence is seen to link to it."""
+        """Return what is known of a document, when a page of some influence is seen to link to it."""
 
     @abstractmethod
     def _score(self, known: S) -> float:
-        """Its score."""
+        """Return its score."""
 
     def crawled(self, page: CrawledPage) -> None:
         influence = self._mean.known_or_mean(page.influence)
         for key in targets_of(page.links):
-            if key in self._queued:
-                self._queued[key] = self._seen(self._queued[key], influence)
+            if (known := self._queued.get(key, _NOT_QUEUED)) is not _NOT_QUEUED:
+                self._queued[key] = self._seen(known, influence)
                 self._changed[key] = None
             else:
                 self._found[key] = self._seen(self._found.get(key), influence)
@@ -97,10 +88,11 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
             self._queued.pop(entry.key, None)
 
     def save(self) -> bytes:
-        return json.dumps([self._mean.total, self._mean.count, self._queued]).encode()
+        return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        self._mean.total, self._mean.count, self._queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
+        self._mean.total, self._mean.count, queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
+        self._queued.update(queued)
 
     def _score_of(self, key: str) -> float:
         known = self._queued[key]
@@ -117,7 +109,7 @@ class PageByPagePolicy(BasePolicy):
 
     @abstractmethod
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
-        """Learn from a page; returns the scores of the documents first found on it, by key."""
+        """Learn from a page; return the scores of the documents first found on it, by key."""
 
     def crawled(self, page: CrawledPage) -> None:
         self._crawled.append(page)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from crawl4llm.policies._seen_links import SeenLinksPolicy
 
 
@@ -10,6 +12,10 @@ class Policy(SeenLinksPolicy[int]):
 
     name = "backlink"
     seed_score = 0.0
+
+    @staticmethod
+    def _is_known(value: Any) -> bool:
+        return type(value) is int
 
     def _seen(self, known: int | None, influence: float) -> int:
         return (known or 0) + 1

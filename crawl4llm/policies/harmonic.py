@@ -87,7 +87,7 @@ class HarmonicRanks:
         """SHA-256 of what was read."""
 
     def value(self, key: str, url: str) -> float:
-        """The harmonic centrality of a document, or of its host or domain; 0 where it is not known."""
+        """Return the harmonic centrality of a document, or of its host or domain; 0 where it is not known."""
         for name in self._names_of(key, url):
             wanted = np.uint64(int.from_bytes(_hashed(name), "little"))
             place = int(np.searchsorted(self._names, wanted))
@@ -96,7 +96,7 @@ class HarmonicRanks:
         return 0.0
 
     def _names_of(self, key: str, url: str) -> Iterator[str]:
-        """The names under which the file may have a document."""
+        """Yield the names under which the file may have a document."""
         if self._kind == _PAGES:
             yield key
             return
@@ -107,7 +107,7 @@ class HarmonicRanks:
                 yield ".".join(labels[:end])
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers, without the first where that is a head."""
+        """Yield lines with their numbers, without the first where that is a head."""
         try:
             for number, line in enumerate(input_lines(self._path, newline="\n"), start=1):
                 if number > 1 or not line.startswith("#"):

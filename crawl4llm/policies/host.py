@@ -4,50 +4,60 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, is_number, not_kept
+from crawl4llm.policies._means import shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
-_PRIOR_MEAN = 0.5
-_PRIOR_PAGES = 5.0
+_PRIOR_MEAN: Final = 0.5
+_PRIOR_PAGES: Final = 5.0
 """How many pages of its own weigh as much as what is known of hosts of the same domain, and of all domains."""
-_LEAST_MOVE = 0.01
+_LEAST_MOVE: Final = 0.01
 """A host's documents are ranked anew when its score has moved so far: the means of large hosts move ever less, so that
 each document is ranked anew a number of times that grows with the logarithm of the host's pages."""
+_IN_BUCKET: Final = 16
+"""Keys that a bucket holds on average, at most."""
+_MOST_BUCKETS: Final = 1 << 20
+"""Of a host; its buckets hold more keys then."""
 
 
-@dataclass(slots=True)
-class _Mean:
+class _Mean(NamedTuple):
     """Influence scores of some pages."""
 
     total: float = 0.0
     pages: int = 0
 
-    def add(self, influence: float) -> None:
-        self.total += influence
-        self.pages += 1
+    def add(self, influence: float) -> _Mean:
+        return _Mean(self.total + influence, self.pages + 1)
 
     def shrunken(self, towards: float) -> float:
-        """Their mean, as if there were a few pages more that have the mean of a larger population."""
-        return (self.total + _PRIOR_PAGES * towards) / (self.pages + _PRIOR_PAGES)
+        return shrunken(*self, towards, _PRIOR_PAGES)
 
 
-@dataclass(slots=True)
-class _Host:
-    """A host's pages, and its documents in the frontier."""
+class _Host(NamedTuple):
+    """A host: its pages crawled, and its documents in the frontier."""
 
-    mean: _Mean = field(default_factory=_Mean)
-    score: float = math.inf
-    """What its documents have; infinite before the first is scored."""
-    queued: dict[str, None] = field(default_factory=dict)
+    total: float = 0.0
+    pages: int = 0
+    score: float | None = None
+    """What its documents have; None before the first is scored."""
+    queued: int = 0
+    """Its documents in the frontier."""
+    buckets: int = 1
+    """Into how many buckets their keys are divided, by a hash: each is found without an index, and moves alone."""
+
+    def bucket(self, key: str) -> int:
+        """Return the number of the bucket of a document."""
+        digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.buckets
 
 
 class Policy(PageByPagePolicy):
@@ -63,13 +73,21 @@ class Policy(PageByPagePolicy):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._hosts: dict[str, _Host] = {}
-        self._domains: dict[str, _Mean] = {}
+        self._hosts: MutableMapping[str, Sequence[Any]] = {}
+        """By name, the fields of a _Host."""
+        self._queued: MutableMapping[str, list[str]] = {}
+        """Keys of documents in the frontier, by bucket and host: ``3 example.org``."""
+        self._domains: MutableMapping[str, Sequence[Any]] = {}
         self._all = _Mean()
         self._moved: dict[str, None] = {}
 
     def identity(self) -> Mapping[str, object]:
         return {"host_exploration": self._options.host_exploration}
+
+    def keep_in(self, pieces: Pieces) -> None:
+        self._hosts = pieces.mapping("hosts", _is_host)
+        self._queued = pieces.mapping("queued", _are_keys)
+        self._domains = pieces.mapping("domains", _is_mean)
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
         self._learn(page)
@@ -77,52 +95,110 @@ class Policy(PageByPagePolicy):
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         moved, self._moved = self._moved, {}
-        return [(key, self._hosts[name].score) for name in moved for key in self._hosts[name].queued]
+        hosts = [(name, _Host(*self._hosts[name])) for name in moved]
+        return [(key, float(host.score or 0)) for name, host in hosts for key in self._keys_of(name, host)]
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            if host := self._hosts.get(host_of(entry.url)):
-                host.queued.pop(entry.key, None)
+            name = host_of(entry.url)
+            host = _Host(*self._hosts.get(name, ()))
+            bucket = f"{host.bucket(entry.key)} {name}"
+            keys = self._queued.get(bucket, [])
+            if entry.key not in keys:
+                continue
+            if left := [key for key in keys if key != entry.key]:
+                self._queued[bucket] = left
+            else:
+                del self._queued[bucket]
+            queued = host.queued - 1
+            self._hosts[name] = host._replace(queued=queued, buckets=host.buckets if queued else 1)
 
     def save(self) -> bytes:
         hosts = {
-            name: [*astuple(host.mean), None if math.isinf(host.score) else host.score, list(host.queued)]
-            for name, host in self._hosts.items()
+            name: [*stored[:3], list(self._keys_of(name, _Host(*stored)))]
+            for name, stored in not_kept(self._hosts).items()
         }
-        domains = {name: astuple(mean) for name, mean in self._domains.items()}
-        return json.dumps([hosts, domains, astuple(self._all)]).encode()
+        return json.dumps([hosts, not_kept(self._domains), self._all]).encode()
 
     def load(self, state: bytes) -> None:
         hosts, domains, everything = json.loads(state)
-        self._hosts = {
-            name: _Host(_Mean(total, pages), math.inf if score is None else score, dict.fromkeys(queued))
-            for name, (total, pages, score, queued) in hosts.items()
-        }
-        self._domains = {name: _Mean(*mean) for name, mean in domains.items()}
+        for name, (total, pages, score, queued) in hosts.items():
+            self._hosts[name] = _Host(total, pages, score)
+            for key in queued:
+                self._add(name, key)
+        self._domains.update(domains)
         self._all = _Mean(*everything)
 
     def _learn(self, page: CrawledPage) -> None:
         if page.influence is None:
             return
         name = host_of(page.entry.url)
-        host = self._hosts.setdefault(name, _Host())
-        for mean in (host.mean, self._domains.setdefault(domain_of(name), _Mean()), self._all):
-            mean.add(page.influence)
-        score = self._score_of(name)
-        if abs(score - host.score) > _LEAST_MOVE:
-            host.score = score
+        domain = domain_of(name)
+        host = _Host(*self._hosts.get(name, ()))
+        host = host._replace(total=host.total + page.influence, pages=host.pages + 1)
+        self._domains[domain] = _Mean(*self._domains.get(domain, ())).add(page.influence)
+        self._all = self._all.add(page.influence)
+        score = self._score_of(name, host)
+        if host.score is None or abs(score - host.score) > _LEAST_MOVE:
+            host = host._replace(score=score)
             self._moved[name] = None
+        self._hosts[name] = host
 
     def _queue(self, candidate: Candidate) -> float:
         name = host_of(candidate.url)
-        host = self._hosts.setdefault(name, _Host())
-        host.queued[candidate.key] = None
-        if math.isinf(host.score):
-            host.score = self._score_of(name)
-        return host.score
+        host = self._add(name, candidate.key)
+        if host.score is None:
+            host = host._replace(score=self._score_of(name, host))
+            self._hosts[name] = host
+        return float(host.score or 0)
 
-    def _score_of(self, name: str) -> float:
-        host = self._hosts[name].mean
-        domain = self._domains.get(domain_of(name), _Mean())
+    def _score_of(self, name: str, host: _Host) -> float:
+        domain = _Mean(*self._domains.get(domain_of(name), ()))
         bonus = self._options.host_exploration / math.sqrt(host.pages + 1)
-        return host.shrunken(domain.shrunken(self._all.shrunken(_PRIOR_MEAN))) + bonus
+        return _Mean(host.total, host.pages).shrunken(domain.shrunken(self._all.shrunken(_PRIOR_MEAN))) + bonus
+
+    # -- documents in the frontier --------------------------------------------------------------------------------
+
+    def _keys_of(self, name: str, host: _Host) -> Iterator[str]:
+        for bucket in range(host.buckets):
+            yield from self._queued.get(f"{bucket} {name}", ())
+
+    def _add(self, name: str, key: str) -> _Host:
+        """Note that a document is queued; its host's buckets become twice as many where they are full."""
+        host = _Host(*self._hosts.get(name, ()))
+        added = [key]
+        if host.queued >= _IN_BUCKET * host.buckets and host.buckets < _MOST_BUCKETS:
+            added += self._keys_of(name, host)
+            for bucket in range(host.buckets):
+                self._queued.pop(f"{bucket} {name}", None)
+            host = host._replace(buckets=2 * host.buckets)
+        filled: dict[str, list[str]] = {}
+        for one in added:
+            filled.setdefault(f"{host.bucket(one)} {name}", []).append(one)
+        for bucket_name, keys in filled.items():
+            self._queued[bucket_name] = [*self._queued.get(bucket_name, ()), *keys]
+        host = host._replace(queued=host.queued + 1)
+        self._hosts[name] = host
+        return host
+
+
+def _is_host(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != len(_Host._fields):
+        return False
+    total, pages, score, queued, buckets = value
+    return (
+        _is_mean([total, pages])
+        and (score is None or is_number(score))
+        and type(queued) is type(buckets) is int
+        and 0 < buckets <= _MOST_BUCKETS
+    )
+
+
+def _is_mean(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) == 2 and is_number(value[0]) and type(value[1]) is int and value[1] >= 0
+    )
+
+
+def _are_keys(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(key, str) for key in value)

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.policies import Candidate, CrawledPage
-from crawl4llm.policies._learning import Learner, RecentRanks, Waiting, worst_of
-from crawl4llm.policies._means import RunningMeans
-from crawl4llm.policies._seen_links import PageByPagePolicy, RunningMean
+from crawl4llm.policies import Candidate, CrawledPage, Pieces
+from crawl4llm.policies._learning import InTurn, Learner, RecentRanks, RunningMeans, Waiting, worst_of
+from crawl4llm.policies._means import RunningMean, shrunken
+from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
@@ -66,11 +66,24 @@ class Policy(PageByPagePolicy):
         """Of pages first seen on the same page, by its key."""
         self._waiting: dict[str, Waiting] = {}
         """In the order in which they were ranked last."""
+        self._waiting_turns = InTurn()
         self._leased: dict[str, Waiting] = {}
+        self._leased_turns = InTurn()
         self._pages = 0
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
+        self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid), int)
+        self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid), str)
+        for name, known, turns in self._known():
+            stored = turns.keep_in(pieces.mapping(name, Waiting.is_valid))
+            known.update((key, Waiting.load(value)) for key, value in stored)
+
+    def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn], ...]:
+        return ("waiting", self._waiting, self._waiting_turns), ("leased", self._leased, self._leased_turns)
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
         target = self._learn(page)
@@ -92,21 +105,25 @@ class Policy(PageByPagePolicy):
             self._linked.pop(entry.key, None)
             if waiting := self._waiting.pop(entry.key, None):
                 self._leased[entry.key] = waiting
+                self._waiting_turns.moved(entry.key)
+                self._leased_turns.moved(entry.key)
         for key in list(islice(self._leased, max(0, len(self._leased) - _MOST_WAITING))):
             del self._leased[key]
+            self._leased_turns.moved(key)
 
     def save(self) -> bytes:
-        state = {
+        state: dict[str, Any] = {
             "model": base64.b64encode(self._learner.save()).decode(),
             "ranks": self._ranks.save(),
             "all": [self._all.total, self._all.count],
-            "places": list(self._places.save()),
-            "siblings": list(self._siblings.save()),
-            "waiting": {key: waiting.save() for key, waiting in self._waiting.items()},
-            "leased": {key: waiting.save() for key, waiting in self._leased.items()},
+            "places": self._places.save(),
+            "siblings": self._siblings.save(),
             "pages": self._pages,
             "linked": list(self._linked),
         }
+        for name, known, turns in self._known():
+            kept = turns.save({key: known[key].save() for key in turns.unsaved if key in known})
+            state[name] = {} if kept else {key: waiting.save() for key, waiting in known.items()}
         return json.dumps(state).encode()
 
     def load(self, state: bytes) -> None:
@@ -116,8 +133,10 @@ class Policy(PageByPagePolicy):
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])
         self._siblings.load(saved["siblings"])
-        self._waiting = {key: Waiting.load(waiting) for key, waiting in saved["waiting"].items()}
-        self._leased = {key: Waiting.load(waiting) for key, waiting in saved["leased"].items()}
+        for name, known, turns in self._known():
+            for key, waiting in saved[name].items():
+                known[key] = Waiting.load(waiting)
+                turns.moved(key)
         self._pages = saved["pages"]
         self._linked = dict.fromkeys(saved["linked"])
 
@@ -126,6 +145,7 @@ class Policy(PageByPagePolicy):
     def _learn(self, page: CrawledPage) -> float:
         """Learn from a page; returns its target, or that of pages on average where its influence is not known."""
         known = self._leased.pop(page.entry.key, None) or Waiting(page.entry.url, page.entry.depth)
+        self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
         target = self._ranks.add(page.influence)
@@ -146,12 +166,14 @@ class Policy(PageByPagePolicy):
                 seen.add(link.key)
                 self._waiting[link.key].linked(target, link.anchor, boilerplate=link.boilerplate)
                 self._linked[link.key] = None
+                self._waiting_turns.changed(link.key)
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
     def _rank_anew(self) -> None:
         for key in worst_of(self._waiting, _MOST_WAITING):
             del self._waiting[key]
+            self._waiting_turns.moved(key)
         linked = [key for key in self._linked if key in self._waiting]
         oldest = list(islice(self._waiting, _REFRESHED))
         self._linked.clear()
@@ -168,14 +190,15 @@ class Policy(PageByPagePolicy):
             log_odds = self._learner.predict(prior, waiting.features, facts) + bonus
             waiting.score = 1 / (1 + math.exp(-log_odds))
             self._waiting[key] = waiting
+            self._waiting_turns.moved(key)
 
     def _described(self, known: Waiting) -> tuple[float, list[float]]:
-        """The prior of a document in log-odds, and facts for the model to weigh."""
+        """Return the prior of a document in log-odds, and facts for the model to weigh."""
         host, *folders = known.places
         of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
         for folder in folders:
             of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
-        of_parents = (known.total + _PARENTS_PRIOR * of_host) / (known.links + _PARENTS_PRIOR)
+        of_parents = shrunken(known.total, known.links, of_host, _PARENTS_PRIOR)
         of_siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
         means = [_log_odds(mean) for mean in (of_host, of_place, of_parents, of_siblings)]
         parents = [_log_odds(mean) for mean in (known.first, known.least, known.most)] if known.links else [-1.0] * 3
@@ -184,6 +207,6 @@ class Policy(PageByPagePolicy):
 
 
 def _log_odds(probability: float) -> float:
-    """Of a probability that is kept from 0 and 1."""
+    """Return the log-odds of a probability that is kept from 0 and 1."""
     bounded = min(max(probability, 0.01), 0.99)
     return math.log(bounded / (1 - bounded))

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from crawl4llm.policies._seen_links import SEED_SCORE, RunningMean
+from crawl4llm.policies._means import RunningMean
+from crawl4llm.policies._seen_links import SEED_SCORE
 
 
 class Policy(BasePolicy):

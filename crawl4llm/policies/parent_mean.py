@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from crawl4llm.policies import is_number
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -10,6 +13,10 @@ class Policy(SeenLinksPolicy[list[float]]):
 
     name = "parent_mean"
     seed_score = SEED_SCORE
+
+    @staticmethod
+    def _is_known(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and value[1] > 0
 
     def _seen(self, known: list[float] | None, influence: float) -> list[float]:
         total, pages = known or (0.0, 0)

@@ -5,6 +5,9 @@ It is called QMin in "Neural Prioritisation for Web Crawling" (arXiv 2506.16146)
 
 from __future__ import annotations
 
+from typing import Any
+
+from crawl4llm.policies import is_number
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -13,6 +16,10 @@ class Policy(SeenLinksPolicy[float]):
 
     name = "parent_min"
     seed_score = SEED_SCORE
+
+    @staticmethod
+    def _is_known(value: Any) -> bool:
+        return is_number(value)
 
     def _seen(self, known: float | None, influence: float) -> float:
         return influence if known is None else min(known, influence)

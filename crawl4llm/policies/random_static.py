@@ -21,6 +21,6 @@ class Policy(BasePolicy):
 
 
 def draw(seed: int, key: str) -> float:
-    """A number above 0 and up to 1, uniform over keys: a hash of seed and key."""
+    """Return a number above 0 and up to 1, uniform over keys: a hash of seed and key."""
     digest = blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") + 1) / 2**64

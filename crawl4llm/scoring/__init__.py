@@ -78,13 +78,15 @@ def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
 
 def load_scorer(options: Options) -> Scorer:
     """The scorer that SCORER names. Raises InputError."""
-    path = SCORERS.get(options.scorer, options.scorer)
-    module, _, name = path.rpartition(".")
+    return load_scorer_class(options.scorer).from_options(options)
+
+
+def load_scorer_class(name: str) -> type[Scorer]:
+    """Return the class of a scorer by its name or dotted path. Raises InputError."""
+    module, _, attribute = SCORERS.get(name, name).rpartition(".")
     try:
-        scorer: type[Scorer] = getattr(import_module(module), name)
-        from_options = scorer.from_options
+        scorer: type[Scorer] = getattr(import_module(module), attribute)
+        _ = scorer.from_options
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"SCORER = {options.scorer!r} cannot be loaded ({error}); known are: {', '.join(SCORERS)}"
-        ) from None
-    return from_options(options)
+        raise InputError(f"SCORER = {name!r} cannot be loaded ({error}); known are: {', '.join(SCORERS)}") from None
+    return scorer

@@ -60,7 +60,7 @@ class Entry:
     """
 
     def line(self) -> bytes:
-        """The line of the index, with its line feed."""
+        """Return the line of the index, with its line feed."""
         status = "" if self.status is None else f'"status": {quoted(self.status)}, '
         language = "" if self.language is None else f', "language": {quoted(self.language)}'
         fields = (
@@ -72,7 +72,7 @@ class Entry:
 
 
 def timestamp(date: str) -> str:
-    """A WARC-Date (``2022-08-01T12:00:00.123Z``) as CDXJ's 14 digits, cut to the second."""
+    """Return a WARC-Date (``2022-08-01T12:00:00.123Z``) as CDXJ's 14 digits, cut to the second."""
     return f"{date[:4]}{date[5:7]}{date[8:10]}{date[11:13]}{date[14:16]}{date[17:19]}"
 
 

@@ -74,7 +74,7 @@ class ExchangeBuilder:
         self._credentials = credentials
 
     def exchange(self, capture: Capture, key: str, warcinfo_id: str, *, hop: int, find: FindOriginal) -> Exchange:
-        """The records of a capture that led to the document ``key``; ``hop``: captures from this one to the page.
+        """Return the records of a capture on the way to document ``key``; ``hop``: captures from this one to the page.
 
         It must have a URL that fits.
         """
@@ -112,12 +112,12 @@ class ExchangeBuilder:
 
 
 def has_uri(capture: Capture) -> bool:
-    """Whether a capture's URL can stand in a record of HTTP messages: it is one of http or https, and not too long."""
+    """Return whether a capture's URL can stand in a record of HTTP messages: of http or https, and not too long."""
     return safe_uri(capture.url).startswith(("http:", "https:"))
 
 
 def _name(kind: str, hop: int) -> str:
-    """What tells a record from others of its kind and document."""
+    """Return what tells a record from others of its kind and document."""
     return f"{kind}-{hop}" if hop else kind
 
 
@@ -136,7 +136,7 @@ def _said(of_headers: str | None) -> Head:
 
 
 def _media_type(capture: Capture) -> str:
-    """The media type as cdxj-indexer reads it: the first Content-Type up to a semicolon or space."""
+    """Return the media type as cdxj-indexer reads it: the first Content-Type up to a semicolon or space."""
     for name, value in capture.headers:
         if name.lower() == b"content-type":
             media_type = re.split(r"[;\s]", value.decode("utf-8", "replace").strip(), maxsplit=1)[0]
@@ -151,7 +151,7 @@ _LONGEST = (1 << 40) - 1
 class StoredPayloads:
     """The last ``size`` payloads that responses brought, by digest: first in, first out.
 
-    What it holds is a function of the index alone, so that a crawl that is taken up again goes on as one that never
+    What it holds is a function of the index alone, so that an archive that is opened again goes on as one that never
     stopped. About 250 bytes of memory each.
     """
 
@@ -178,7 +178,7 @@ class StoredPayloads:
                 del self._places[next(iter(self._places))]
 
     def find(self, digest: str) -> Original | None:
-        """The response that holds the payload; None where none is known, or it can no longer be read."""
+        """Return the response that holds the payload; None where none is known, or it can no longer be read."""
         place = self._places.get(digest)
         if place is None:
             return None

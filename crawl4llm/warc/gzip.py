@@ -1,8 +1,9 @@
-"""Gzip files whose records are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
+"""Gzip files: records that are compressed one by one (ISO 28500:2017, annex D), found without inflating them.
 
 A record's head says how long the record is, and a gzip member ends with the length of what it holds (RFC 1952, 2.3.1).
 So a record's end is where bytes that look like the head of a gzip member have the expected length right before them.
-Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end.
+Only where there is no such place (a wrong Content-Length, damage) is the member inflated to find its end. Files that
+are compressed as a whole are read through entry points.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class GzipRecords:
             raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:
-        """All records, in file order. Raises WholeFileCompressed where a member holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed where a member holds several."""
         starts = self._member_starts()
         position: int | None = 0
         while position is not None:
@@ -83,7 +84,7 @@ class GzipRecords:
             position = following
 
     def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
-        """Where a member ends, None for a damaged one; and where the next begins, None where there is none."""
+        """Return where a member ends, None for a damaged one; and where the next begins, None where there is none."""
         end = None
         for start, stated in starts:
             if start < position + _SMALLEST_MEMBER or (end is not None and start < end):
@@ -100,7 +101,7 @@ class GzipRecords:
         return end or self._measure(position, size), None
 
     def _member_starts(self) -> Iterator[tuple[int, int]]:
-        """Where a member may begin, and the length that the one before it states, if one does."""
+        """Yield where a member may begin, and the length that the one before it states, if one does."""
         for base in range(0, self._file.size, _SEARCHED):
             data = self._file.read(_SEARCHED + _LENGTH_BYTES + len(GZIP_MAGIC) - 1, base)
             for match in _MEMBER_START.finditer(data, _LENGTH_BYTES):
@@ -111,7 +112,7 @@ class GzipRecords:
         return RECORD_START.match(_Opening(self._file, position).data) is not None
 
     def _measure(self, position: int, size: int | None) -> int | None:
-        """Where the member at ``position`` ends, by inflating it; None for a damaged one."""
+        """Return where the member at ``position`` ends, by inflating it; None for a damaged one."""
         member = zlib.decompressobj(GZIP_WBITS)
         inflated = 0
         beyond = b""
@@ -179,7 +180,10 @@ class MissingPackage(Exception):
 
 
 class WholeGzip:
-    """The contents of a gzip file by position: a :class:`crawl4llm.warc.plain.Source`.
+    """The contents of a gzip file that is compressed as a whole, by position: a :class:`crawl4llm.warc.plain.Source`.
+
+    Such a file, as ClueWeb09's are, can only be inflated from its start. indexed_gzip notes, every few megabytes, what
+    it takes to go on from there (as zlib's ``examples/zran.c`` shows), and keeps that in a file of entry points.
 
     ``points`` is the file of its entry points, made where it is not there yet. Raises MissingPackage, and InputError
     where the file cannot be written.
@@ -197,7 +201,7 @@ class WholeGzip:
                 temporary.replace(points)
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer at the end, and where damage ends what can be inflated."""
+        """Return up to ``size`` bytes from ``position``; fewer at the end, and where damage begins."""
         try:
             return bytes(self._contents.pread(size, position))
         except self._errors:
@@ -213,7 +217,7 @@ class ReadAhead:
         self._start, self._data = 0, b""
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``."""
+        """Return up to ``size`` bytes from ``position``."""
         start = position - self._start
         if not 0 <= start <= start + size <= len(self._data):
             self._start, start = position, 0

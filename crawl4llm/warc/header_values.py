@@ -21,7 +21,7 @@ _UTC_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 
 
 def safe_uri(url: str) -> str:
-    """A URL as ASCII without space or control characters (RFC 3986, as ISO 28500:2017 5.14 asks).
+    """Return a URL as ASCII without space or control characters (RFC 3986, as ISO 28500:2017 5.14 asks).
 
     The scheme is written in lower case, white space around the URL dropped; what may not stand in a URI is
     percent-encoded as UTF-8, also in the host (RFC 3986 3.2.2). What a URI may hold is left as it is. "" stands for no
@@ -37,7 +37,7 @@ def safe_uri(url: str) -> str:
 
 
 def one_line(value: str) -> str:
-    """A value for one line of ``application/warc-fields``: control characters and lone surrogates percent-encoded.
+    """Return a value for one line of ``application/warc-fields``, control characters and surrogates percent-encoded.
 
     UTF-8 beyond ASCII is allowed there (ISO 28500:2017 clause 4, TEXT) and stays.
     """
@@ -47,7 +47,7 @@ def one_line(value: str) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Text in UTF-8; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    """Return text in UTF-8; lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -55,7 +55,7 @@ def utf8(text: str) -> bytes:
 
 
 def is_utc_date(value: str) -> bool:
-    """Whether a value is a WARC-Date to the second or finer (ISO 28500:2017 5.4): a real day, in UTC."""
+    """Return whether a value is a WARC-Date to the second or finer (ISO 28500:2017 5.4): a real day, in UTC."""
     if not _UTC_DATE.fullmatch(value):
         return False
     try:

@@ -46,7 +46,7 @@ _SIGNALS = {
 
 
 def response_head(capture: Capture) -> tuple[bytes, str | None]:
-    """Status line and fields of a response with the empty line, and what is to be said of them, if anything."""
+    """Return status line and fields of a response with the empty line, and what is to be said of them, if anything."""
     reason = _clean(capture.reason.encode("latin-1", "replace")[:_LONGEST_PART])
     line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
     received, withheld = _without(set() if capture.exact_headers else _SET_COOKIE, _fitting(capture))
@@ -56,7 +56,7 @@ def response_head(capture: Capture) -> tuple[bytes, str | None]:
 
 
 def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tuple[bytes, str | None]:
-    """Request line and fields with the empty line, for the URL as it is written; and what is to be said of them.
+    """Return request line and fields with the empty line, for the URL as it is written; and what is to be said of them.
 
     ``credentials``: with Cookie and Authorization.
     """
@@ -73,7 +73,7 @@ def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tu
 
 
 def opt_out_signals(capture: Capture) -> str | None:
-    """What the head of a response says of the uses that its page may be put to; None where it says nothing."""
+    """Return what the head of a response says of the uses that its page may be put to; None where it says nothing."""
     said = (
         f"{_SIGNALS[name.lower()]}: {value.strip().decode('utf-8', 'replace')}"
         for name, value in capture.headers
@@ -83,7 +83,7 @@ def opt_out_signals(capture: Capture) -> str | None:
 
 
 def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, bool]:
-    """The fields but for some; and whether there were any of these."""
+    """Return the fields but for some; and whether there were any of these."""
     kept = [field for field in fields if field[0].strip().lower() not in names]
     return kept, len(kept) < len(fields)
 
@@ -93,7 +93,7 @@ def _version(capture: Capture) -> bytes:
 
 
 def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
-    """The fields of a response, changed to fit the body as it is stored."""
+    """Return the fields of a response, changed to fit the body as it is stored."""
     renamed = {b"transfer-encoding"} | ({b"content-encoding"} if capture.body_is_decoded else set())
     length = b"%d" % len(capture.body)
     fields: list[tuple[bytes, bytes]] = []
@@ -112,7 +112,7 @@ def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:
 
 
 def _bounded(fields: HeaderFields, room: int) -> tuple[HeaderFields, bool]:
-    """The fields that fit into so many bytes, the important ones before others, in their order; and if some do not."""
+    """Return the fields that fit into so many bytes, important ones before others, in order; and if some do not."""
     if sum(len(name) + len(value) + 4 for name, value in fields) <= room:
         return fields, False
     kept: set[int] = set()

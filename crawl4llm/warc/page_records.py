@@ -1,4 +1,4 @@
-"""Builds the WARC records of pages (ISO 28500:2017, version 1.1), which warcio writes.
+"""The WARC records of pages (ISO 28500:2017, version 1.1), written by warcio.
 
 Here are those that are made from what a corpus holds; :mod:`crawl4llm.warc.exchanges` has those of pages that came over
 the network.
@@ -7,7 +7,7 @@ A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers: t
 reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. Where the URL is neither
 http nor https there is no HTTP head to reconstruct, and the page becomes a ``resource`` (6.4). A page with text only
 becomes a ``conversion`` (6.8) as in Common Crawl's WET files, ``Content-Type: text/plain`` in UTF-8; a page with
-neither, one with an empty block, so that each crawled page has exactly one content record. WET's
+neither, one with an empty block, so that each page has exactly one content record. WET's
 ``WARC-Identified-Content-Language`` is left out: it holds ISO 639-3 codes that a language detector found, and a
 corpus's own tag (``zh_chs``) is not one.
 
@@ -52,7 +52,7 @@ _WARC_FIELDS = "application/warc-fields"
 _HTML, _TEXT = "text/html; charset=utf-8", "text/plain"
 _HTTP_HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: {_HTML}\r\nContent-Length: %d\r\n\r\n".encode()
 _VERSION = "WARC/1.1"
-_WRITER = WARCWriter(None, gzip=False, warc_version=_VERSION)
+_WRITER = WARCWriter(None, gzip=False, warc_version=_VERSION)  # one for all: making one asks for the host's name
 _WRITER.NO_PAYLOAD_DIGEST_TYPES = ("warcinfo", "metadata", "revisit")  # without one (5.9), or with another record's
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
@@ -84,7 +84,7 @@ class ContentRecord:
 
 
 class RecordBuilder:
-    """Builds the records of one crawl. ``start_date`` dates warcinfo records and pages without a date of their own."""
+    """Builds the records of an archive. ``start_date`` dates warcinfo records and pages without a date of their own."""
 
     def __init__(self, crawl_id: UUID, start_date: str) -> None:
         self.crawl_id = crawl_id
@@ -221,6 +221,6 @@ def record_bytes(
 
 
 def warc_fields(fields: Fields) -> bytes:
-    """The block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
+    """Return the block of an ``application/warc-fields`` record; ``str`` of a float is its shortest exact form."""
     lines = [f"{name}: {one_line(str(value))}\r\n" for name, value in fields.items() if value is not None]
     return "".join(lines).encode()

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
-from crawl4llm.base.compression import zstd
+from crawl4llm.base.compression import GZIP_WBITS, zstd
 from crawl4llm.base.errors import TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.input_files import parse_json
@@ -37,17 +37,17 @@ _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
-_GZIP_WINDOW, _RAW_WINDOW = 16 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+_RAW_WINDOW = -zlib.MAX_WBITS
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def html_in_utf8(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> bytes:
-    """The HTML that a record holds, in UTF-8. Raises as :func:`html_of` does."""
+    """Return the HTML that a record holds, in UTF-8. Raises as :func:`html_of` does."""
     return html_of(entity(data, record, http), http.fields if http else record.fields, most)
 
 
 def html_of(body: bytes, fields: Fields, most: int | None = None) -> bytes:
-    """The HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
+    """Return the HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
 
     ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
     declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
@@ -68,7 +68,7 @@ def html_of(body: bytes, fields: Fields, most: int | None = None) -> bytes:
 
 
 def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
-    """The body that a record holds, after transfer-decoding and before content-decoding."""
+    """Return the body that a record holds, after transfer-decoding and before content-decoding."""
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
@@ -76,13 +76,13 @@ def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
 
 
 def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
-    """Whether a body, which begins in ``data``, is of an HTML media type or, where it has none, looks like HTML."""
+    """Return whether a body, beginning in ``data``, is of an HTML media type or, where it has none, looks like HTML."""
     kind = media_type(content_type)
     return kind in _HTML_TYPES or (not kind and _LOOKS_LIKE_HTML.match(data, body_at) is not None)
 
 
 def media_type(content_type: bytes) -> bytes:
-    """The media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
+    """Return the media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
     kind = content_type.partition(b";")[0].strip().lower()
     return b"" if kind == b"application/http" else kind
 
@@ -93,7 +93,7 @@ def _check_size(body: bytes, most: int | None) -> None:
 
 
 def _join_chunks(body: bytes) -> bytes:
-    """RFC 9112, 7.1; a body that is not chunked stays as it is, one that is cut short ends there."""
+    """Undo chunking (RFC 9112, 7.1); a body that is not chunked stays as it is, one that is cut short ends there."""
     chunks: list[bytes] = []
     at = 0
     while line := _CHUNK_SIZE.match(body, at):
@@ -110,7 +110,7 @@ def _decode(body: bytes, coding: str, most: int) -> bytes:
     """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged."""
     try:
         if coding == "gzip" and body.startswith(_GZIP_MAGIC):
-            return zlib.decompressobj(_GZIP_WINDOW).decompress(body, most)
+            return zlib.decompressobj(GZIP_WBITS).decompress(body, most)
         if coding == "deflate":
             return _inflate(body, most)
         if coding == "zstd" and body.startswith(_ZSTD_MAGIC):
@@ -121,7 +121,7 @@ def _decode(body: bytes, coding: str, most: int) -> bytes:
 
 
 def _inflate(body: bytes, most: int) -> bytes:
-    """``deflate`` is the zlib format, from some servers without its head (RFC 9110, 8.4.1.2)."""
+    """Undo ``deflate``: the zlib format, from some servers without its head (RFC 9110, 8.4.1.2)."""
     for window in (zlib.MAX_WBITS, _RAW_WINDOW):
         try:
             return zlib.decompressobj(window).decompress(body, most)
@@ -131,7 +131,7 @@ def _inflate(body: bytes, most: int) -> bytes:
 
 
 def _decode_brotli(body: bytes, most: int) -> bytes:
-    """Brotli has no mark to know it by: what cannot be decoded is taken to be decoded already."""
+    """Undo Brotli, which has no mark: what cannot be decoded is taken to be decoded already."""
     if _brotli is None:
         raise ValueError("content coding br: needs the package brotli, version 1.2 or newer")
     try:
@@ -154,9 +154,9 @@ _LINKS: Final = {"A@/href", "AREA@/href"}
 
 
 def wat_links(block: bytes, url: str) -> list[HtmlLink]:
-    """The links of a page, as :func:`crawl4llm.base.html_links.html_links` gives them; none is known to be boilerplate.
+    """Return a page's links as :func:`crawl4llm.base.html_links.html_links` does; none is known to be boilerplate.
 
-    Raises ValueError for a block that is not WAT's JSON.
+    ``block``: of a metadata record in a WAT file of Common Crawl. Raises ValueError for one that is not WAT's JSON.
     """
     html = parse_json(block)
     for name in _TO_HTML:

@@ -23,7 +23,7 @@ class Source(Protocol):
     path: Path
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer only at the end."""
+        """Return up to ``size`` bytes from ``position``; fewer only at the end."""
         ...
 
 
@@ -57,7 +57,7 @@ class PlainRecords:
             yield data
 
     def frames(self) -> Iterator[Frame]:
-        """All records, in file order."""
+        """Yield all records, in file order."""
         opening = _Opening(self._source, 0)
         while opening.data:
             record, http = heads_or_none(opening)
@@ -70,7 +70,7 @@ class PlainRecords:
             opening = following
 
     def _following(self, opening: _Opening, record: Record) -> _Opening | None:
-        """What follows a record, None unless it is a record or the end."""
+        """Return what follows a record, None unless it is a record or the end."""
         if record.size is None:
             return None
         end = opening.position + record.size
@@ -81,7 +81,7 @@ class PlainRecords:
         return following if not following.data and not cut_short else None
 
     def _next_record(self, position: int) -> _Opening:
-        """The next place, from ``position``, where a line begins a record; the end where none does."""
+        """Return the next place, from ``position``, where a line begins a record; the end where none does."""
         while data := self._source.read(_SEARCHED + LONGEST_LINE, position):
             found = _NEXT_RECORD.search(data)
             if found and found.start() <= _SEARCHED:

@@ -51,7 +51,7 @@ class UnreadableFile(Exception):
 
 
 def open_records(path: Path, points: Path) -> RecordFile:
-    """An archive file for look-ups; ``points`` is the file of its entry points where it is compressed as a whole.
+    """Open an archive file for look-ups; ``points`` has its entry points where it is compressed as a whole.
 
     Raises UnreadableFile, and OSError where the file cannot be opened.
     """
@@ -60,7 +60,7 @@ def open_records(path: Path, points: Path) -> RecordFile:
 
 
 def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T:
-    """What ``collect`` makes of all records of a file; ``points`` is written where the file is compressed as a whole.
+    """Pass all records of a file to ``collect``, return what it does; write ``points`` if it is compressed as a whole.
 
     Raises UnreadableFile, and OSError where the file cannot be read.
     """
@@ -99,7 +99,7 @@ def _whole_gzip(file: PreadFile, points: Path) -> WholeGzip:
 
 
 def begins_like_archive(path: Path) -> bool:
-    """Whether a file begins like an archive file. Raises OSError where it cannot be read."""
+    """Return whether a file begins like an archive file. Raises OSError where it cannot be read."""
     start = PreadFile(path).read(LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
@@ -263,7 +263,7 @@ class WarcReader:
         yield from self._between(end or 0, self.size)
 
     def _between(self, start: int, end: int) -> Iterator[Stretch]:
-        """Damage between two records, unless that is line ends in a file that is not compressed."""
+        """Yield damage between two records, unless that is line ends in a file that is not compressed."""
         is_plain = isinstance(self._records, PlainRecords)
         if start < end and not (is_plain and not self.raw(start, end - start).strip(b"\r\n")):
             yield Stretch(start, end - start, None)

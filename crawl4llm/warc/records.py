@@ -34,7 +34,7 @@ Name = NewType("Name", bytes)
 
 
 def field_name(name: str) -> Name:
-    """The name of a field, to ask :class:`Fields` for it; case does not matter (ISO 28500:2017, 4)."""
+    """Return the name of a field, to ask :class:`Fields` for it; case does not matter (ISO 28500:2017, 4)."""
     return Name(f"\n{name.lower()}:".encode())
 
 
@@ -55,7 +55,7 @@ class Fields:
         self._searched = head.lower()
 
     def get(self, name: Name) -> bytes:
-        """The first field of a name; empty where there is none."""
+        """Return the first field of a name; empty where there is none."""
         name_at = self._searched.find(name)
         if name_at < 0:
             return b""
@@ -64,7 +64,7 @@ class Fields:
         return self._head[start : end if end >= 0 else None].strip()
 
     def text(self, name: Name) -> str:
-        """As :meth:`get`, decoded."""
+        """Return the same as :meth:`get`, decoded."""
         return self.get(name).decode("utf-8", "replace")
 
 
@@ -95,7 +95,7 @@ class Record(NamedTuple):
         return _utc(self.fields.text(DATE))
 
     def block(self, data: bytes) -> bytes:
-        """The block, of a record that ``data`` is all of."""
+        """Return the block, of a record that ``data`` is all of."""
         return data[self.block_at : self.size]
 
 
@@ -109,7 +109,7 @@ class HttpHead(NamedTuple):
 
 
 def parse_record(data: bytes) -> Record | None:
-    """The head that ``data`` begins with; None while it is not all there.
+    """Return the head that ``data`` begins with; None while it is not all there.
 
     Raises ValueError where no record begins.
     """
@@ -124,7 +124,7 @@ def parse_record(data: bytes) -> Record | None:
 
 
 def parse_http(data: bytes, start: int) -> HttpHead | None:
-    """The HTTP head at ``start``; None while it is not all there. Raises ValueError where there is none."""
+    """Return the HTTP head at ``start``; None while it is not all there. Raises ValueError where there is none."""
     status = _STATUS_LINE.match(data, start)
     if status is None:
         if len(data) - start < 16:
@@ -158,7 +158,7 @@ class Whole:
 
 
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
-    """The heads of a record, of which as much is read as they take; None where the block is no HTTP response.
+    """Return the heads of a record, of which as much is read as they take; None where the block is no HTTP response.
 
     Raises ValueError where no record begins, or its head does not end.
     """
@@ -190,7 +190,7 @@ def _parse_warc(data: bytes) -> Record | None:
 
 
 def _parse_arc(line: re.Match[bytes]) -> Record:
-    """A URL record's line: URL, IP address, archive date, content type, further fields in version 2, length."""
+    """Parse a URL record's line: URL, IP address, archive date, content type, further fields in version 2, length."""
     url, _, date, media_type, length = line.groups()
     kind = "filedesc" if url.startswith(b"filedesc:") else "response"
     fields = Fields(b"\nWARC-Target-URI:%b\nWARC-Date:%b\nContent-Type:%b" % (url, date, media_type))
@@ -230,16 +230,16 @@ class RecordFile(Protocol):
     """An archive file opened for reading, in a way that forks and threads may share."""
 
     def frames(self) -> Iterator[Frame]:
-        """All records, in file order. Damage costs no other record than those it hits."""
+        """Yield all records, in file order. Damage costs no other record than those it hits."""
         ...
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """A record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
+        """Return a record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
         ``most``."""
         ...
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """A record's bytes, piece by piece: there may be far more of them than the file has. Raises CorruptRecord."""
+        """Yield a record's bytes in pieces: there may be far more of them than the file has. Raises CorruptRecord."""
         ...
 
 
@@ -248,12 +248,12 @@ class WholeFileCompressed(Exception):
 
 
 def too_large(path: Path, offset: int) -> TooLarge:
-    """What is raised for a record that is larger than was allowed."""
+    """Return the error for a record that is larger than is allowed."""
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:
-    """The heads of a record, as Frame has them."""
+    """Return the heads of a record, as Frame has them."""
     try:
         return parse_heads(opening)
     except ValueError:

@@ -1,4 +1,15 @@
-"""A series of WARC files with its index: what is added is in both, or in neither."""
+"""A numbered series of WARC files, each filled to a size limit, with an index: what is added is in both or neither.
+
+A file bears ``.open`` after its name until it is full, or the series closed, and the next flush has renamed it: what is
+named without it changes no more, unless the series is opened again at a place within it. Where one file ends and the
+next begins depends on the records alone, never on when the series is flushed, closed or opened again; unless files are
+to be of bounded age: then a flush ends one that is too old.
+
+A position names a place to go back to: its file is cut to its offset, files of higher serial are removed. Whatever
+happens after a flush with ``fsync`` (the process killed, the power cut, also while going back) the series can go back
+to the position of that flush. For data is synced before its file is renamed, and the names after that; going back takes
+either name of a file, and may stop anywhere and begin again.
+"""
 
 from __future__ import annotations
 
@@ -14,116 +25,8 @@ from crawl4llm.base.files import AppendFile, ArchiveError, lost, remove, rename,
 from crawl4llm.warc.cdxj import Entry, timestamp
 from crawl4llm.warc.page_records import ContentRecord
 
-
-class SeriesPosition(NamedTuple):
-    """How far a series has been written."""
-
-    serial: int
-    """Number of the WARC file that the next page goes to."""
-    offset: int
-    """Its size in bytes; 0 where it does not exist yet."""
-    index_offset: int
-    """Size of the index in bytes."""
-
-
-class Member(NamedTuple):
-    """A compressed record."""
-
-    data: bytes
-    content: ContentRecord | None = None
-    """What the index is to say of it; None where it has no line there."""
-    key: str = ""
-    """Document key; empty for a redirect."""
-
-
-class Addition(NamedTuple):
-    """What was added last; :meth:`IndexedFiles.take_back` undoes it."""
-
-    members: Sequence[Member]
-    entries: list[Entry]
-    offset: int
-    index_offset: int
-
-
-class IndexedFiles:
-    """A series and its index, begun or opened again at a position. Raises ArchiveError."""
-
-    def __init__(
-        self, index: Path, open_files: Callable[[Position | None], WarcFiles], at: SeriesPosition | None
-    ) -> None:
-        self._index = AppendFile(index, None if at is None else at.index_offset)
-        self.files = open_files(None if at is None else Position(at.serial, at.offset))
-
-    @property
-    def position(self) -> SeriesPosition:
-        """The end of all that was added."""
-        return SeriesPosition(*self.files.position, self._index.size)
-
-    def add(self, build: Callable[[str], Sequence[Member]]) -> Addition:
-        """Add the records that ``build`` makes for the file of a name, all to one file.
-
-        Raises ArchiveError, and has added nothing, where that fails.
-        """
-        members = build(self.files.name)
-        size = sum([len(member.data) for member in members])
-        if not self.files.fits(size):
-            self.files.rotate()
-            members = build(self.files.name)  # anew: records name the warcinfo record of their file
-        offset = self.files.append(b"".join([member.data for member in members]))
-        entries = _entries(members, offset, self.files.name)
-        try:
-            index_offset = self._index.append(b"".join([entry.line() for entry in entries]))
-        except ArchiveError:
-            self.files.cut(offset)
-            raise
-        return Addition(members, entries, offset, index_offset)
-
-    def take_back(self, addition: Addition) -> None:
-        """Undo the last addition."""
-        self._index.cut(addition.index_offset)
-        self.files.cut(addition.offset)
-
-    def flush(self, *, fsync: bool = False) -> None:
-        """Finish the files that are full; with ``fsync``, return once all before the position is on the disk.
-
-        Raises ArchiveError, also where somebody else has changed the files that are written.
-        """
-        self.files.flush(fsync=fsync)
-        self._index.check()
-        if fsync:
-            self._index.sync()
-
-    def close(self, *, fsync: bool = False) -> None:
-        """Finish all files, ``fsync`` as in :meth:`flush`."""
-        self.files.close(fsync=fsync)
-        if fsync:
-            self._index.sync()
-        self._index.close()
-
-
-def _entries(members: Sequence[Member], offset: int, filename: str) -> list[Entry]:
-    entries = []
-    for data, content, key in members:
-        if content is not None:
-            entries.append(
-                Entry(
-                    url=content.url,
-                    timestamp=timestamp(content.date),
-                    mime=content.mime,
-                    status=content.status,
-                    digest=content.digest,
-                    length=len(data),
-                    offset=offset,
-                    filename=filename,
-                    id=key,
-                    language=content.language,
-                )
-            )
-        offset += len(data)
-    return entries
-
-
 OPEN_SUFFIX = ".open"
+_TIMESTAMP = "%Y%m%d%H%M%S"
 
 
 class Position(NamedTuple):
@@ -133,6 +36,49 @@ class Position(NamedTuple):
     """Number of the file that the next record goes to."""
     offset: int
     """Its size in bytes; 0 where it does not exist yet."""
+
+
+class FileNames:
+    """``PREFIX-00000.warc.gz`` and so on; with ``host``, for live crawls, ``PREFIX-TIMESTAMP-00000-HOST.warc.gz``.
+
+    The latter form is that of ISO 28500:2017, annex C.1; its time is that of the file's beginning, in UTC. The former
+    has no clock, so that equal crawls make equal files.
+    """
+
+    def __init__(self, prefix: str, suffix: str, host: str | None = None) -> None:
+        self.prefix, self.suffix, self.host = prefix, suffix, host
+        start, end = re.escape(prefix), re.escape(suffix)
+        form = rf"{start}-(\d{{5,}}){end}" if host is None else rf"{start}-(\d{{14}})-(\d{{5,}})-[\w.-]+{end}"
+        self._form = re.compile(form, re.ASCII)
+
+    def new(self, serial: int) -> str:
+        """Return the name of a file that begins now."""
+        if self.host is None:
+            return f"{self.prefix}-{serial:05d}{self.suffix}"
+        return f"{self.prefix}-{datetime.now(timezone.utc):{_TIMESTAMP}}-{serial:05d}-{self.host}{self.suffix}"
+
+    def pattern(self, serial: int) -> str:
+        """Return what the name of a file looks like, whenever and wherever it began."""
+        return self.new(serial) if self.host is None else f"{self.prefix}-*-{serial:05d}-*{self.suffix}"
+
+    def serial(self, name: str) -> int | None:
+        """Return the number of the file of this name; None where that is not of the series. Any host will do."""
+        found = self._form.fullmatch(name)
+        digits = found.groups()[-1] if found else ""
+        return int(digits) if digits and digits == f"{int(digits):05d}" else None
+
+    def age(self, name: str) -> float:
+        """Return the seconds since a file began; 0 where its name does not tell."""
+        found = self._form.fullmatch(name) if self.host is not None else None
+        if found is None:
+            return 0.0
+        began = datetime.strptime(found[1], _TIMESTAMP).replace(tzinfo=timezone.utc)
+        return (datetime.now(timezone.utc) - began).total_seconds()
+
+
+def host_name() -> str:
+    """Return this machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
 
 
 class WarcFiles:
@@ -190,7 +136,7 @@ class WarcFiles:
         return Position(self._serial, self._file.size if self._file else 0)
 
     def fits(self, size: int) -> bool:
-        """Whether ``size`` more bytes keep the present file within its limit, or it is new."""
+        """Return whether ``size`` more bytes keep the present file within its limit, or it is new."""
         if self._file is None or self._file.size == self._begin:
             return True
         return self._file.size + size <= self._max_bytes
@@ -287,7 +233,7 @@ class WarcFiles:
                     remove(path)
 
     def _found(self) -> dict[int, list[Path]]:
-        """The files of the series that are there, under either name, by serial."""
+        """Return the files of the series that are there, under either name, by serial."""
         found = defaultdict(list)
         try:
             for path in self._directory.iterdir():
@@ -299,12 +245,12 @@ class WarcFiles:
         return found
 
     def _committed(self, serial: int, found: dict[int, list[Path]]) -> Path:
-        """The file of a serial, under either name."""
+        """Return the file of a serial, under either name."""
         paths = sorted(found.get(serial, []))
         if not paths:
             raise lost(self._directory / self._names.pattern(serial), "is missing", "pages in it")
         if len(paths) > 1:
-            raise ArchiveError(f"{paths[0]} and {paths[1].name} both exist; remove the one that is not of this crawl")
+            raise ArchiveError(f"{paths[0]} and {paths[1].name} both exist; remove the one that is not of this series")
         return paths[0]
 
 
@@ -312,47 +258,98 @@ def _renamed(path: Path, name: str) -> Path:
     return path if path.name == name else rename(path, name)
 
 
-_TIMESTAMP = "%Y%m%d%H%M%S"
+class SeriesPosition(NamedTuple):
+    """How far a series has been written."""
+
+    serial: int
+    """Number of the WARC file that the next page goes to."""
+    offset: int
+    """Its size in bytes; 0 where it does not exist yet."""
+    index_offset: int
+    """Size of the index in bytes."""
 
 
-class FileNames:
-    """``PREFIX-00000.warc.gz`` and so on; with ``host``, for live crawls, ``PREFIX-TIMESTAMP-00000-HOST.warc.gz``.
+class Member(NamedTuple):
+    """A compressed record."""
 
-    The latter form is that of ISO 28500:2017, annex C.1; its time is that of the file's beginning, in UTC. The former
-    has no clock, so that equal crawls make equal files.
-    """
-
-    def __init__(self, prefix: str, suffix: str, host: str | None = None) -> None:
-        self.prefix, self.suffix, self.host = prefix, suffix, host
-        start, end = re.escape(prefix), re.escape(suffix)
-        form = rf"{start}-(\d{{5,}}){end}" if host is None else rf"{start}-(\d{{14}})-(\d{{5,}})-[\w.-]+{end}"
-        self._form = re.compile(form, re.ASCII)
-
-    def new(self, serial: int) -> str:
-        """The name of a file that begins now."""
-        if self.host is None:
-            return f"{self.prefix}-{serial:05d}{self.suffix}"
-        return f"{self.prefix}-{datetime.now(timezone.utc):{_TIMESTAMP}}-{serial:05d}-{self.host}{self.suffix}"
-
-    def pattern(self, serial: int) -> str:
-        """What the name of a file looks like, whenever and wherever it began."""
-        return self.new(serial) if self.host is None else f"{self.prefix}-*-{serial:05d}-*{self.suffix}"
-
-    def serial(self, name: str) -> int | None:
-        """The number of the file of this name; None where that is not of the series. Any host will do."""
-        found = self._form.fullmatch(name)
-        digits = found.groups()[-1] if found else ""
-        return int(digits) if digits and digits == f"{int(digits):05d}" else None
-
-    def age(self, name: str) -> float:
-        """Seconds since a file began; 0 where its name does not tell."""
-        found = self._form.fullmatch(name) if self.host is not None else None
-        if found is None:
-            return 0.0
-        began = datetime.strptime(found[1], _TIMESTAMP).replace(tzinfo=timezone.utc)
-        return (datetime.now(timezone.utc) - began).total_seconds()
+    data: bytes
+    content: ContentRecord | None = None
+    """What the index is to say of it; None where it has no line there."""
+    key: str = ""
+    """Document key; empty for a redirect."""
 
 
-def host_name() -> str:
-    """This machine's name, as file names can hold it: 64 characters, which is what Linux allows, at most."""
-    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64] or "localhost"
+class Addition(NamedTuple):
+    """What was added last; :meth:`IndexedFiles.take_back` undoes it."""
+
+    members: Sequence[Member]
+    entries: list[Entry]
+    offset: int
+    index_offset: int
+
+
+class IndexedFiles:
+    """A series and its index, begun or opened again at a position. Raises ArchiveError."""
+
+    def __init__(
+        self, index: Path, open_files: Callable[[Position | None], WarcFiles], at: SeriesPosition | None
+    ) -> None:
+        self._index = AppendFile(index, None if at is None else at.index_offset)
+        self.files = open_files(None if at is None else Position(at.serial, at.offset))
+
+    @property
+    def position(self) -> SeriesPosition:
+        """The end of all that was added."""
+        return SeriesPosition(*self.files.position, self._index.size)
+
+    def add(self, build: Callable[[str], Sequence[Member]]) -> Addition:
+        """Add the records that ``build`` makes for the file of a name, all to one file.
+
+        Raises ArchiveError, and has added nothing, where that fails.
+        """
+        members = build(self.files.name)
+        size = sum([len(member.data) for member in members])
+        if not self.files.fits(size):
+            self.files.rotate()
+            members = build(self.files.name)  # anew: records name the warcinfo record of their file
+        offset = self.files.append(b"".join([member.data for member in members]))
+        entries = _entries(members, offset, self.files.name)
+        try:
+            index_offset = self._index.append(b"".join([entry.line() for entry in entries]))
+        except ArchiveError:
+            self.files.cut(offset)
+            raise
+        return Addition(members, entries, offset, index_offset)
+
+    def take_back(self, addition: Addition) -> None:
+        """Undo the last addition."""
+        self._index.cut(addition.index_offset)
+        self.files.cut(addition.offset)
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Finish the files that are full; with ``fsync``, return once all before the position is on the disk.
+
+        Raises ArchiveError, also where somebody else has changed the files that are written.
+        """
+        self.files.flush(fsync=fsync)
+        self._index.check()
+        if fsync:
+            self._index.sync()
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Finish all files, ``fsync`` as in :meth:`flush`."""
+        self.files.close(fsync=fsync)
+        if fsync:
+            self._index.sync()
+        self._index.close()
+
+
+def _entries(members: Sequence[Member], offset: int, filename: str) -> list[Entry]:
+    entries = []
+    for data, content, key in members:
+        if content is not None:
+            url, mime, status, digest = content.url, content.mime, content.status, content.digest
+            place = len(data), offset, filename
+            entries.append(Entry(url, timestamp(content.date), mime, status, digest, *place, key, content.language))
+        offset += len(data)
+    return entries

@@ -42,7 +42,7 @@ _SESSION_PARAMETERS = [
 
 
 def urlkey(url: str) -> str:
-    """The SURT form of a URL, such as ``org,example)/a?b=1``; the URL itself where it has none, as cdxj-indexer does.
+    """Return the SURT form of a URL, such as ``org,example)/a?b=1``; the URL itself where it has none, as cdxj-indexer.
 
     Never asks the network. For http and https it differs from ``surt.surt`` on purpose in one thing: a numeric host
     that is no IPv4 address (``300.1.1.1``) has no key, where surt asks a name server. What surt does that its rules
@@ -68,7 +68,7 @@ def _surt(url: str) -> str:
 
 
 def _split(url: str) -> tuple[str, str, str, str]:
-    """Scheme, authority, path and query (RFC 3986, section 3)."""
+    """Return scheme, authority, path and query (RFC 3986, section 3)."""
     rest, _, query = url.partition("#")[0].partition("?")
     scheme, _, rest = rest.partition(":")
     if not rest.startswith("//"):
@@ -79,7 +79,7 @@ def _split(url: str) -> tuple[str, str, str, str]:
 
 @lru_cache(maxsize=4096)
 def _host_and_port(authority: str, default_port: int | None) -> tuple[str, str]:
-    """The host without brackets, and ``:port`` unless it is the default one; user and password are dropped."""
+    """Return the host without brackets, and ``:port`` unless it is the default one; user and password are dropped."""
     name, port = _name_and_port(authority, default_port)
     return _host(name), port
 
@@ -112,7 +112,7 @@ def _host(name: str) -> str:
 
 
 def _address(numbers: str) -> str:
-    """An IPv4 address as four decimal numbers; parts may be octal, and the last one may stand for several bytes."""
+    """Return an IPv4 address as four decimal numbers; parts may be octal, the last one may stand for several bytes."""
     if numbers.isdigit():
         return socket.inet_ntoa((int(numbers) % 2**32).to_bytes(4, "big"))
     try:
@@ -156,7 +156,7 @@ def _canonical(text: str) -> str:
 
 
 def _unescape(data: bytes) -> bytes:
-    """Percent-escapes undone until none is left; from the end, so that one round does (``%2541`` is ``A``)."""
+    """Undo percent-escapes until none is left; from the end, so that one round does (``%2541`` is ``A``)."""
     tail = bytearray()  # back to front
     for byte in reversed(data):
         tail.append(byte)

@@ -1,4 +1,4 @@
-"""What the crawl hands its pages to: each becomes a content record, a metadata record and a line of the index."""
+"""The archive writer: each page becomes a content record, a metadata record and a line of the index."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ from crawl4llm.warc.exchanges import ExchangeBuilder, StoredPayloads, has_uri
 from crawl4llm.warc.http_messages import opt_out_signals
 from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
 from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, SeriesPosition, WarcFiles
-
-__all__ = [
-    "INDEX_NAME",
-    "TEXT_INDEX_NAME",
-    "Archive",
-    "ArchiveFormat",
-    "ArchiveInfo",
-    "ArchivePosition",
-    "ArchiveWriter",
-    "NullArchive",
-]
 
 
 class ArchivePosition(NamedTuple):
@@ -94,7 +83,7 @@ class ArchiveFormat:
 
 
 class Archive(Protocol):
-    """Where crawled pages go, in crawl order."""
+    """Where pages are kept, in the order in which they come."""
 
     keeps_text: bool
     """Whether it wants to have the pages' text."""
@@ -114,7 +103,7 @@ class Archive(Protocol):
         ...
 
     def position(self) -> ArchivePosition:
-        """The end of all pages written so far; the operating system has every byte before it. Closing keeps it."""
+        """Return the end of all pages written; the operating system has every byte before it. Closing keeps it."""
         ...
 
     def close(self, *, fsync: bool = False) -> None:
@@ -215,7 +204,7 @@ class ArchiveWriter:
         sync_path(self._directory.parent)  # where the directory's own name may be new
 
     def _page_members(self, page: PageRecord, fields: Fields, filename: str) -> list[Member]:
-        """All records of a page: those of redirects to it, of its content, of the request for it, and about it."""
+        """Return a page's records: of redirects to it, of its content, of the request for it, and about it."""
         members: list[Member] = []
         warcinfo_id = self._records.warcinfo_id(filename)
         if page.captures and has_uri(page.captures[-1]):
@@ -256,7 +245,7 @@ class NullArchive:
         """Nothing to flush."""
 
     def position(self) -> ArchivePosition:
-        """Always the beginning."""
+        """Return the beginning."""
         return ArchivePosition(0, 0, 0)
 
     def close(self, *, fsync: bool = False) -> None:

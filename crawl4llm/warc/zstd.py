@@ -53,7 +53,7 @@ class ZstdRecords:
         yield self.read(offset, length)
 
     def frames(self) -> Iterator[Frame]:
-        """All records, in file order. Raises WholeFileCompressed where the first frame holds several."""
+        """Yield all records, in file order. Raises WholeFileCompressed where the first frame holds several."""
         position, first = 0, True
         while position < self._file.size:
             end = self._frame_end(position)
@@ -69,7 +69,7 @@ class ZstdRecords:
             first = False
 
     def _frame_end(self, start: int) -> int | None:
-        """Where the frame at ``start`` ends, by its blocks' heads (3.1.1); None where no whole frame stands."""
+        """Return where the frame at ``start`` ends, by its blocks' heads (3.1.1); None where no whole frame stands."""
         head = self._file.read(_SKIPPABLE_HEAD, start)
         if not ZSTD_START.match(head) or len(head) < _SKIPPABLE_HEAD:
             return None
@@ -102,7 +102,7 @@ class ZstdRecords:
         return frame.ended_at == end
 
     def _goes_on(self, start: int, size: int) -> bool:
-        """Whether another record follows the first one, of ``size`` bytes, in the frame at ``start``."""
+        """Return whether another record follows the first one, of ``size`` bytes, in the frame at ``start``."""
         frame, inflated, beyond = _Frame(self._file, start, self._dictionary), 0, b""
         with suppress(zstd.ZstdError):
             while len(beyond) < _FIRST_INFLATED and (content := frame.decompress(_SEARCHED)):
@@ -111,7 +111,7 @@ class ZstdRecords:
         return RECORD_START.match(beyond.lstrip(b"\r\n")) is not None
 
     def _next_record(self, position: int) -> int:
-        """The next place, from ``position``, where a frame begins that holds a record; the end where none does."""
+        """Return the next place, from ``position``, where a frame begins that holds a record; else the end."""
         while data := self._file.read(_SEARCHED + len(_FRAME_MAGIC) - 1, position):
             found = data.find(_FRAME_MAGIC)
             while found >= 0:
@@ -131,7 +131,7 @@ class _Frame:
         self._frame = zstd.ZstdDecompressor(dictionary)
 
     def decompress(self, most: int) -> bytes:
-        """The next piece, of ``most`` bytes at most; empty where there is no more. Raises ZstdError."""
+        """Return the next piece, of ``most`` bytes at most; empty where there is no more. Raises ZstdError."""
         content = b""
         while not (content or self._frame.eof):
             data = self._file.read(_FIRST_READ, self._position) if self._frame.needs_input else b""
@@ -166,7 +166,7 @@ class _Opening:
 
 
 def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
-    """The dictionary in the file's first frame, which may be compressed itself."""
+    """Return the dictionary in the file's first frame, which may be compressed itself."""
     head = file.read(_SKIPPABLE_HEAD, 0)
     if not head.startswith(_DICTIONARY_MAGIC):
         return None
@@ -180,7 +180,7 @@ def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
 
 
 def _decompress(data: bytes, dictionary: zstd.ZstdDict | None, most: int | None) -> bytes | None:
-    """What a frame holds; None where that is more than ``most`` bytes. Raises ZstdError."""
+    """Return what a frame holds; None where that is more than ``most`` bytes. Raises ZstdError."""
     size = None if most is None else zstd.get_frame_info(data).decompressed_size
     if most is None or (size is not None and size <= most):
         return zstd.decompress(data, dictionary)

@@ -1,4 +1,9 @@
-"""Build: a corpus in ClueWeb22 format, made of WARC files."""
+"""Build: any corpus written as a file tree in ClueWeb22 format.
+
+``tree``: the whole of a build, which goes on after a kill. ``plan``: which page gets which id.
+``chunks``: the first pass, which reads pages. ``data_files``: the second and third, which write them and their links.
+``pool``: the processes that do both. ``centrality``: harmonic centrality of a corpus's pages.
+"""
 
 from crawl4llm.moved import moved_objects
 

@@ -1,4 +1,4 @@
-"""Harmonic centrality of a corpus's pages, from its own links."""
+"""Computes harmonic centrality of a corpus's pages, from its own links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SET_BITS = np.array([number.bit_count() for number in range(1 << 16)], dtype=np
 
 
 def page_ranks(corpus: Corpus, *, progress: bool) -> dict[str, float]:
-    """Exact harmonic centrality by document key, over the links between documents that the corpus holds."""
+    """Return exact harmonic centrality by document key, over the links between documents that the corpus holds."""
     numbers = {key: number for number, key in enumerate(corpus.keys())}
     sources, targets = [], []
     for key, number in Progress(numbers.items(), "links", unit=" pages", bar=progress):
@@ -35,8 +35,8 @@ def page_ranks(corpus: Corpus, *, progress: bool) -> dict[str, float]:
 def harmonic_centrality(
     size: int, sources: Numbers, targets: Numbers, *, progress: bool = False
 ) -> NDArray[np.float64]:
-    """For each node the sum of 1/d over all other nodes from which it can be reached, d links away (Boldi and Vigna
-    2014, "Axioms for Centrality", 3.3).
+    """Compute for each node the sum of 1/d over all other nodes from which it can be reached, d links away (Boldi and
+    Vigna 2014, "Axioms for Centrality", 3.3).
 
     Follows the links breadth-first from many nodes at once, one bit for each. It takes about a nanosecond for each node
     times each link: 10 seconds for 20,000 nodes with 300,000 links.
@@ -59,7 +59,7 @@ def harmonic_centrality(
 
 
 def _step(at: Bits, sources: Numbers, targets: Numbers) -> Bits:
-    """Where the links lead from there; they are given in the order of their targets."""
+    """Follow the links from there; they are given in the order of their targets."""
     taken = np.any(at, axis=1)[sources]
     sources, targets = sources[taken], targets[taken]
     led_to = np.zeros_like(at)
@@ -70,6 +70,6 @@ def _step(at: Bits, sources: Numbers, targets: Numbers) -> Bits:
 
 
 def _set_bits(words: Bits) -> Numbers:
-    """Bits set in each row."""
+    """Count the bits that are set in each row."""
     counts: Numbers = _SET_BITS[words.view(np.uint16)].sum(axis=1, dtype=np.int64)
     return counts

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import MissingRecord, PageError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
@@ -74,7 +75,7 @@ class Chunk(NamedTuple):
 
 
 def chunks_of(file: PlannedFile) -> list[Chunk]:
-    """All chunks of a data file, in order."""
+    """Return all chunks of a data file, in order."""
     return [Chunk(file, start) for start in range(0, file.records, PAGES_PER_CHUNK)]
 
 
@@ -87,7 +88,7 @@ class PageReader:
         self._options = options
 
     def read(self, key: str, without_text: str | None = None) -> Page | Unreadable:
-        """A page; ``without_text`` is the reason why no text is to be extracted."""
+        """Return a page; ``without_text`` is the reason why no text is to be extracted."""
         try:
             page = self._source.page(key)
         except PageError as error:
@@ -99,7 +100,7 @@ class PageReader:
         )
 
     def _text(self, page: PageRecord) -> tuple[str, str | None]:
-        """The page's text, or the empty string and the reason for it."""
+        """Return the page's text, or the empty string and the reason for it."""
         try:
             text = self._stored_text(page)
             if text is None:
@@ -113,7 +114,7 @@ class PageReader:
         return text, None if text.strip() else NO_TEXT
 
     def _stored_text(self, page: PageRecord) -> str | None:
-        """The text that the source has, None where it is to be extracted. Raises PageError without that and HTML."""
+        """Return the text that the source has, None where it is to be extracted. Raises PageError."""
         if page.text is not None:
             return page.text
         if page.html is not None and self._options.always_extract:
@@ -133,7 +134,7 @@ class PageReader:
 
 
 def clean_url(url: str) -> str:
-    """A URL that any record can hold: normalised only where it has characters that none can."""
+    """Return a URL that any record can hold: normalised only where it has characters that none can."""
     return normalise_url(url) if _UNFIT_FOR_A_URL.search(url) else url
 
 
@@ -150,13 +151,12 @@ class ChunkStore:
     def write(self, chunk: Chunk, entries: list[Entry]) -> None:
         """Keep a chunk; its file appears when it is whole."""
         path = self._path(chunk)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
-        temporary.write_bytes(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
-        temporary.replace(path)
+        with replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp")) as file:
+            # Keys and values in a list: the names of a thousand fields would be most of a small chunk.
+            file.write(zlib.compress(json.dumps(entries, separators=(",", ":")).encode(), 1))
 
     def read(self, file: PlannedFile) -> Iterator[Entry]:
-        """What is at each record of a file, in order."""
+        """Yield what is at each record of a file, in order."""
         for chunk in chunks_of(file):
             yield from map(_entry, json.loads(zlib.decompress(self._path(chunk).read_bytes())))
 

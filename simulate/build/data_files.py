@@ -1,9 +1,10 @@
-"""Links on their way from the pages that have them to the pages that they lead to: an external sort in two steps.
+"""The second and third pass of a build: the data files, one of one kind at a time.
 
-While the outlinks of a data file are written, its links are spilled in runs: each run's links are put in order of their
-targets, cut into slices for every ``BLOCK`` consecutive records of a data file, and the slices are compressed each on
-its own. The inlinks of such a block are then its slices of all files, one after the other, which is the order of the
-linking pages. So memory holds a run, or the links to a block, whatever the size of the corpus.
+Links get from the pages that have them to the pages that they lead to by an external sort. While the outlinks of a data
+file are written, its links are spilled in runs: each run's links are put in order of their targets, cut into slices for
+every ``BLOCK`` consecutive records of a data file, and the slices are compressed each on its own. The inlinks of such a
+block are then its slices of all files, one after the other, which is the order of the linking pages. So memory holds a
+run, or the links to a block, whatever the size of the corpus.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class SpilledLinks:
         self._opened = lru_cache(maxsize=keep_open(_OPEN_FILES))(PreadFile)
 
     def inlinks(self, file: PlannedFile) -> Iterator[list[LinkEnd]]:
-        """The links to each record of a data file, in the order of the linking pages' ids and their own."""
+        """Yield the links to each record of a data file, in the order of the linking pages' ids and their own."""
         number = self._plan.file_number(file.file_id)
         for start in range(0, file.records, BLOCK):
             found: list[list[LinkEnd]] = [[] for _ in range(min(BLOCK, file.records - start))]
@@ -144,7 +145,7 @@ class DataFiles:
             folder.mkdir(exist_ok=True)
 
     def counts(self, kind: str, file: PlannedFile) -> Counter[str] | None:
-        """What was counted when a file was written; None where it has not been, or not to its end."""
+        """Return what was counted when a file was written; None where it has not been, or not to its end."""
         try:
             return Counter(json.loads(self._marker(kind, file).read_bytes()))
         except (FileNotFoundError, ValueError):

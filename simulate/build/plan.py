@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import input_lines, parse_json
 from crawl4llm.base.pages import Corpus
 from simulate.clueweb22.layout import (
@@ -41,7 +42,7 @@ _STREAMS: Final = 100
 
 
 def next_id(document: DocId) -> DocId:
-    """The id behind an id, in the next file where one is full. Raises InputError behind the last of a language."""
+    """Return the id behind an id, in the next file where one is full. Raises InputError behind a language's last."""
     language, stream, subdir, file, record = document
     carry, record = divmod(record + 1, RECORDS_PER_FILE)
     carry, file = divmod(file + carry, FILES_PER_SUBDIR)
@@ -53,7 +54,7 @@ def next_id(document: DocId) -> DocId:
 
 
 def read_manifest(path: Path, source: Corpus) -> dict[str, str]:
-    """Ids by the source's keys, from a manifest: all in memory, some 250 bytes a page.
+    """Read the ids of a manifest by the source's keys: all in memory, some 250 bytes a page.
 
     A line is ``{key or URL}<TAB>{id}``, or a JSON object with ``key`` or ``url`` and ``id``. A URL that is no key of
     the source is looked up there; where it leads nowhere, its id stays taken. Of several lines for one page the first
@@ -125,7 +126,7 @@ _CACHED_TARGETS: Final = 1 << 16
 
 
 class PlannedFile(NamedTuple):
-    """A data file to be."""
+    """A data file that is planned."""
 
     file_id: str
     records: int
@@ -149,11 +150,11 @@ class Plan:
         """The new id of the page with a key of the source, None where the source does not hold it."""
 
     def file_number(self, file_id: str) -> int:
-        """The number under which a data file is known to the spilled links."""
+        """Return the number under which a data file is known to the spilled links."""
         return self._numbers[file_id]
 
     def keys(self, file: PlannedFile) -> list[str | None]:
-        """The keys of a data file's pages by record number; None for a record that no page has."""
+        """Return the keys of a data file's pages by record number; None for a record that no page has."""
         keys: list[str | None] = [None] * file.records
         with (self._folder / "keys" / file.file_id).open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -255,9 +256,8 @@ class _PlanWriter:
         shutil.rmtree(self._shards)
         files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}
-        temporary = self._folder / "plan.tmp"
-        temporary.write_text(json.dumps(stored))
-        temporary.replace(self._folder / "plan.json")
+        with replacing(self._folder / "plan.json") as file:
+            file.write(json.dumps(stored).encode())
 
     def _flush(self) -> None:
         for file_id, lines in self._lines.items():

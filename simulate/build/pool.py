@@ -1,13 +1,14 @@
-"""The processes of a build. A page that hangs or kills its process costs no more than its text."""
+"""The processes of a build: a page that hangs or kills its process costs no more than its text."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +17,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.processes import end_with, sigint_blocked
+from crawl4llm.base.processes import end_with, in_any_order, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log
 from simulate.build.chunks import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
@@ -45,7 +46,7 @@ class Paths(NamedTuple):
 
 
 class BuildOptions(NamedTuple):
-    """What decides, beside source and manifest, what a build writes."""
+    """The options of a build, which decide what it writes beside source and manifest."""
 
     text: TextOptions
     default_date: str
@@ -57,7 +58,7 @@ class BuildOptions(NamedTuple):
 
 
 class _Worker:
-    """What the processes work with."""
+    """Everything that a process works with."""
 
     def __init__(self, source: Corpus, paths: Paths, options: BuildOptions) -> None:
         self.plan = Plan(paths.plan)
@@ -69,7 +70,7 @@ class _Worker:
         self._keys: tuple[str, list[str | None]] = ("", [])
 
     def keys(self, file: PlannedFile) -> list[str | None]:
-        """The keys of a file, which successive chunks share."""
+        """Return the keys of a file, which successive chunks share."""
         if self._keys[0] != file.file_id:
             self._keys = file.file_id, self.plan.keys(file)
         return self._keys[1]
@@ -87,7 +88,7 @@ class BuildPool:
 
     def __init__(self, source: Corpus, paths: Paths, options: BuildOptions, processes: int) -> None:
         self._time_limit = options.time_limit
-        self._processes = processes
+        self._most = processes * _QUEUED_PER_PROCESS
         self._chunks = ChunkStore(paths.work / "pages")
         self._pool = ProcessPool(
             max_workers=processes,
@@ -111,7 +112,7 @@ class BuildPool:
     def read(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         """Read chunks, and yield each when it is in the store."""
         limit = self._time_limit + _SECONDS_PER_PAGE * PAGES_PER_CHUNK
-        for chunk, done in self._each(_read_chunk, chunks, limit):
+        for chunk, done in in_any_order(partial(self._schedule, _read_chunk, limit), chunks, self._most):
             try:
                 done.result()
             except (FutureTimeout, ProcessExpired):
@@ -120,23 +121,13 @@ class BuildPool:
 
     def write(self, files: Iterable[tuple[str, PlannedFile]]) -> Iterator[tuple[str, PlannedFile]]:
         """Write data files, given as kind and file, and yield each when it is done."""
-        for file, done in self._each(_write_file, files, None):
+        for file, done in in_any_order(partial(self._schedule, _write_file, None), files, self._most):
             done.result()
             yield file
 
-    def _each(self, work: Callable[[T], R], items: Iterable[T], limit: float | None) -> Iterator[tuple[T, Future[R]]]:
-        """Schedule the work on each item, a few ahead, and yield what is done, in any order."""
-        running: dict[Future[R], T] = {}
-        for item in items:
-            running[self._schedule(work, item, limit)] = item
-            if len(running) >= self._processes * _QUEUED_PER_PROCESS:
-                yield from _done(running)
-        while running:
-            yield from _done(running)
-
     def _read_one_by_one(self, chunk: Chunk) -> list[Entry]:
         places = [(chunk.file, record) for record in chunk.records]
-        started = [self._schedule(_read_page, (place, None), self._time_limit) for place in places]
+        started = [self._schedule(_read_page, self._time_limit, (place, None)) for place in places]
         return [self._result(future, place) for future, place in zip(started, places, strict=True)]
 
     def _result(self, future: Future[Entry], place: tuple[PlannedFile, int]) -> Entry:
@@ -145,21 +136,16 @@ class BuildPool:
         except (FutureTimeout, ProcessExpired) as error:
             reason = TIMEOUT if isinstance(error, FutureTimeout) else KILLED
         try:
-            return self._schedule(_read_page, (place, reason), self._time_limit).result()
+            return self._schedule(_read_page, self._time_limit, (place, reason)).result()
         except (FutureTimeout, ProcessExpired):
             return Unreadable(reason)
 
-    def _schedule(self, work: Callable[[T], R], item: T, limit: float | None) -> Future[R]:
+    def _schedule(self, work: Callable[[T], R], limit: float | None, item: T) -> Future[R]:
         if not self._pool.active:  # pebble gives up a pool when a process ends that had nothing to do
             raise BrokenProcessPool
         with sigint_blocked():
             scheduled: Future[R] = self._pool.schedule(work, args=(item,), timeout=limit)
         return scheduled
-
-
-def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    return [(running.pop(future), future) for future in done]
 
 
 # -- in the processes -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.within import require_all_within
@@ -43,7 +44,7 @@ manifest.tsv has a line `key<TAB>id` for every id that has been given.
 
 
 class BuildSummary(NamedTuple):
-    """What a tree holds."""
+    """Counts of what a tree holds."""
 
     counts: Mapping[str, int]
     """Documents, links, and what could not be had, by reason."""
@@ -138,7 +139,7 @@ def _bar(what: str, unit: str, to_do: int, total: int) -> Progress[Any]:
 
 
 def _identity(source: Corpus, options: BuildOptions, manifest: Path | None) -> str:
-    """What must be equal for a build to go on."""
+    """Return the digest of what must be equal for a build to go on."""
     given = _digest(manifest) if manifest else None
     parts = [_FORMAT, source.name, source.identity(), options.text, options.default_date, given]
     if options.slim_links:
@@ -177,9 +178,8 @@ def _read_state(to: Path, identity: str) -> dict[str, Any]:
 
 
 def _write_state(paths: Paths, state: Mapping[str, Any]) -> None:
-    temporary = paths.work / _STATE
-    temporary.write_text(json.dumps(state, indent=1) + "\n")
-    temporary.replace(paths.root / _STATE)
+    with replacing(paths.root / _STATE, paths.work / _STATE) as file:
+        file.write(f"{json.dumps(state, indent=1)}\n".encode())
 
 
 @contextmanager

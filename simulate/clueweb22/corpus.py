@@ -1,4 +1,4 @@
-"""ClueWeb22 as the publisher distributes it, or any tree in its layout, as a corpus."""
+"""The corpus of ClueWeb22, as the publisher distributes it, or of any tree in its layout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ClueWeb22Corpus:
     those of ``clueweb22-format.md``.
 
     ``link_id_position`` is where the id stands in a link, and ``target_prefix`` what the ids of links must start with
-    to count (see :func:`~simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
+    to count (see :func:`simulate.clueweb22.record_parser.link_reader`). ``url_index`` is the folder of the URL index.
     Of a page's HTML, text and outlinks, no more than ``largest`` bytes each are read; look-ups of what has more raise
     TooLarge. Inlinks are no part of the page, and those of popular pages are many.
 
@@ -94,7 +94,7 @@ class ClueWeb22Corpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """The page with its html or, where none is held, its text; outlinks are None without their folder."""
+        """Return the page with its html or, where none is held, its text; outlinks are None without their folder."""
         html = self._html(key)
         text = None if html else self._text(key)
         links = self._links(OUTLINK, key)
@@ -113,29 +113,29 @@ class ClueWeb22Corpus:
         return page
 
     def text(self, key: str) -> str:
-        """The clean text of a page, possibly empty."""
+        """Return the clean text of a page, possibly empty."""
         record = self._text(key)
         if record is None:
             raise self._missing(key, "text")
         return record.text
 
     def html(self, key: str) -> bytes:
-        """The page's HTML in UTF-8."""
+        """Return the page's HTML in UTF-8."""
         record = self._html(key)
         if record is None:
             raise self._missing(key, "html")
         return record.html
 
     def outlinks(self, key: str) -> list[Link]:
-        """The page's links in page order; empty where the record is an empty line or the file is missing."""
+        """Return the page's links in page order; empty where the record is an empty line or the file is missing."""
         return self._links_of_document(OUTLINK, key)
 
     def inlinks(self, key: str) -> list[Link]:
-        """The links to the page, each with the key and URL of its source; empty as for outlinks."""
+        """Return the links to the page, each with the key and URL of its source; empty as for outlinks."""
         return self._links_of_document(INLINK, key)
 
     def url(self, key: str) -> str:
-        """The page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
+        """Return the page's URL: that of the html record; without one, the ``txt`` URL, completed where it is cut.
 
         ``txt`` URLs are cut at their first comma; ``outlink`` and ``inlink`` URLs are whole, but may be another page's
         (quirks 1 to 3). So a link record's URL counts where it begins like the ``txt`` URL or there is no ``txt``.
@@ -148,7 +148,7 @@ class ClueWeb22Corpus:
         return place is not None and any(place[1] < self._files.count(kind, place[0]) for kind in self._document_kinds)
 
     def is_key(self, text: str) -> bool:
-        """Whether ``text`` has the shape of a ClueWeb22-ID."""
+        """Return whether ``text`` has the shape of a ClueWeb22-ID."""
         return split_id(text) is not None
 
     # -- all documents ------------------------------------------------------------------------------------------------
@@ -157,12 +157,12 @@ class ClueWeb22Corpus:
         return self._first_numbers[-1]
 
     def keys(self) -> Iterator[str]:
-        """All ids, in ascending order."""
+        """Yield all ids, in ascending order."""
         for file_id, records in self._records.items():
             yield from (format_id(file_id, record) for record in range(records))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.root}: holds {len(self)} documents; {n} cannot be drawn")
         file_ids = list(self._records)
@@ -186,7 +186,7 @@ class ClueWeb22Corpus:
         check_files(self.root, self._listing)
 
     def identity(self) -> str:
-        """SHA-256 of the names and sizes of all data files and of the options for links."""
+        """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
         digest = hashlib.sha256(repr(self._link_options).encode())
         for kind, files in self._listing.items():
             for file_id, sizes in files.items():
@@ -201,7 +201,7 @@ class ClueWeb22Corpus:
     # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
 
     def resolve(self, url: str) -> str | None:
-        """The id of the document at a URL; of several, the smallest. Raises InputError without an up-to-date index."""
+        """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""
         if self._url_index is None:
             if self._url_index_folder is None:
                 raise InputError(f"CORPUS {self.root}: no URL index; make it with `scrapy corpus index`")
@@ -209,7 +209,7 @@ class ClueWeb22Corpus:
         return self._url_index.find(url)
 
     def url_parts(self) -> list[tuple[str, str]]:
-        """The data files that hold documents; the signature of each is its sizes in every kind."""
+        """Return the data files that hold documents; the signature of each is its sizes in every kind."""
         held = self._listing.items()
         return [
             (file_id, " ".join(f"{kind}={files[file_id].data}" for kind, files in held if file_id in files))
@@ -217,12 +217,12 @@ class ClueWeb22Corpus:
         ]
 
     def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
-        """Record number and URL of the documents of a file; None for a damaged one."""
+        """Yield record number and URL of the documents of a file; None for a damaged one."""
         records = max(self._files.count(kind, part) for kind in self._document_kinds)
         return ((record, self._url_or_none(format_id(part, record))) for record in range(records))
 
     def key_at(self, part: str, item: int) -> str:
-        """The id of a file's record."""
+        """Return the id of a file's record."""
         return format_id(part, item)
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class ClueWeb22Corpus:
         return record.links if record else []
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
-        """A document's record of a kind; None where it has none, or an empty line in its place."""
+        """Return a document's record of a kind; None where it has none, or an empty line in its place."""
         place = split_id(key)
         if place is None:
             raise MissingRecord(f"{key!r} is not a ClueWeb22-ID")
@@ -289,7 +289,7 @@ class ClueWeb22Corpus:
             raise CorruptRecord(f"{data_path(self.root, kind, place[0])}: record {key}: {error}") from error
 
     def _most(self, kind: str) -> int | None:
-        """How many bytes a record may have."""
+        """Return how many bytes a record may have."""
         if self._largest is None:
             return None
         if kind == INLINK:
@@ -300,7 +300,7 @@ class ClueWeb22Corpus:
         return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
 
     def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
-        """The URL by the rule of :meth:`url`, for a page without html."""
+        """Return the URL by the rule of :meth:`url`, for a page without html."""
         cut = text.url if text else ""
         if outlinks and _completes(outlinks.url, cut):
             return outlinks.url
@@ -319,5 +319,5 @@ class ClueWeb22Corpus:
 
 
 def _completes(url: str, cut: str) -> bool:
-    """Whether ``url`` is ``cut``, or what it was before it was cut at its first comma."""
+    """Return whether ``url`` is ``cut``, or what it was before it was cut at its first comma."""
     return bool(url) and (not cut or url == cut or url.startswith(f"{cut},"))

@@ -28,8 +28,8 @@ SUBDIRS_PER_STREAM: Final = 81
 OFFSET_WIDTH: Final = 11
 """Bytes of one line of an offset file: ten digits and a line feed."""
 
-_DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
-_OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
+DATA_SUFFIX: Final = {TXT: ".json.gz", HTML: ".warc.gz", INLINK: ".json.gz", OUTLINK: ".json.gz"}
+OFFSET_SUFFIX: Final = {TXT: ".offset", HTML: ".warc.offset", INLINK: ".offset", OUTLINK: ".offset"}
 _ID = re.compile(r"clueweb22-([a-z]+(?:_[a-z]+)*)([0-9]{2})([0-9]{2})-([0-9]{2})-([0-9]{5})")
 _FILE_ID = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{4}-[0-9]{2}")
 
@@ -45,7 +45,7 @@ class DocId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> DocId | None:
-        """The parts of an id, or None for anything that is not exactly one."""
+        """Return the parts of an id, or None for anything that is not exactly one."""
         match = _ID.fullmatch(text)
         if match is None:
             return None
@@ -62,58 +62,48 @@ class DocId(NamedTuple):
 
 
 def format_id(file_id: str, record: int) -> str:
-    """The ClueWeb22-ID of a file's record."""
+    """Return the ClueWeb22-ID of a file's record."""
     return f"clueweb22-{file_id}-{record:05d}"
 
 
 def split_id(text: str) -> tuple[str, int] | None:
-    """File id and record number of a ClueWeb22-ID, or None: the quick form of :meth:`DocId.parse` for look-ups."""
+    """Return file id and record number of a ClueWeb22-ID, or None; quicker than :meth:`DocId.parse`."""
     match = _ID.fullmatch(text)
     return (text[10:-6], int(match[5])) if match else None
 
 
 def is_file_id(text: str) -> bool:
-    """Whether ``text`` has the shape of a file id (``en0041-36``, ``zh_chs0012-00``)."""
+    """Return whether ``text`` has the shape of a file id (``en0041-36``, ``zh_chs0012-00``)."""
     return _FILE_ID.fullmatch(text) is not None
 
 
 def language_of(key: str) -> str:
-    """The language in a ClueWeb22-ID: ``zh_chs`` of ``clueweb22-zh_chs0012-00-00000``."""
+    """Return the language in a ClueWeb22-ID: ``zh_chs`` of ``clueweb22-zh_chs0012-00-00000``."""
     return key[10:-13]
 
 
 def data_path(root: Path, kind: str, file_id: str) -> Path:
-    """Where the records of a file lie."""
-    return _path_in(root, kind, file_id, _DATA_SUFFIX[kind])
+    """Return where the records of a file lie."""
+    return _path_in(root, kind, file_id, DATA_SUFFIX[kind])
 
 
 def offset_path(root: Path, kind: str, file_id: str) -> Path:
-    """Where a file's offsets lie: line i is the start of record i, the last line the end of the last record."""
-    return _path_in(root, kind, file_id, _OFFSET_SUFFIX[kind])
+    """Return where a file's offsets lie: line i is the start of record i, the last line the end of the last."""
+    return _path_in(root, kind, file_id, OFFSET_SUFFIX[kind])
 
 
 def counts_path(root: Path, kind: str, language: str, stream: int) -> Path:
-    """Where a stream's record counts lie: lines ``{file id},{records}``."""
+    """Return where a stream's record counts lie: lines ``{file id},{records}``."""
     return root / "record_counts" / "record_counts" / kind / f"{language}{stream:02d}_counts.csv"
 
 
 def version_path(root: Path, subset: str, version: str = "1.0") -> Path:
-    """The empty file that names the category (``A``, ``B``, ``L``) and version of a tree."""
+    """Return the path of the empty file that names the category (``A``, ``B``, ``L``) and version of a tree."""
     return root / f"version_{subset}_{version}"
 
 
-def data_suffix(kind: str) -> str:
-    """``.json.gz`` or ``.warc.gz``."""
-    return _DATA_SUFFIX[kind]
-
-
-def offset_suffix(kind: str) -> str:
-    """``.offset`` or ``.warc.offset``."""
-    return _OFFSET_SUFFIX[kind]
-
-
 def offset_line(offset: int) -> bytes:
-    """One line of an offset file."""
+    """Return one line of an offset file."""
     return b"%010d\n" % offset
 
 

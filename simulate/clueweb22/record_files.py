@@ -1,4 +1,8 @@
-"""Records of ClueWeb22 files by number: two ``pread`` calls a look-up, on handles that are kept open."""
+"""The data files of a ClueWeb22 tree: which it holds, whether they are whole, and their records by number.
+
+A look-up takes two ``pread`` calls on handles that are kept open. A full category is some 32,000 files a kind: folders
+are read by a few threads, so that a slow disk's waits overlap, and only sizes are looked at.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,21 @@ from typing import NamedTuple
 from crawl4llm.base.errors import CorruptRecord, InputError, TooLarge
 from crawl4llm.base.input_files import PreadFile, keep_open
 from simulate.clueweb22.layout import (
+    DATA_SUFFIX,
     KINDS,
+    OFFSET_SUFFIX,
     OFFSET_WIDTH,
     data_path,
-    data_suffix,
     format_id,
     is_file_id,
     offset_path,
-    offset_suffix,
 )
 
 MAX_OPEN = 256
 """Data files kept open at most, each with its offset file."""
+_THREADS = 8
+_BATCH = 500
+"""Files that a thread checks in one go."""
 
 
 class RecordFiles:
@@ -34,7 +41,7 @@ class RecordFiles:
         self._opened = lru_cache(maxsize=-(-keep_open(2 * max_open) // 2))(partial(_open, root))
 
     def read(self, kind: str, file_id: str, record: int, most: int | None = None) -> bytes | None:
-        """A record as it lies in the file; None where file or record does not exist.
+        """Return a record as it lies in the file; None where file or record does not exist.
 
         Raises CorruptRecord where the offsets make no sense or point past the end of the data, and TooLarge where it
         has more than ``most`` bytes.
@@ -57,7 +64,7 @@ class RecordFiles:
         return data.read(end - start, start)
 
     def count(self, kind: str, file_id: str) -> int:
-        """How many records a file has; 0 where there is no such file."""
+        """Return how many records a file has; 0 where there is no such file."""
         try:
             return max(0, self._opened(kind, file_id)[1].size // OFFSET_WIDTH - 1)
         except FileNotFoundError:
@@ -72,11 +79,6 @@ def _open(root: Path, kind: str, file_id: str) -> tuple[PreadFile, PreadFile]:
     return PreadFile(data_path(root, kind, file_id)), PreadFile(offset_path(root, kind, file_id))
 
 
-_THREADS = 8
-_BATCH = 500
-"""Files that a thread checks in one go."""
-
-
 class FileSizes(NamedTuple):
     """Bytes of a data file and of its offset file; None for one that is not there."""
 
@@ -85,7 +87,7 @@ class FileSizes(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records can be found in the file."""
+        """Number of records that can be found in the file."""
         if self.data is None or self.offsets is None:
             return 0
         return max(0, self.offsets // OFFSET_WIDTH - 1)
@@ -96,7 +98,7 @@ Listing = Mapping[str, Mapping[str, FileSizes]]
 
 
 def kinds_held(root: Path) -> tuple[str, ...]:
-    """The kinds whose folder a tree holds.
+    """Return the kinds whose folder a tree holds.
 
     Raises InputError for a root that is not there, is no folder, is empty, or has nothing of a ClueWeb22 tree.
     """
@@ -116,7 +118,7 @@ def kinds_held(root: Path) -> tuple[str, ...]:
 
 
 def list_files(root: Path, kinds: Iterable[str]) -> Listing:
-    """The files of a tree, by what their names say; whatever else lies in the folders is passed over.
+    """Return the files of a tree, by what their names say; whatever else lies in the folders is passed over.
 
     Raises InputError where a folder cannot be read, or a file is a link to nothing.
     """
@@ -166,7 +168,7 @@ def _folders(path: Path) -> list[Path]:
 
 def _files_of(subdir: Path, kind: str) -> list[tuple[str, FileSizes]]:
     sizes: dict[str, dict[str, int]] = {}
-    suffixes = (data_suffix(kind), offset_suffix(kind))
+    suffixes = (DATA_SUFFIX[kind], OFFSET_SUFFIX[kind])
     with os.scandir(subdir) as entries:
         for entry in entries:
             for suffix in suffixes:

@@ -1,4 +1,4 @@
-"""ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
+"""Parses ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
 
 Shapes are those of the dataset's documentation (``clueweb22-format.md``, "Records"). A record of another shape raises
 MalformedRecordError with a short reason; the caller knows its file.
@@ -26,7 +26,7 @@ _new_tuple = tuple.__new__
 
 
 class MalformedRecordError(ValueError):
-    """The bytes are not a record of the kind and document asked for."""
+    """Raised for bytes that are no record of the kind and document asked for."""
 
 
 class TextRecord(NamedTuple):
@@ -83,7 +83,7 @@ def parse_links(data: bytes, key: str, field: str, reader: LinkReader) -> LinkRe
 
 
 def link_reader(id_position: int, target_prefix: str) -> LinkReader:
-    """The function that reads a record's list of links.
+    """Return a function that reads a record's list of links.
 
     A link is ``[URL, URL hash, anchor text, header/footer flag, language, id]``. With another ``id_position`` than 5 it
     is a slimmed copy, of which nothing but the id at that position is known: URL and anchor are read as empty. Ids that
@@ -155,7 +155,7 @@ def _json_record(data: bytes, key: str) -> dict[str, Any]:
 
 
 def _without_lone_surrogates(value: Any) -> Any:
-    """The JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode when written."""
+    """Return the JSON value with U+FFFD for each lone half of a surrogate pair, which nothing could encode."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -173,7 +173,7 @@ def _string(record: dict[str, Any], field: str) -> str:
 
 
 def _split_head(data: bytes) -> tuple[bytes, int]:
-    """The WARC head and the position of the block behind its blank line."""
+    """Return the WARC head and the position of the block behind its blank line."""
     if not data.startswith(b"WARC/"):
         raise MalformedRecordError("no WARC head")
     ends = [(at, len(blank)) for blank in (b"\r\n\r\n", b"\n\n") if (at := data.find(blank)) >= 0]
@@ -192,7 +192,7 @@ def _warc_fields(head: bytes) -> dict[str, str]:
 
 
 def _utc_seconds(date: str) -> str | None:
-    """A W3C date-time with or without fraction, in UTC to the second: ``2022-08-01T12:00:00Z``."""
+    """Return a W3C date-time with or without fraction, in UTC to the second: ``2022-08-01T12:00:00Z``."""
     try:
         moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
         return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if moment.tzinfo else None

@@ -15,13 +15,14 @@ import hashlib
 import json
 import os
 import uuid
-import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from crawl4llm.base.compression import compress_with_zlib
+from crawl4llm.base.files import replacing
 from simulate.clueweb22.layout import (
     FILES_PER_SUBDIR,
     RECORDS_PER_FILE,
@@ -35,7 +36,6 @@ from simulate.clueweb22.layout import (
 )
 
 _COMPRESSION_LEVEL: Final = 6
-_GZIP_MEMBER: Final = 16 + zlib.MAX_WBITS
 _NO_LINKS: Final = b"\n"
 """What stands in the place of a record for a page without links (format page, quirk 4)."""
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
@@ -63,12 +63,12 @@ class LinkEnd(NamedTuple):
 
 
 def url_hash(url: str) -> str:
-    """32 upper-case hex digits for a URL. The dataset does not say which digest it takes; this one is MD5."""
+    """Return 32 upper-case hex digits for a URL. The dataset does not say which digest it takes; this one is MD5."""
     return hashlib.md5(url.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FILE) -> list[str]:
-    """Ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
+    """Return ids for pages in their order: numbered within each language, ``records_per_file`` to a file.
 
     Raises ValueError for more pages of a language than the 100 streams of the layout hold.
     """
@@ -86,7 +86,7 @@ def assign_ids(languages: Iterable[str], records_per_file: int = RECORDS_PER_FIL
 
 
 def txt_record(head: DocumentHead, text: str) -> bytes:
-    """A page's clean text. As in the dataset, the URL ends with a line feed (format page, quirk 1)."""
+    """Return a record of a page's clean text; as in the dataset, its URL ends with a line feed (quirk 1)."""
     return _json_line(
         {
             "URL": head.url + "\n",
@@ -99,17 +99,17 @@ def txt_record(head: DocumentHead, text: str) -> bytes:
 
 
 def outlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
-    """A page's links to other pages, in page order. ``slim``: nothing but the id of each, as some copies have it."""
+    """Return a record of a page's links, in page order; ``slim``: with the id of each alone, as some copies have it."""
     return _link_record(head, "outlinks", links, slim=slim)
 
 
 def inlink_record(head: DocumentHead, links: Sequence[LinkEnd], *, slim: bool = False) -> bytes:
-    """The links that other pages have to a page. ``slim``: nothing but the id of each, as some copies have it."""
+    """Return a record of the links to a page; ``slim`` as for outlinks."""
     return _link_record(head, "anchors", links, slim=slim)
 
 
 def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
-    """A page's HTML (UTF-8) as a WARC response record without HTTP head, as the dataset has it.
+    """Return a page's HTML (UTF-8) as a WARC response record without HTTP head, as the dataset has it.
 
     ``date`` is a W3C date-time in UTC. The record id follows from the document's key, so that it is the same in every
     build. Raises ValueError for a URL or date with a line break, which would end the header early.
@@ -142,11 +142,11 @@ def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes
     data, offsets = data_path(root, kind, file_id), offset_path(root, kind, file_id)
     data.parent.mkdir(parents=True, exist_ok=True)
     lines = [offset_line(0)]
-    with _replacing(data) as file:
+    with _whole(data) as file:
         for record in records:
-            file.write(_gzip_member(record))
+            file.write(compress_with_zlib(record, _COMPRESSION_LEVEL))
             lines.append(offset_line(file.tell()))
-        with _replacing(offsets) as offset_file:
+        with _whole(offsets) as offset_file:
             offset_file.writelines(lines)
     return len(lines) - 1
 
@@ -190,25 +190,12 @@ def _full(link: LinkEnd) -> list[str | None]:
     return [link.url, url_hash(link.url), link.anchor, flag, link.language, link.key]
 
 
-def _gzip_member(data: bytes) -> bytes:
-    """One gzip member without name or time, so that equal data gives equal bytes (RFC 1952, section 2.3)."""
-    member = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP_MEMBER)
-    return member.compress(data) + member.flush()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when the block ends without an error."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _whole(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file that appears under its name only when the block ends without an error."""
+    return replacing(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(path) as file:
+    with _whole(path) as file:
         file.write(text.encode())

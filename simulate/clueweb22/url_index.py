@@ -1,10 +1,12 @@
-"""From a URL to the document at it, for any corpus that can list its URLs; memory does not grow with the corpus.
+"""The URL index: finds the document at a URL, for any corpus that can list its URLs, in memory that does not grow.
 
 The index is a folder: ``index.json``, and shards of sorted 16-byte entries: 8 bytes of hash of the URL's lookup form,
 3 bytes part number, 5 bytes item number, all big-endian. A *part* is a file of the corpus, an *item* whatever number
 finds a document in it: a record number, a byte offset. A shard holds the entries whose hash begins with certain bits,
-and is searched on disk. Entries with one hash stand in corpus order. It is written by
-:mod:`simulate.clueweb22.url_index`.
+and is searched on disk. Entries with one hash stand in corpus order.
+
+It is built of one sorted file for each part, made in parallel and put in place whole, with the part's signature: after
+a kill, or a change to some of the corpus's files, only the parts that are missing or stale are read.
 """
 
 from __future__ import annotations
@@ -37,56 +39,63 @@ ITEM_BYTES: Final = 5
 ENTRY_BYTES: Final = HASH_BYTES + PART_BYTES + ITEM_BYTES
 
 _OPEN_SHARDS = 64
+_SHARD_ENTRIES = 1 << 20
+"""Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
+_MAX_SHARD_BITS = 12
+_BUFFERED_ENTRIES = 1 << 22
+_PART_ENTRY_BYTES = HASH_BYTES + 8
+"""An entry in a part's file: hash and item number; the part number is only known among all parts."""
+
+T = TypeVar("T")
 
 
 class UrlSource(Protocol):
-    """What the index asks of a corpus."""
+    """A corpus as the index needs it."""
 
     def url_parts(self) -> list[tuple[str, str]]:
-        """Name and signature of each part, in corpus order; the signature changes when the part's URLs may have."""
+        """Return name and signature of each part, in corpus order; the signature changes when its URLs may have."""
         ...
 
     def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
-        """Item number and URL of each document of a part; None for one that cannot be read."""
+        """Yield item number and URL of each document of a part; None for one that cannot be read."""
         ...
 
     def key_at(self, part: str, item: int) -> str:
-        """The document key of a part's item."""
+        """Return the document key of a part's item."""
         ...
 
     def url(self, key: str) -> str:
-        """The URL of a document. Raises PageError where it cannot be read."""
+        """Return the URL of a document. Raises PageError where it cannot be read."""
         ...
 
 
 def filed_form(url: str) -> str:
-    """What two URLs must share to be taken for one page's: the lookup form of the normalised URL, a scheme left out
-    being http."""
+    """Return the lookup form of the normalised URL, with http for a missing scheme: equal for two URLs of one page."""
     return lookup_form(normalise_url(url if "://" in url else f"http://{url}"))
 
 
 def url_hash(form: str) -> bytes:
-    """The 8 bytes under which a lookup form is filed."""
+    """Return the 8 bytes under which a lookup form is filed."""
     return hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
 def shard_of(hashed: bytes, shard_bits: int) -> int:
-    """The number of the shard of an entry that begins with ``hashed``."""
+    """Return the number of the shard of an entry that begins with ``hashed``."""
     return int.from_bytes(hashed[:HASH_BYTES], "big") >> (8 * HASH_BYTES - shard_bits)
 
 
 def shard_path(folder: Path, shard: int) -> Path:
-    """Where a shard lies."""
+    """Return where a shard lies."""
     return folder / f"{shard:04x}"
 
 
 def source_digest(parts: Sequence[tuple[str, str]]) -> str:
-    """What an index notes of the corpus state that it was made from."""
+    """Return what an index notes of the corpus state that it was made from."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What ``index.json`` says. Raises InputError where the folder holds no index of this version."""
+    """Read ``index.json``. Raises InputError where the folder holds no index of this version."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -117,7 +126,7 @@ class UrlIndex:
         self._opened = lru_cache(maxsize=keep_open(_OPEN_SHARDS))(PreadFile)
 
     def find(self, url: str) -> str | None:
-        """The key of the first document, in corpus order, whose URL has the same lookup form."""
+        """Return the key of the first document, in corpus order, whose URL has the same lookup form."""
         form = filed_form(url)
         for part, item in self._candidates(url_hash(form)):
             key = self._source.key_at(self._parts[part], item)
@@ -145,19 +154,11 @@ class UrlIndex:
             yield int.from_bytes(found[HASH_BYTES : HASH_BYTES + PART_BYTES], "big"), int.from_bytes(item, "big")
 
 
-_SHARD_ENTRIES = 1 << 20
-"""Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
-_MAX_SHARD_BITS = 12
-_BUFFERED_ENTRIES = 1 << 22
-_QUEUED_PER_JOB = 4
-_PART_ENTRY_BYTES = HASH_BYTES + 8
-"""An entry in a part's file: hash and item number; the part number is only known among all parts."""
-
-T = TypeVar("T")
+# -- making it --------------------------------------------------------------------------------------------------------
 
 
 class IndexSummary(NamedTuple):
-    """What an index holds, and what making it took."""
+    """Counts of what an index holds, and of what making it took."""
 
     documents: int
     unreadable: int
@@ -210,7 +211,7 @@ class _Part(NamedTuple):
         return {"format": FORMAT, "part": self.name, "signature": self.signature}
 
     def read_head(self) -> dict[str, Any] | None:
-        """The line of JSON; None where the file is missing, stale or cut short."""
+        """Return the line of JSON; None where the file is missing, stale or cut short."""
         try:
             with self.path.open("rb") as file:
                 line = file.readline()
@@ -231,7 +232,7 @@ def _part_path(folder: Path, name: str) -> Path:
 
 
 class _PartJob(NamedTuple):
-    """The making of a part's file."""
+    """A job: to make a part's file."""
 
     source: UrlSource
     part: _Part
@@ -255,7 +256,7 @@ def _write_part(job: _PartJob) -> None:
 
 
 def _current_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
-    """The manifest of the index as it stands, if it is of this state of the corpus and whole."""
+    """Return the manifest of the index as it stands, if it is of this state of the corpus and whole."""
     try:
         manifest = read_manifest(folder)
     except InputError:

@@ -1,4 +1,11 @@
-"""The parts of the demo web: words, text, sites, pages, links, HTML, model, traits. Start at ``demo.py``."""
+"""The demo web: a generated ClueWeb22 tree and a model for it, for those who have neither. The door is ``demo``.
+
+- ``words``: the words of the texts; ``text``: what is written on a page, as text and as HTML
+- ``sites``: the sites and their pages, and how good they are; ``web``: the links between them
+- ``model``: the fastText model, trained on a web of its own
+- ``write``: the files, made by several processes; ``demo``: where a demo web lies, and building it once
+- ``traits``: what a web is like
+"""
 
 from crawl4llm.moved import moved_objects
 

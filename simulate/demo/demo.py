@@ -1,6 +1,6 @@
-"""The demo web: a generated corpus with a model of its own, for those who have neither.
+"""Where demo webs lie, and how one is built, once and whole.
 
-It has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
+A demo web has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
 power-law tail that hardly correlate with influence, pages that link to pages of like influence, and sites that differ.
 Everything is a function of the number of pages, the number of hosts and the seed.
 """
@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import whole_folder
-from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.files import whole_folder, writing
 from crawl4llm.options import cores
-from simulate.demo.build import build
 from simulate.demo.sites import SMALLEST_SITE
-from simulate.demo.traits import Traits, describe
+from simulate.demo.traits import describe
+from simulate.demo.write import Plan, write_web
 
-__all__ = ["HOSTS", "PAGES", "DemoPaths", "Traits", "build_demo", "demo_paths", "describe", "ensure_demo"]
+__all__ = ["HOSTS", "PAGES", "DemoPaths", "build_demo", "demo_paths", "describe", "ensure_demo"]
 
 logger = logging.getLogger(__name__)
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 """To be raised with every change of what is generated."""
 PAGES: Final = 20_000
 HOSTS: Final = 500
@@ -43,7 +42,7 @@ class DemoPaths(NamedTuple):
 
 
 def demo_paths(folder: Path) -> DemoPaths:
-    """The parts of a demo web that was built in ``folder``."""
+    """Return where the parts lie of a demo web that was built in ``folder``."""
     return DemoPaths(folder / "clueweb22", folder / "scorer.bin")
 
 
@@ -56,7 +55,7 @@ def ensure_demo(
     jobs: int | None = None,
     progress: bool = True,
 ) -> DemoPaths:
-    """The demo web in a folder of ``data_dir``; built first where it is not there yet.
+    """Return the demo web in a folder of ``data_dir``; build it first where it is not there yet.
 
     Of several processes that want it at the same time, one builds and the others wait. ``jobs`` is the number of
     processes to build with, by default one for each core. Raises InputError for impossible sizes and where the folder
@@ -64,7 +63,7 @@ def ensure_demo(
     """
     folder = data_dir / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
     if not folder.exists():
-        with _writing(data_dir), _locked(data_dir / f".{folder.name}.lock"):
+        with writing(data_dir, "the demo web"), _locked(data_dir / f".{folder.name}.lock"):
             if not folder.exists():
                 logger.info("Building the demo web in %s: %d pages, once, in about half a minute", folder, pages)
                 build_demo(folder, pages=pages, hosts=hosts, seed=seed, jobs=jobs, progress=progress)
@@ -84,22 +83,18 @@ def build_demo(
 
     What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
     """
-    _check(pages, hosts)
-    to = to.absolute()
-    with _writing(to):
-        if to.exists() and (not to.is_dir() or any(to.iterdir())):
-            raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
-        with whole_folder(to) as temporary:
-            corpus, model = demo_paths(temporary)
-            build(corpus, model, pages=pages, hosts=hosts, seed=seed, jobs=jobs or cores(), progress=progress)
-    return demo_paths(to)
-
-
-def _check(pages: int, hosts: int) -> None:
     if hosts < _FEWEST_HOSTS:
         raise InputError(f"--hosts {hosts}: a demo web has at least {_FEWEST_HOSTS} hosts")
     if pages < hosts * 2 * SMALLEST_SITE:
         raise InputError(f"--pages {pages}: {hosts} hosts need at least {hosts * 2 * SMALLEST_SITE} pages")
+    to = to.absolute()
+    with writing(to, "the demo web"):
+        if to.exists() and (not to.is_dir() or any(to.iterdir())):
+            raise InputError(f"{to}: exists and is not an empty folder; name another one, or remove it")
+        with whole_folder(to) as temporary:
+            corpus, model = demo_paths(temporary)
+            write_web(Plan(pages, hosts, seed), corpus, model, jobs=jobs or cores(), progress=progress)
+    return demo_paths(to)
 
 
 @contextmanager
@@ -112,12 +107,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("wb") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         yield
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        check_machine(error)
-        raise InputError(f"{error.filename or path}: the demo web cannot be written ({error.strerror})") from error

@@ -1,152 +1,198 @@
-"""The sites of the web: names, subjects, sizes, and how good they are."""
+"""The sites and pages of the web: where they lie, what they are about, and how good they are.
+
+A page's level is its site's, plus its section's, plus its own, in standard deviations above an average page. Its
+quality follows from that, and is the share of its text that explains something.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+import re
+import unicodedata
+from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from simulate.demo.foreign import LANGUAGES
-from simulate.demo.web import ARTICLE, PRODUCT, THREAD, Section, Site
-from simulate.demo.words import CITIES, SUBJECTS, SURNAMES, plural
+from simulate.demo.text import Sentences
+from simulate.demo.words import LANGUAGES, SUBJECTS
 
-FOREIGN_TONGUES: Final = tuple(LANGUAGES)
 SMALLEST_SITE: Final = 4
-_LEVEL_SPREAD: Final = 1.1
+PAGES_LISTED: Final = 25
+"""Entries of an index page."""
 _SIZE_EXPONENT: Final = 0.9
 """Sizes fall as a power of the rank, as those of real hosts do."""
-_SECTION_SHIFT: Final = 0.25
-_FOREIGN_SECTION_CHANCE: Final = 0.05
+_SECTIONS: Final = (("guide", 0.6), ("blog", 0.0), ("news", -0.3), ("forum", -0.6), ("shop", -1.1))
+"""Path and level of a site's sections."""
+_SITE_SPREAD, _SECTION_SPREAD, _PAGE_SPREAD = 1.1, 0.25, 0.6
+_CYCLE: Final = 25
+"""Sites among which each level occurs once, so that the large sites are as good as the small ones."""
+_LEVELS: Final = [_SITE_SPREAD * NormalDist().inv_cdf((i + 0.5) / _CYCLE) for i in range(_CYCLE)]
+_CALENDAR_SHARE: Final = 0.4
+_POOR, _LIST_SHIFT = -2.0, -1.0
+"""Level of calendars and legal pages; how much poorer than its contents a list of them is."""
+_SLOPE, _CENTRE = 1.0, 0.9
+_COPIES, _ALTERED = 0.06, 0.3
+"""Share of articles that are copies of others; share of copies that differ in a paragraph."""
+_LENGTHS: Final = {0: 1, 1: 5, 4: 13, 5: 15, 6: 17, 7: 17, 8: 16, 9: 16}
+"""Paragraphs of an article, and how often, in percent: there are galleries without a word, and stubs."""
 
 
-class SiteKind(NamedTuple):
-    """What sites of one kind have in common."""
+@dataclass(slots=True)
+class Page:
+    """One page, before it has links."""
 
-    of_fifty: int
-    """How many of fifty sites are of this kind."""
+    number: int
+    site: int
+    url: str
+    title: str
+    topic: str
+    """The thing it is about."""
+    theme: str
+    """The process it is about."""
+    quality: float
+    length: int
+    """Paragraphs, besides a list of links."""
+    text_of: int
+    """The page whose text it shows: its own number unless it is a copy."""
+    article: bool = False
+    altered: bool = False
+    """Whether a copy differs in a paragraph."""
+
+
+class Section(NamedTuple):
+    """A part of a site under one path: its index pages, first to last, and the pages that they list."""
+
+    indexes: list[int]
+    pages: list[int]
+
+
+@dataclass(slots=True)
+class Site:
+    """A host; pages are numbers."""
+
+    number: int
+    base: str
+    """Scheme and host: ``https://norwick-hive.example``."""
+    name: str
+    subject: int
     level: float
-    sections: tuple[tuple[str, str, float], ...]
-    """Path, kind of page, and level relative to the site's."""
+    size: int
+    home: int = -1
+    legal: list[int] = field(default_factory=list)
+    """What all its pages link to at their end."""
+    calendar: list[int] = field(default_factory=list)
+    """Months, newest first: a trap for crawlers, as long as the site is large."""
+    sections: list[Section] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+
+    @property
+    def language(self) -> str:
+        """The language of all its pages."""
+        return SUBJECTS[self.subject].language
 
 
-FARM_SITE: Final = "farm"
-EVENTS_SITE: Final = "events"
-MIRROR_SITE: Final = "mirror"
-_SITE_KINDS: Final = {
-    "guide": SiteKind(
-        8,
-        1.0,
-        (("guide", ARTICLE, 0.3), ("basics", ARTICLE, 0.0), ("history", ARTICLE, 0.1), ("news", ARTICLE, -0.6),
-         ("shop", PRODUCT, -1.4)),
-    ),
-    "blog": SiteKind(
-        9,
-        0.0,
-        (("blog", ARTICLE, 0.0), ("reviews", ARTICLE, -0.4), ("notes", ARTICLE, 0.4), ("guestbook", THREAD, -0.8)),
-    ),
-    "news": SiteKind(
-        6,
-        -0.1,
-        (("news", ARTICLE, 0.0), ("local", ARTICLE, -0.3), ("features", ARTICLE, 0.6), ("comments", THREAD, -0.6)),
-    ),
-    "shop": SiteKind(
-        12,
-        -0.8,
-        (("shop", PRODUCT, 0.0), ("accessories", PRODUCT, -0.1), ("offers", PRODUCT, -0.4), ("advice", ARTICLE, 1.2)),
-    ),
-    "forum": SiteKind(
-        6,
-        -0.5,
-        (("forum", THREAD, 0.0), ("help", THREAD, 0.3), ("off-topic", THREAD, -0.5), ("howto", ARTICLE, 1.0)),
-    ),
-    EVENTS_SITE: SiteKind(2, -0.3, (("events", ARTICLE, 0.0), ("reports", ARTICLE, 0.5))),
-    FARM_SITE: SiteKind(1, -2.0, ()),
-    "foreign": SiteKind(5, -0.2, ()),
-    MIRROR_SITE: SiteKind(1, 0.3, (("mirror", ARTICLE, 0.0),)),
-}  # fmt: skip
-
-_NAME_ENDINGS: Final = {
-    "guide": ("guide", "handbook", "institute", "library"),
-    "blog": ("notes", "blog", "diary", "journal"),
-    "news": ("news", "gazette", "weekly", "post"),
-    "shop": ("shop", "store", "direct", "outlet"),
-    "forum": ("forum", "talk", "community", "board"),
-    EVENTS_SITE: ("events", "club", "society", "association"),
-    FARM_SITE: ("deals", "best", "cheap", "top10"),
-    "foreign": ("portal", "magazin", "info", "net"),
-    MIRROR_SITE: ("mirror", "archive", "copy", "cache"),
-}
+def stream(*name: object) -> Random:
+    """Return random numbers that depend on the name alone, not on ``PYTHONHASHSEED`` or on other streams."""
+    return Random("/".join(map(str, name)))
 
 
-def plan_sites(random: Random, pages: int, count: int) -> list[Site]:
-    """``count`` sites with ``pages`` pages in all, largest first."""
-    hosts: set[str] = set()
-    sites = []
-    for number, (size, (kind, level)) in enumerate(zip(_sizes(pages, count), _deal(random, count), strict=True)):
-        language = FOREIGN_TONGUES[number % len(FOREIGN_TONGUES)] if kind == "foreign" else "en"
-        subject = random.randrange(len(SUBJECTS))
-        host, name = _host(random, kind, subject, hosts)
-        hosts.add(host)
-        scheme = "https" if random.random() < 0.8 else "http"
-        site = Site(number, f"{scheme}://{host}", name, kind, subject, language, _SITE_KINDS[kind].level + level, size)
-        site.sections = _sections(random, site)
-        sites.append(site)
-    return sites
+def slug(title: str) -> str:
+    """Return a title as a part of a URL."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
 
 
-def _sizes(pages: int, count: int) -> list[int]:
+def plan_sites(seed: object, pages: int, count: int) -> list[Site]:
+    """Return ``count`` sites with ``pages`` pages in all, the largest first; the pages are not planned yet."""
+    random = stream(seed, "sites")
     weights = [(rank + 15) ** -_SIZE_EXPONENT for rank in range(count)]
     spare = (pages - SMALLEST_SITE * count) / math.fsum(weights)
     sizes = [SMALLEST_SITE + int(spare * weight) for weight in weights]
     sizes[0] += pages - sum(sizes)
-    return sizes
+    levels = [level for _ in range(0, count, _CYCLE) for level in random.sample(_LEVELS, _CYCLE)]
+    english = [number for number, subject in enumerate(SUBJECTS) if subject.language == "en"]
+    foreign = [number for number, subject in enumerate(SUBJECTS) if subject.language != "en"]
+    names: set[str] = set()
+    sites = []
+    for number, (size, level) in enumerate(zip(sizes, levels, strict=False)):
+        subject = foreign[number // 10 % len(foreign)] if number % 10 == 9 else random.choice(english)
+        words = SUBJECTS[subject].words
+        name = f"{random.choice(words['city'])} {random.choice(words['thing'])}"
+        label = slug(name) if name not in names else f"{slug(name)}-{number}"
+        names.add(name)
+        base = f"{random.choice(('https://', 'https://www.', 'http://'))}{label}.{random.choice(('example', 'test'))}"
+        sites.append(Site(number, base, name.title(), subject, level, size))
+    return sites
 
 
-def _deal(random: Random, count: int) -> list[tuple[str, float]]:
-    """Kind and level of each site, dealt out so that the sites of each size class have all kinds and levels."""
-    dealt: list[tuple[str, float]] = []
-    while len(dealt) < count:
-        kinds = [name for name, kind in _SITE_KINDS.items() for _ in range(kind.of_fifty)]
-        levels = [_LEVEL_SPREAD * NormalDist().inv_cdf((i + 0.5) / len(kinds)) for i in range(len(kinds))]
-        random.shuffle(kinds)
-        random.shuffle(levels)
-        dealt += zip(kinds, levels, strict=True)
-    return dealt[:count]
+def plan_pages(seed: object, sites: list[Site]) -> list[Page]:
+    """Return the pages of all sites, by number, and enter their numbers in the sites."""
+    planner = _PagePlanner(stream(seed, "pages"))
+    for site in sites:
+        planner.plan(site)
+    return planner.pages
 
 
-def _host(random: Random, kind: str, subject: int, taken: Container[str]) -> tuple[str, str]:
-    """An unused host under a reserved top-level domain (RFC 2606, section 2), and the site's name."""
-    noun = random.choice(SUBJECTS[subject].things).replace("'", "")
-    ending = random.choice(_NAME_ENDINGS[kind])
-    words = random.choice(
-        (f"{noun} {ending}", f"{random.choice(SURNAMES)} {plural(noun)}", f"{random.choice(CITIES)} {ending}")
-    )
-    label = words.lower().replace(" ", "-")
-    top = "example" if random.random() < 0.7 else "test"
-    prefix = random.choice(("", "", "www.", f"{ending}."))
-    host, number = f"{prefix}{label}.{top}", 1
-    while host in taken:
-        number += 1
-        host = f"{prefix}{label}{number}.{top}"
-    return host, words.title()
+class _PagePlanner:
+    def __init__(self, random: Random) -> None:
+        self.pages: list[Page] = []
+        self._random = random
+        self._originals: dict[str, list[Page]] = {language: [] for language in LANGUAGES}
+
+    def plan(self, site: Site) -> None:
+        site.home = self._add(site, "/", site.name, site.level + _LIST_SHIFT, 3)
+        if site.size >= 8:
+            site.legal.append(self._add(site, "/legal", "{site}", _POOR, 4))
+        for month in range(int(site.size * _CALENDAR_SHARE) if site.number % _CYCLE == 4 else 0):
+            date = f"{2022 - month // 12}/{12 - month % 12:02d}"
+            site.calendar.append(self._add(site, f"/calendar/{date}/", f"Events {date}", _POOR, 1))
+        size = site.size - len(site.pages)
+        chosen = self._random.sample(_SECTIONS, min(1 + site.size // 12, 4))
+        weights = [self._random.uniform(0.5, 1.5) / (place + 1) for place in range(len(chosen))]
+        sizes = [max(2, int(size * weight / math.fsum(weights))) for weight in weights]
+        sizes[0] = size - sum(sizes[1:])
+        for (path, shift), section_size in zip(chosen, sizes, strict=True):
+            level = self._random.gauss(site.level + shift, _SECTION_SPREAD)
+            site.sections.append(self._section(site, f"/{path}/", level, section_size))
+
+    def _section(self, site: Site, path: str, level: float, size: int) -> Section:
+        section, originals = Section([], []), self._originals[site.language]
+        for number in range(math.ceil(size / (PAGES_LISTED + 1))):
+            where, title = (f"{path}?page={number + 1}", f"{path[1:-1]} {number + 1}") if number else (path, path[1:-1])
+            own = self._random.gauss(level, _PAGE_SPREAD) + _LIST_SHIFT
+            section.indexes.append(self._add(site, where, title, own, 0))
+        for _ in range(size - len(section.indexes)):
+            if section.pages and self._random.random() < _COPIES:
+                number, source = len(self.pages), self._random.choice(originals)
+                url, altered = _article_url(site, path, source.title, number), self._random.random() < _ALTERED
+                self.pages.append(replace(source, number=number, site=site.number, url=url, altered=altered))
+                site.pages.append(number)
+            else:
+                number = self._article(site, path, self._random.gauss(level, _PAGE_SPREAD))
+                originals.append(self.pages[number])
+            section.pages.append(number)
+        return section
+
+    def _article(self, site: Site, path: str, level: float) -> int:
+        titles = LANGUAGES[site.language].titles
+        place = NormalDist(0, 1.5).cdf(self._random.gauss(-level, 1))  # the title hints at the level, often wrongly
+        length = self._random.choices(list(_LENGTHS), list(_LENGTHS.values()))[0]
+        number = self._add(site, "", titles[int(place * len(titles))], level, length, article=True)
+        self.pages[number].url = _article_url(site, path, self.pages[number].title, number)
+        return number
+
+    def _add(self, site: Site, path: str, title: str, level: float, length: int, article: bool = False) -> int:
+        """Add a page, whose title may be a pattern; returns its number."""
+        number, sentences = len(self.pages), Sentences(self._random, site.subject)
+        topic, theme = sentences["thing"], sentences["process"]
+        sentences.update(topic=topic, theme=theme, site=site.name)
+        quality = 1 / (1 + math.exp(-_SLOPE * (level - _CENTRE)))
+        title, url = sentences.fill(title), site.base + path
+        self.pages.append(Page(number, site.number, url, title, topic, theme, quality, length, number, article))
+        site.pages.append(number)
+        return number
 
 
-def _sections(random: Random, site: Site) -> list[Section]:
-    if site.language != "en":
-        kinds = (ARTICLE, ARTICLE, PRODUCT, THREAD)
-        names = LANGUAGES[site.language].sections
-        templates = [
-            (path, kind, 0.3 - 0.4 * place) for place, (path, kind) in enumerate(zip(names, kinds, strict=True))
-        ]
-    else:
-        templates = list(_SITE_KINDS[site.kind].sections)
-    sections = [
-        Section(path, path.title(), kind, shift + _SECTION_SHIFT * random.gauss(0, 1), site.language)
-        for path, kind, shift in templates[: 1 + site.size // 12]
-    ]
-    if site.language == "en" and sections and site.size > 40 and random.random() < _FOREIGN_SECTION_CHANCE:
-        language = random.choice(FOREIGN_TONGUES)
-        sections.append(Section(language, language.upper(), ARTICLE, 0.0, language))
-    return sections
+def _article_url(site: Site, path: str, title: str, number: int) -> str:
+    return f"{site.base}{path}{slug(title)}-{number}.html"

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Hashable, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import Final
+from statistics import correlation, fmean
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+import numpy as np
 
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.figures import share_between, spearman, tail_exponent
 from simulate.demo.model import LABEL
 
-SEEDS: Final = 100
-_NEAR: Final = 0.8
-_COMMON: Final = 5
-"""A line that so many pages have says nothing about copies."""
+Traits = dict[str, int | float | None]
+"""Figures by their names; a correlation is None where it is undefined."""
+_TAIL: Final = 0.2
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(NamedTuple):
     """A web in memory, pages by number."""
 
-    keys: Sequence[str]
     hosts: Sequence[str]
     languages: Sequence[str]
     texts: Sequence[str]
@@ -36,71 +34,9 @@ class Graph:
     dead_links: int
     """Links to pages that the web lacks."""
 
-    def reachable(self, seeds: Iterable[int]) -> int:
-        """How many pages can be reached by links from some, those included."""
-        found = set(seeds)
-        ahead = list(found)
-        while ahead:
-            for target in self.outlinks[ahead.pop()]:
-                if target not in found:
-                    found.add(target)
-                    ahead.append(target)
-        return len(found)
 
-
-@dataclass(frozen=True)
-class Traits:
-    """Figures of a web. A correlation is None where it is undefined."""
-
-    pages: int
-    hosts: int
-    languages: Mapping[str, int]
-    links: int
-    dead_links: int
-    exact_duplicates: int
-    near_duplicates: int
-    without_text: int
-    mean_influence: float
-    above_half: float
-    """Share of the pages with an influence score above 0.5."""
-    host_share: float | None
-    """Share of the variance of the influence scores that lies between hosts."""
-    mean_indegree: float
-    largest_indegree: int
-    indegree_exponent: float | None
-    influence_with_indegree: float | None
-    """Spearman correlation, as the two below."""
-    influence_with_outlinks: float | None
-    """A page's influence with the mean influence of the pages it links to."""
-    reachable: float
-    """Share of the pages that can be reached from 100 random ones."""
-
-    def lines(self) -> list[str]:
-        """The figures, one a line."""
-        languages = ", ".join(f"{language} {count:,}" for language, count in self.languages.items())
-        rows = [
-            ("pages", f"{self.pages:,}"),
-            ("hosts", f"{self.hosts:,}"),
-            ("languages", languages),
-            ("links", f"{self.links:,} ({self.links / self.pages:.1f} a page)"),
-            ("dead links", f"{self.dead_links:,} ({self.dead_links / max(self.links, 1):.1%})"),
-            ("exact duplicates", f"{self.exact_duplicates:,} ({self.exact_duplicates / self.pages:.1%} of the pages)"),
-            ("near duplicates", f"{self.near_duplicates:,} ({self.near_duplicates / self.pages:.1%} of the pages)"),
-            ("pages without text", f"{self.without_text:,}"),
-            ("mean influence", f"{self.mean_influence:.3f}"),
-            ("influence above 0.5", f"{self.above_half:.1%} of the pages"),
-            ("variance between hosts", f"{_figure(self.host_share)} of the variance of influence"),
-            ("in-degree", f"{self.mean_indegree:.1f} on average, {self.largest_indegree:,} at most"),
-            ("in-degree exponent", _figure(self.indegree_exponent)),
-            ("influence ~ in-degree", f"{_figure(self.influence_with_indegree)} (Spearman)"),
-            ("influence ~ outlinks'", f"{_figure(self.influence_with_outlinks)} (Spearman, with their mean)"),
-            ("reachable", f"{self.reachable:.1%} of the pages from {SEEDS} random ones"),
-        ]
-        return [f"{name:<24}{value}" for name, value in rows]
-
-
-def describe(root: Path, model: Path) -> Traits:
-    """The traits of the web in a ClueWeb22 tree, influence being that of a fastText model.
+def describe(root: Path, model: Path) -> list[str]:
+    """Return the traits of the web in a ClueWeb22 tree, one a line, influence being that of a fastText model.
 
     Works for any small tree: it is read into memory. Raises InputError for a tree or a model that cannot be used,
     PageError for a damaged record.
@@ -108,39 +44,8 @@ def describe(root: Path, model: Path) -> Traits:
     corpus = ClueWeb22Corpus(root)
     corpus.check()
     corpus.require("text", "outlinks")
-    return traits_of(read_graph(corpus, FastTextScorer(model, LABEL)), corpus)
-
-
-def traits_of(graph: Graph, corpus: ClueWeb22Corpus) -> Traits:
-    """The traits of a web that was read into memory."""
-    indegrees = _indegrees(graph)
-    linking = [number for number, targets in enumerate(graph.outlinks) if targets]
-    exact, near = _duplicates(graph.texts)
-    links = sum(map(len, graph.outlinks)) + graph.dead_links
-    numbers = {key: number for number, key in enumerate(graph.keys)}
-    seeds = [numbers[key] for key in corpus.sample(min(SEEDS, len(corpus)), seed=0)]
-    return Traits(
-        pages=len(graph.keys),
-        hosts=len(set(graph.hosts)),
-        languages=dict(Counter(graph.languages).most_common()),
-        links=links,
-        dead_links=graph.dead_links,
-        exact_duplicates=exact,
-        near_duplicates=near,
-        without_text=sum(not text for text in graph.texts),
-        mean_influence=fmean(graph.influence),
-        above_half=fmean(score > 0.5 for score in graph.influence),
-        host_share=share_between(graph.hosts, graph.influence),
-        mean_indegree=fmean(indegrees),
-        largest_indegree=max(indegrees),
-        indegree_exponent=tail_exponent(indegrees),
-        influence_with_indegree=spearman(graph.influence, indegrees),
-        influence_with_outlinks=spearman(
-            [graph.influence[number] for number in linking],
-            [fmean(graph.influence[target] for target in graph.outlinks[number]) for number in linking],
-        ),
-        reachable=graph.reachable(seeds) / len(graph.keys),
-    )
+    traits = traits_of(read_graph(corpus, FastTextScorer(model, LABEL)))
+    return [f"{name:<40}{'undefined' if value is None else f'{round(value, 3):,}'}" for name, value in traits.items()]
 
 
 def read_graph(corpus: ClueWeb22Corpus, scorer: FastTextScorer) -> Graph:
@@ -156,41 +61,64 @@ def read_graph(corpus: ClueWeb22Corpus, scorer: FastTextScorer) -> Graph:
         texts.append(corpus.text(key))
         outlinks.append([target for target in targets if target is not None])
         dead_links += targets.count(None)
-    return Graph(keys, hosts, languages, texts, scorer.score(texts), outlinks, dead_links)
+    return Graph(hosts, languages, texts, scorer.score(texts), outlinks, dead_links)
 
 
-def _indegrees(graph: Graph) -> list[int]:
-    counts = [0] * len(graph.keys)
-    for targets in graph.outlinks:
-        for target in targets:
-            counts[target] += 1
-    return counts
+def traits_of(graph: Graph) -> Traits:
+    """Return the traits of a web that was read into memory."""
+    pages, influence = len(graph.texts), graph.influence
+    counts = Counter(target for targets in graph.outlinks for target in targets)
+    indegrees = [counts[number] for number in range(pages)]
+    linking = [number for number, targets in enumerate(graph.outlinks) if targets]
+    linked = [fmean(influence[target] for target in graph.outlinks[number]) for number in linking]
+    texts = list(filter(None, graph.texts))
+    return {
+        "pages": pages,
+        "hosts": len(set(graph.hosts)),
+        **{f"pages in {language}": count for language, count in Counter(graph.languages).most_common()},
+        "pages without text": pages - len(texts),
+        "pages with the text of another": len(texts) - len(set(texts)),
+        "links": sum(indegrees) + graph.dead_links,
+        "dead links": graph.dead_links,
+        "mean influence": fmean(influence),
+        "its variance between hosts, share": share_between(graph.hosts, influence),
+        "mean in-degree": fmean(indegrees),
+        "largest in-degree": max(indegrees),
+        "in-degree exponent": tail_exponent(indegrees),
+        "influence ~ in-degree, Spearman": spearman(influence, indegrees),
+        "influence ~ mean of outlinks', Spearman": spearman([influence[number] for number in linking], linked),
+    }
 
 
-def _duplicates(texts: Sequence[str]) -> tuple[int, int]:
-    """How many texts equal an earlier one, and how many others share most of their lines with an earlier one."""
-    seen: set[bytes] = set()
-    holders: defaultdict[bytes, list[int]] = defaultdict(list)
-    exact = near = 0
-    for number, text in enumerate(texts):
-        if not text:
-            continue
-        digest = _digest(text)
-        lines = {_digest(line) for line in text.splitlines()}
-        if digest in seen:
-            exact += 1
-        else:
-            seen.add(digest)
-            shared = Counter(holder for line in lines if len(holders[line]) < _COMMON for holder in holders[line])
-            near += any(count >= _NEAR * len(lines) for count in shared.values())
-        for line in lines:
-            holders[line].append(number)
-    return exact, near
+def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation, ties having their mean rank; None where one side is constant."""
+    if len(set(left)) < 2 or len(set(right)) < 2:
+        return None
+    return correlation(_ranks(left), _ranks(right))
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()
+def _ranks(values: Sequence[float]) -> list[int]:
+    """Return twice the mean ranks."""
+    ordered = sorted(values)
+    return [bisect_left(ordered, value) + bisect_right(ordered, value) for value in values]
 
 
-def _figure(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}"
+def tail_exponent(values: Sequence[int]) -> float | None:
+    """Return the exponent of a power law in the tail of the values, by maximum likelihood.
+
+    Source: Clauset, Shalizi and Newman 2009, Power-law distributions in empirical data, equation 3.7; the tail is the
+    largest fifth of the values. None where it has no spread.
+    """
+    tail = sorted(values, reverse=True)[: int(_TAIL * len(values))]
+    if not tail or tail[0] == tail[-1]:
+        return None
+    return 1 + len(tail) / sum(math.log(value / (tail[-1] - 0.5)) for value in tail)
+
+
+def share_between(groups: Sequence[Hashable], values: Sequence[float]) -> float | None:
+    """Return the share of the values' variance that lies between groups; None where there is no variance."""
+    members: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for group, value in zip(groups, values, strict=True):
+        members[group].append(value)
+    total, means = np.var(values), {group: fmean(inside) for group, inside in members.items()}
+    return float(np.var([means[group] for group in groups]) / total) if total else None

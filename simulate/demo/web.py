@@ -1,88 +1,39 @@
-"""What a planned web consists of: sites, sections, pages and links. Texts and HTML follow from these."""
+"""The web as a whole: its sites, their pages, and the links between these.
+
+Within a site: menus, lists, neighbours, related and popular pages. Across sites: links in texts and of home pages.
+Targets are chosen by popularity, whose distribution has a power-law tail, and near the linking page's own quality: the
+assortative mixing that the paper measures (Craw4LLM, section 4.2 and figure 5).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from random import Random
 from typing import Final, NamedTuple
 
-HOME: Final = "home"
-INDEX: Final = "index"
-ARTICLE: Final = "article"
-PRODUCT: Final = "product"
-THREAD: Final = "thread"
-LEGAL: Final = "legal"
-CALENDAR: Final = "calendar"
-GALLERY: Final = "gallery"
-THIN: Final = "thin"
-FARM: Final = "farm"
-CONTENT_KINDS: Final = frozenset({ARTICLE, PRODUCT, THREAD, THIN, GALLERY})
-"""Kinds of pages that are listed by an index page."""
+from simulate.demo.sites import PAGES_LISTED, Page, Site, plan_pages, plan_sites, slug, stream
+from simulate.demo.text import Block, Writer
+
+_TAIL: Final = 1.15
+"""Exponent of the popularity's Pareto distribution."""
+_TILT: Final = 3.0
+"""How much popularity grows with quality. Lists and legal pages, poor and much linked, outweigh it."""
+_COMPETING: Final = 12
+"""Pages of about equal quality of which the popular ones get most of the links."""
+_SPREAD: Final = 0.15
+"""How far from its own a page's links go in quality rank, as a share of all ranks (standard deviation)."""
+_TEXT_LINKS: Final = (0, 0, 1, 1, 2, 3)
+_RELATED: Final = (2, 7)
+"""Links in a text and beside it: how many."""
+_IN_TEXT, _BESIDE = (43, 16, 11, 30), (88, 0, 0, 12)
+"""Percentage of them that lead into the page's site, its subject, the rest of its language, and nowhere."""
 
 
-@dataclass(slots=True)
-class Section:
-    """A part of a site under one path."""
-
-    path: str
-    title: str
-    kind: str
-    """Kind of its pages: article, product or thread."""
-    level: float
-    """How much better (or worse) its pages are than a page of an average site, in standard deviations."""
-    language: str
-    indexes: list[int] = field(default_factory=list)
-    """Its index pages, first to last."""
-    pages: list[int] = field(default_factory=list)
-    """The pages that its indexes list, and those that nothing lists."""
-
-
-@dataclass(slots=True)
-class Site:
-    """A host."""
-
-    number: int
-    base: str
-    """Scheme and host: ``https://hive-notes.example``."""
-    name: str
-    kind: str
-    subject: int
-    language: str
-    level: float
-    size: int
-    sections: list[Section] = field(default_factory=list)
-    home: int = -1
-    legal: list[int] = field(default_factory=list)
-    calendar: list[int] = field(default_factory=list)
-    """Its months, newest first."""
-    pages: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Page:
-    """One page, before it has links."""
-
-    number: int
-    site: int
-    section: int | None
-    kind: str
-    url: str
-    title: str
-    language: str
-    topic: str
-    """The thing it is about."""
-    theme: str
-    """The process it is about; of a legal page its path, of a calendar page its year and month."""
-    quality: float
-    """Share of explanatory text, from 0 to 1. The influence score depends on it, with noise."""
-    text_of: int
-    """The page whose text it shows: its own number unless it is a duplicate."""
-    altered: bool = False
-    """Whether a duplicate differs in some sentences."""
-    listed: bool = True
-    """Whether an index page lists it."""
-
-
-class OutLink(NamedTuple):
+class Link(NamedTuple):
     """A link of a page."""
 
     target: int | None
@@ -91,37 +42,137 @@ class OutLink(NamedTuple):
     anchor: str
 
 
-@dataclass(slots=True)
-class PageLinks:
-    """The links of a page by the place where they stand, in page order; no target occurs twice."""
+class PageLinks(NamedTuple):
+    """The links of a page by the place where they stand; no target occurs twice."""
 
-    header: tuple[OutLink, ...] = ()
-    text: tuple[OutLink, ...] = ()
-    listing: tuple[OutLink, ...] = ()
-    pager: tuple[OutLink, ...] = ()
-    """Next and previous page or month."""
-    related: tuple[OutLink, ...] = ()
-    sidebar: tuple[OutLink, ...] = ()
-    footer: tuple[OutLink, ...] = ()
+    header: Sequence[Link]
+    text: Sequence[Link]
+    listing: Sequence[Link]
+    aside: Sequence[Link]
+    footer: Sequence[Link]
 
-    def in_order(self) -> list[tuple[OutLink, bool]]:
-        """All links in page order, each with whether it stands in a header or footer."""
-        middle = (*self.text, *self.listing, *self.pager, *self.related, *self.sidebar)
-        return [
-            *((link, True) for link in self.header),
-            *((link, False) for link in middle),
-            *((link, True) for link in self.footer),
-        ]
+    def in_order(self) -> Iterator[tuple[Link, bool]]:
+        """Yield all links in page order, each with whether it stands in the header or footer."""
+        for part in self:
+            for link in part:
+                yield link, part is self.header or part is self.footer
 
 
-@dataclass(slots=True)
 class Web:
-    """A planned web."""
+    """A planned web: a function of the number of pages, the number of hosts and the seed."""
 
-    seed: int
-    sites: list[Site]
-    pages: list[Page]
-    links: list[PageLinks]
-    """By page number."""
-    keys: list[str]
-    """ClueWeb22-IDs by page number."""
+    def __init__(self, pages: int, hosts: int, seed: object) -> None:
+        self.seed = seed
+        self.sites = plan_sites(seed, pages, hosts)
+        self.pages = plan_pages(seed, self.sites)
+        self.links = _LinkPlanner(seed, self.sites, self.pages).plan()
+        """By page number."""
+
+    def blocks(self, page: Page) -> list[Block]:
+        """Return what is written on a page: of a copy what its original has, but perhaps for the last paragraph."""
+        shown, links = self.pages[page.text_of] if page.text_of != page.number else page, self.links[page.number]
+        blocks = self._writer(shown).blocks(links.text, links.listing)
+        if page.altered and blocks and blocks[-1].link is None:
+            blocks[-1] = self._writer(page).paragraph()
+        return blocks
+
+    def _writer(self, page: Page) -> Writer:
+        site = self.sites[page.site]
+        return Writer(stream(self.seed, "text", page.number), page, site.subject, site.name)
+
+
+class _Shelf:
+    """Pages in order of quality."""
+
+    def __init__(self, pages: Sequence[Page], popularity: Sequence[float], random: Random) -> None:
+        self._pages = sorted(pages, key=lambda page: (page.quality, page.number))
+        self._qualities = [page.quality for page in self._pages]
+        self._weights = [popularity[page.number] for page in self._pages]
+        self._sums = list(accumulate(self._weights))
+        self._random = random
+
+    def near(self, quality: float) -> int:
+        """Draw one of the pages of about this quality, by popularity."""
+        place = bisect(self._qualities, quality) + round(self._random.gauss(0, _SPREAD) * len(self._pages))
+        start = min(max(place - _COMPETING // 2, 0), max(len(self._pages) - _COMPETING, 0))
+        near = slice(start, start + _COMPETING)
+        return self._random.choices(self._pages[near], self._weights[near])[0].number
+
+    def popular(self, count: int) -> list[int]:
+        """Draw pages of any quality by popularity."""
+        return [page.number for page in self._random.choices(self._pages, cum_weights=self._sums, k=count)]
+
+
+class _LinkPlanner:
+    def __init__(self, seed: object, sites: Sequence[Site], pages: Sequence[Page]) -> None:
+        self._random = random = stream(seed, "links")
+        self._sites, self._pages = sites, pages
+        self._links = [Link(page.number, page.url, page.title) for page in pages]
+        self._popularity = [random.paretovariate(_TAIL) * math.exp(_TILT * page.quality) for page in pages]
+        scopes: defaultdict[tuple[str, object], list[Page]] = defaultdict(list)
+        for page in pages:
+            if page.article and page.text_of == page.number:
+                for scope in self._scopes(page):
+                    scopes[scope].append(page)
+        self._shelves = {scope: _Shelf(members, self._popularity, random) for scope, members in scopes.items()}
+
+    def plan(self) -> list[PageLinks]:
+        """Return the links of each page, by its number."""
+        listings = self._listings()
+        menus = [
+            self._to([site.home, *(section.indexes[0] for section in site.sections), *site.calendar[:1]])
+            for site in self._sites
+        ]
+        planned: list[PageLinks] = []
+        for page in self._pages:
+            site, seen, parts = self._sites[page.site], {page.url}, []
+            text, aside = self._of_article(page) if page.article else ([], [])
+            text = text if page.text_of == page.number else list(planned[page.text_of].text)
+            for links in (text, menus[page.site], listings[page.number], aside, self._to(site.legal)):
+                new = {link.url: link for link in links if link.url not in seen}
+                seen.update(new)
+                parts.append(tuple(new.values()))
+            planned.append(PageLinks(parts[1], parts[0], *parts[2:]))
+        return planned
+
+    def _scopes(self, page: Page) -> list[tuple[str, object]]:
+        site = self._sites[page.site]
+        return [("site", site.number), ("subject", site.subject), ("language", site.language)]
+
+    def _to(self, numbers: Sequence[int]) -> list[Link]:
+        return [self._links[number] for number in numbers]
+
+    def _listings(self) -> defaultdict[int, list[Link]]:
+        """Return the links of home pages, indexes and months, of which each leads to the next and the one before."""
+        found: defaultdict[int, list[Link]] = defaultdict(list)
+        homes = _Shelf([self._pages[site.home] for site in self._sites], self._popularity, self._random)
+        for site in self._sites:
+            partners = [homes.near(self._pages[site.home].quality) for _ in range(self._random.randint(1, 6))]
+            popular = self._shelves["site", site.number].popular
+            found[site.home] += self._to(popular(8) + partners)
+            for month in site.calendar:
+                found[month] += self._to(popular(self._random.randrange(4)))
+            for section in site.sections:
+                for place, index in enumerate(section.indexes):
+                    found[index] += self._to(section.pages[place * PAGES_LISTED : (place + 1) * PAGES_LISTED])
+            for series in (site.calendar, *(section.indexes for section in site.sections)):
+                for newer, older in pairwise(series):
+                    found[newer].append(self._links[older])
+                    found[older].append(self._links[newer])
+        return found
+
+    def _of_article(self, page: Page) -> tuple[list[Link], list[Link]]:
+        """Return links in an article, and beside it: to related pages and to popular ones."""
+        text = self._draw(page, min(self._random.choice(_TEXT_LINKS), page.length), _IN_TEXT)
+        related = self._draw(page, self._random.randint(*_RELATED), _BESIDE)
+        return text, related + self._to(self._shelves["site", page.site].popular(3))
+
+    def _draw(self, page: Page, count: int, shares: Sequence[int]) -> list[Link]:
+        scopes = self._random.choices([*self._scopes(page), None], shares, k=count)
+        return [self._links[self._shelves[s].near(page.quality)] if s else self._dead(page) for s in scopes]
+
+    def _dead(self, page: Page) -> Link:
+        """Return a link to a page that its site no longer has, or to a host that is not in the web."""
+        topic, number = slug(page.topic), self._random.randrange(1000)
+        base = self._sites[page.site].base if number % 3 == 0 else f"http://{topic}-pages.example"
+        return Link(None, f"{base}/old/{topic}-{number}.html", page.topic)

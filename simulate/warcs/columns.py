@@ -1,4 +1,4 @@
-"""Writes the columns of an index from its parts, with a byte of memory for each document."""
+"""Unites the parts of an index into columns and sorted tables, with a byte of memory for each document."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, compress, groupby, islice
-from operator import eq, itemgetter, not_
+from itertools import accumulate, compress
+from operator import not_
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simulate.warcs.index import FINAL_COLUMNS, Columns
 from simulate.warcs.part import DOCUMENT_COLUMNS, FAILED, HTML, LINK_COLUMNS, REVISITED, TEXT, TEXT_COLUMNS, StoredPart
@@ -57,9 +61,9 @@ class _Writer:
         self._items = items
         self._by_digest = by_digest
         self._files = {name: (folder / name).open("wb") for name in FINAL_COLUMNS}
-        self._forms = TableWriter(folder / "forms", items["forms"])
-        self._names = TableWriter(folder / "names", items["names"] + by_digest * items["digests"])
-        self._alias_forms = TableWriter(folder / "alias_forms", items["alias_forms"])
+        self._forms = TableWriter(folder, items["forms"])
+        self._names = TableWriter(folder, items["names"] + by_digest * items["digests"])
+        self._alias_forms = TableWriter(folder, items["alias_forms"])
         self._ends = dict.fromkeys(_ENDS, 0)
         self._documents = self._aliases = 0
 
@@ -123,7 +127,7 @@ class _Duplicates:
         self.text_numbers = array("I")
 
     def choose(self, group: Sequence[int]) -> Iterable[int]:
-        """Of documents that share the hash of a lookup form, those that are held."""
+        """Return the documents that are held, of some that share the hash of a lookup form."""
         same_key: dict[str, list[int]] = {}
         for number in group:
             same_key.setdefault(self._columns.text("keys", "key_ends", number), []).append(number)
@@ -158,85 +162,52 @@ class _Duplicates:
             number = kinds.find(FAILED, number + 1)
 
 
-SORTED_AT_ONCE: Final = 1 << 19
-"""Entries, about, that are sorted in memory, where they take some 150 bytes each."""
-_HASH_BITS: Final = 64
+SORTED_AT_ONCE: Final = 1 << 21
+"""Entries, about, that are sorted in memory, where they take some 50 bytes each."""
+_ENTRY: Final = np.dtype([("hash", np.uint64), ("number", np.uint32)])
 
 Choose = Callable[[Sequence[int]], Iterable[int]]
 """Of several numbers under one hash, given in ascending order: those that stay, in that order."""
 
 
 class TableWriter:
-    """Writes one table of ``expected`` entries. Files whose names begin with ``scratch`` take what is not in memory."""
+    """Writes one table of ``expected`` entries: two columns, sorted by hash and then by number, of any length.
 
-    def __init__(self, scratch: Path, expected: int, sorted_at_once: int = SORTED_AT_ONCE) -> None:
+    Entries are spread by the first bits of their hashes over files, in ``folder`` but without a name, that are small
+    enough to be sorted in memory, and are then written one after the other.
+    """
+
+    def __init__(self, folder: Path, expected: int, sorted_at_once: int = SORTED_AT_ONCE) -> None:
         bits = (expected // sorted_at_once).bit_length()
-        self._shift = _HASH_BITS - bits
-        self._buckets = [_Bucket(scratch.with_name(f"{scratch.name}-{number}")) for number in range(1 << bits)]
-        self._buffered_at_once = sorted_at_once
-        self._buffered = 0
+        self._last_of_bucket = (np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)) - np.uint64(1)
+        self._buckets = [TemporaryFile(dir=folder) for _ in range(1 << bits)]  # noqa: SIM115 - until written
 
     def add(self, hashes: array[int], numbers: Sequence[int]) -> None:
         """Add entries; over all calls, numbers must ascend."""
-        if len(self._buckets) == 1:
-            self._buckets[0].hashes.extend(hashes)
-            self._buckets[0].numbers.extend(numbers)
-            return
-        for hashed, number in zip(hashes, numbers, strict=True):
-            bucket = self._buckets[hashed >> self._shift]
-            bucket.hashes.append(hashed)
-            bucket.numbers.append(number)
-        self._buffered += len(hashes)
-        if self._buffered >= self._buffered_at_once:
-            for bucket in self._buckets:
-                bucket.spill()
-            self._buffered = 0
+        entries = np.empty(len(hashes), _ENTRY)
+        entries["hash"], entries["number"] = hashes, numbers
+        buckets = np.searchsorted(self._last_of_bucket, entries["hash"])
+        for bucket in np.unique(buckets):
+            entries[buckets == bucket].tofile(self._buckets[bucket])
 
     def write(self, hashes: BinaryIO, numbers: BinaryIO, choose: Choose | None = None) -> None:
         """Write the columns; ``choose`` is asked wherever numbers share a hash."""
         for bucket in self._buckets:
-            for column, file in zip(bucket.take(choose), (hashes, numbers), strict=True):
-                column.tofile(file)
+            with bucket:
+                bucket.seek(0)
+                entries = np.fromfile(bucket, _ENTRY)
+            entries = entries[np.argsort(entries["hash"], kind="stable")]
+            if choose is not None:
+                entries = _chosen(entries, choose)
+            for name, file in (("hash", hashes), ("number", numbers)):
+                entries[name].tofile(file)
 
 
-class _Bucket:
-    """Entries, in memory and in files."""
-
-    def __init__(self, path: Path) -> None:
-        self._spilt = 0
-        self._hash_file, self._number_file = (path.with_suffix(suffix) for suffix in (".hashes.tmp", ".numbers.tmp"))
-        self.hashes, self.numbers = array("Q"), array("I")
-
-    def spill(self) -> None:
-        """Move the entries from memory to the files."""
-        self._spilt += len(self.hashes)
-        for column, path in ((self.hashes, self._hash_file), (self.numbers, self._number_file)):
-            with path.open("ab") as file:
-                column.tofile(file)
-            del column[:]
-
-    def take(self, choose: Choose | None) -> tuple[array[int], array[int]]:
-        """All entries, sorted; they leave the bucket."""
-        if self._spilt:
-            self.spill()
-            for column, path in ((self.hashes, self._hash_file), (self.numbers, self._number_file)):
-                with path.open("rb") as file:
-                    column.fromfile(file, self._spilt)
-                path.unlink()
-        order = sorted(range(len(self.hashes)), key=self.hashes.__getitem__)
-        hashes = array("Q", map(self.hashes.__getitem__, order))
-        numbers = array("I", map(self.numbers.__getitem__, order))
-        self.hashes, self.numbers = array("Q"), array("I")
-        if choose is None or not any(map(eq, hashes, islice(hashes, 1, None))):
-            return hashes, numbers
-        return _chosen(hashes, numbers, choose)
-
-
-def _chosen(hashes: array[int], numbers: array[int], choose: Choose) -> tuple[array[int], array[int]]:
-    chosen = array("Q"), array("I")
-    for hashed, entries in groupby(zip(hashes, numbers, strict=True), key=itemgetter(0)):
-        group = [number for _, number in entries]
-        staying = list(choose(group)) if len(group) > 1 else group
-        chosen[0].extend([hashed] * len(staying))
-        chosen[1].extend(staying)
-    return chosen
+def _chosen(entries: NDArray[np.void], choose: Choose) -> NDArray[np.void]:
+    hashes, stays = entries["hash"], np.ones(len(entries), bool)
+    starts = np.concatenate(([0], np.flatnonzero(hashes[1:] != hashes[:-1]) + 1, [len(entries)]))
+    for run in np.flatnonzero(np.diff(starts) > 1):
+        place = slice(starts[run], starts[run + 1])
+        group = entries["number"][place].tolist()
+        stays[place] = np.isin(group, list(choose(group)))
+    return entries[stays]

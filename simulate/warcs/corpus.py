@@ -83,7 +83,7 @@ class WarcCorpus:
     # -- one document -------------------------------------------------------------------------------------------------
 
     def page(self, key: str) -> PageRecord:
-        """The page with its html or, where none is held, its text; outlinks are None where neither HTML nor WAT is."""
+        """Return the page with its html, or text if none is held; outlinks are None where neither HTML nor WAT is."""
         number, hops = self._reach(key)
         key = hops[-1] if hops else key
         stored = self._content(number, key)
@@ -97,7 +97,7 @@ class WarcCorpus:
         return page
 
     def text(self, key: str) -> str:
-        """The page's text in the WET file or a ``conversion`` record, possibly empty.
+        """Return the page's text in the WET file or a ``conversion`` record, possibly empty.
 
         Raises MissingRecord where there is neither.
         """
@@ -118,14 +118,14 @@ class WarcCorpus:
         return ""
 
     def html(self, key: str) -> bytes:
-        """The page's HTML in UTF-8. Raises NoHtml where only its text is held."""
+        """Return the page's HTML in UTF-8. Raises NoHtml where only its text is held."""
         number, hops = self._reach(key)
         if self._index.kind(number) == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
         return self._html(number, self._content(number, hops[-1] if hops else key))
 
     def outlinks(self, key: str) -> list[Link]:
-        """The page's links in page order; empty where neither HTML nor WAT is held."""
+        """Return the page's links in page order; empty where neither HTML nor WAT is held."""
         number, hops = self._reach(key)
         has_html = self._index.kind(number) != TEXT and not self._index.links_place(number).length
         return self._links(number, hops[-1] if hops else key, self.html(key) if has_html else None) or []
@@ -139,7 +139,7 @@ class WarcCorpus:
         return isinstance(key, str) and self._is_known(key)
 
     def is_key(self, text: str) -> bool:
-        """Whether ``text`` is a normalised URL."""
+        """Return whether ``text`` is a normalised URL."""
         return "://" in text and normalise_url(text) == text
 
     # -- all documents ------------------------------------------------------------------------------------------------
@@ -148,11 +148,11 @@ class WarcCorpus:
         return len(self._index)
 
     def keys(self) -> Iterator[str]:
-        """All keys: files by name, records by offset."""
+        """Yield all keys: files by name, records by offset."""
         return (self._index.key(self._index.document(position)) for position in range(len(self)))
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
+        """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.given}: holds {len(self)} documents; {n} cannot be drawn")
         drawn = random.Random(seed).sample(range(len(self)), n)
@@ -179,7 +179,7 @@ class WarcCorpus:
             raise InputError(f"CORPUS {given}: has changed since it was indexed; run `scrapy corpus index`")
 
     def identity(self) -> str:
-        """SHA-256 of the names and sizes of all files and of what decides which documents the index holds."""
+        """Return the SHA-256 of names and sizes of all files and of what decides which documents the index holds."""
         return hashlib.sha256(json.dumps([self._files, self._opened_with[3]]).encode()).hexdigest()
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class WarcCorpus:
     # -- URLs ---------------------------------------------------------------------------------------------------------
 
     def resolve(self, url: str) -> str | None:
-        """The key of the document at a URL, or with a WARC-TREC-ID.
+        """Return the key of the document at a URL, or with a WARC-TREC-ID.
 
         Forgiven is what :func:`~crawl4llm.base.urls.lookup_form` forgives, and a missing scheme. Redirects, revisits
         and, where they are indexed, canonical links are followed.
@@ -202,7 +202,7 @@ class WarcCorpus:
         return named or self._follow(normalise_url(f"http://{url}"))
 
     def _is_known(self, key: str) -> bool:
-        """Whether there is a document of just this key; in a replay, also one that redirects."""
+        """Return whether there is a document of just this key; in a replay, also one that redirects."""
         return self._index.find(key) is not None or (self._replay and self._index.alias(key) is not None)
 
     def _link_target(self, url: str) -> str | None:
@@ -223,7 +223,7 @@ class WarcCorpus:
         return None
 
     def _named(self, filed: int, name: str, field: Name) -> str | None:
-        """The first document whose record has a name in a field; ``filed`` is what the index files it under."""
+        """Return the first document whose record has a name in a field; ``filed`` is what the index files it under."""
         for number in self._index.named(filed):
             key = self._index.key(number)
             try:
@@ -236,7 +236,7 @@ class WarcCorpus:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _reach(self, key: str) -> tuple[int, tuple[str, ...]]:
-        """The page at a key, and the keys that redirects lead to from there, in a replay.
+        """Return the page at a key, and the keys that redirects lead to from there, in a replay.
 
         Raises MissingRecord, and NoPage where the crawl had none.
         """
@@ -252,7 +252,7 @@ class WarcCorpus:
         return number, hops
 
     def _html(self, number: int, stored: StoredRecord) -> bytes:
-        """The HTML in a record; that of the record to which it refers, where it has none of its own."""
+        """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""
         try:
             if self._index.kind(number) != REVISITED:
                 return html_in_utf8(stored.data, stored.record, stored.http, self._largest)
@@ -264,7 +264,7 @@ class WarcCorpus:
             raise CorruptRecord(f"{stored.at}: {error}") from error
 
     def _original(self, revisit: StoredRecord) -> tuple[int, StoredRecord]:
-        """The page that has the payload of a revisit; of several, the one at the URL that it names."""
+        """Return the page that has the payload of a revisit; of several, the one at the URL that it names."""
         digest = revisit.record.fields.get(PAYLOAD_DIGEST)
         named = revisit.record.fields.get(REFERS_TO_URI).strip(b"<>")
         found: tuple[int, StoredRecord] | None = None

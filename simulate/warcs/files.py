@@ -1,4 +1,4 @@
-"""Which archive files a collection consists of, and which of Common Crawl's WET and WAT files lie beside them."""
+"""The files of a collection: archive files, Common Crawl's WET and WAT files beside them, a live crawl's failures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Collection(NamedTuple):
 
 
 def list_files(given: str | Path) -> Collection:
-    """The files of a collection: a file, a folder with all below it, a glob pattern, or a list of paths.
+    """Return the files of a collection: a file, a folder with all below it, a glob pattern, or a list of paths.
 
     A file is an archive file where its name ends like one's, or it begins like one; any other is a list of paths, one
     a line, ``#`` comments, gzip or not, relative to the list's folder. A WET file belongs to the archive file that it
@@ -90,7 +90,7 @@ def list_files(given: str | Path) -> Collection:
 
 
 def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
-    """The root of the collection at a path, and all its files."""
+    """Return the root of the collection at a path, and all its files."""
     if path.is_dir():
         return path, folders.walk(path)
     if path.exists():
@@ -110,7 +110,7 @@ class _Folders:
         self._walked: set[tuple[int, int]] = set()
 
     def walk(self, folder: Path) -> Iterator[Path]:
-        """Archive files below a folder. One that symbolic links lead to by several ways is entered once."""
+        """Yield the archive files below a folder. One that symbolic links lead to by several ways is entered once."""
         stat = folder.stat()
         if (stat.st_dev, stat.st_ino) in self._walked:
             return
@@ -124,7 +124,7 @@ class _Folders:
                 yield folder / name
 
     def entries(self, folder: Path) -> dict[str, os.DirEntry[str]]:
-        """Entries by name; none for a folder that is not there."""
+        """Return entries by name; none for a folder that is not there."""
         if folder not in self._read:
             try:
                 with os.scandir(folder) as entries:
@@ -134,7 +134,7 @@ class _Folders:
         return self._read[folder]
 
     def stat(self, path: Path) -> os.stat_result:
-        """Size and time of a file."""
+        """Return size and time of a file."""
         return self.entries(path.parent)[path.name].stat()
 
 
@@ -212,7 +212,7 @@ def _kind(path: Path) -> str:
 
 
 def _siblings(path: Path, kind: str, folders: _Folders) -> Iterator[Path]:
-    """The files of another kind that belong to ``path``, as ``X.warc.wet.gz`` does to ``X.warc.gz``."""
+    """Yield the files of another kind that belong to ``path``, as ``X.warc.wet.gz`` does to ``X.warc.gz``."""
     parts = _NAME_PARTS.fullmatch(path.name)
     stem = parts[1] if parts else path.name
     infix = "" if kind == _WARC else f".{kind}"
@@ -224,7 +224,7 @@ def _siblings(path: Path, kind: str, folders: _Folders) -> Iterator[Path]:
 
 
 def _absolute(path: Path) -> Path:
-    """With no ``..`` in it, so that one file has one path; symbolic links stay."""
+    """Return a path with no ``..`` in it, so that one file has one path; symbolic links stay."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve() would follow symbolic links
 
 
@@ -242,14 +242,18 @@ _COUNT: Final = "not_had"
 
 
 def failures_of(folder: Path) -> Path | None:
-    """The log of failures of the live crawl that wrote the archive files in a folder; None where it was none."""
+    """Return the log of failures of the live crawl that wrote the archive files in a folder; None where it was none.
+
+    On the archive alone links to what failed would lead nowhere; the crawl took them from its frontier, and so does a
+    simulation.
+    """
     run = folder.parent
     log = run / FAILURES
     return log if log.is_file() and read_json(run / SETTINGS).get("corpus") == LIVE else None
 
 
 def is_failures(name: str) -> bool:
-    """Whether a file of a collection is a log of failures."""
+    """Return whether a file of a collection is a log of failures."""
     return Path(name).name == FAILURES
 
 
@@ -270,7 +274,7 @@ def scan_failures(path: Path) -> PartColumns:
 
 
 def read_failure(path: Path, offset: int, length: int) -> NoPage:
-    """Why the crawl had no page of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
+    """Return why the crawl had no page of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""From a URL to the document at it: the index of a collection of archive files, opened for look-ups.
+"""The index of a collection of archive files, opened for look-ups: from a URL to the document at it.
 
 The index is a folder: ``index.json``, and a folder of columns as plain arrays, which are mapped into memory, so that
 neither the number of documents nor that of processes costs memory of their own. Documents are numbered in corpus order:
@@ -80,12 +80,12 @@ class Columns:
         self._mapped.clear()
 
     def text(self, texts: str, ends: str, number: int) -> str:
-        """An item of a column of texts that lie one after the other."""
+        """Return an item of a column of texts that lie one after the other."""
         start = self[ends][number - 1] if number else 0
         return bytes(self[texts][start : self[ends][number]]).decode()
 
     def found(self, hashes: str, numbers: str, wanted: int) -> Iterator[int]:
-        """What a table has under a hash, in ascending order."""
+        """Yield what a table has under a hash, in ascending order."""
         table = self[hashes]
         for at in range(bisect_left(table, wanted), len(table)):
             if table[at] != wanted:
@@ -131,46 +131,46 @@ class WarcIndex:
         self._columns.close()
 
     def document(self, position: int) -> int:
-        """The number of the document at a position in the order of those held."""
+        """Return the number of the document at a position in the order of those held."""
         held = self._columns["held"]
         return held[position] if len(held) else position
 
     def key(self, number: int) -> str:
-        """The key of a document."""
+        """Return the key of a document."""
         return self._columns.text("keys", "key_ends", number)
 
     def kind(self, number: int) -> int:
-        """The kind of a document: one of those of :mod:`simulate.warcs.part`."""
+        """Return the kind of a document: one of those of :mod:`simulate.warcs.part`."""
         return self._columns["kinds"][number]
 
     def place(self, number: int) -> Place:
-        """Where a document's record lies."""
+        """Return where a document's record lies."""
         return self._place(number, "offsets", "lengths")
 
     def text_place(self, number: int) -> Place:
-        """Where a document's text lies in the WET file of its file."""
+        """Return where a document's text lies in the WET file of its file."""
         return self._place(number, *TEXT_COLUMNS)
 
     def links_place(self, number: int) -> Place:
-        """Where a document's links lie in the WAT file of its file."""
+        """Return where a document's links lie in the WAT file of its file."""
         return self._place(number, *LINK_COLUMNS)
 
     def text_of(self, number: int) -> int | None:
-        """The document that is the text of another one, from a ``conversion`` record."""
+        """Return the document that is the text of another one, from a ``conversion`` record."""
         texts = self._columns["texts"]
         return texts[number] - 1 if len(texts) and texts[number] else None
 
     def alias(self, key: str) -> str | None:
-        """The key to which a URL of just this key leads."""
+        """Return the key to which a URL of just this key leads."""
         alias = self._choose(_ALIASES, key, lookup_form(key)).exact
         return None if alias is None else self._target(alias)
 
     def find(self, key: str) -> int | None:
-        """The document with a key."""
+        """Return the document with a key."""
         return self._choose(_DOCUMENTS, key, lookup_form(key)).exact
 
     def look_up(self, key: str) -> int | str | None:
-        """The document at a URL, given as a key; or the key or payload digest to which an alias leads from there.
+        """Return the document at a URL, given as a key; or the key or payload digest to which an alias leads.
 
         What is recorded of the URL itself comes before what is recorded of one that is spelt otherwise.
         """
@@ -186,7 +186,7 @@ class WarcIndex:
         return None if alias.forgiven is None else self._target(alias.forgiven)
 
     def named(self, name: int) -> Iterator[int]:
-        """Documents that may have a name, which is given as it is filed."""
+        """Yield documents that may have a name, which is given as it is filed."""
         return self._columns.found("names", "name_documents", name)
 
     def _choose(self, table: _Table, key: str, form: str) -> _Choice:
@@ -212,7 +212,7 @@ class WarcIndex:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What an index says of itself. Raises InputError where there is none, or one of another version."""
+    """Return what an index says of itself. Raises InputError where there is none, or one of another version."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())

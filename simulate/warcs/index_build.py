@@ -20,7 +20,6 @@ from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.reader import UnreadableFile
-from simulate.warcs.columns import write_columns
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.index import MANIFEST, read_manifest
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
@@ -96,18 +95,18 @@ def build_warc_index(
 
 
 def is_current(collection: Collection, folder: Path, options: IndexOptions) -> bool:
-    """Whether the index in ``folder`` is of this state of the collection."""
+    """Return whether the index in ``folder`` is of this state of the collection."""
     return _current_manifest(folder, collection, state_digest(collection, options)) is not None
 
 
 def state_digest(collection: Collection, options: IndexOptions) -> str:
-    """What an index notes of the state of the collection that it was made from."""
+    """Return what an index notes of the state of the collection that it was made from."""
     state = [collection.files, options]
     return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def points_path(folder: Path, name: str) -> Path:
-    """Where the entry points go of a file that is compressed as a whole."""
+    """Return where the entry points go of a file that is compressed as a whole."""
     return folder / "points" / _file_name(name)
 
 
@@ -135,7 +134,7 @@ class _PartJob(NamedTuple):
         return PartIdentity(self.file.name, f"{self.file.signature} {self.canonical_links}")
 
     def source(self, name: str) -> Source:
-        """A file of the part, without entry points from an earlier state of it."""
+        """Return a file of the part, without entry points from an earlier state of it."""
         points = points_path(self.folder, name)
         with writing(points):
             points.parent.mkdir(exist_ok=True)
@@ -143,7 +142,7 @@ class _PartJob(NamedTuple):
         return Source(self.root / name, points)
 
     def stored(self) -> StoredPart | None:
-        """The part, if it has been made and is not stale."""
+        """Return the part, if it has been made and is not stale."""
         try:
             return StoredPart(self.path, self.identity)
         except (FileNotFoundError, ValueError):
@@ -175,7 +174,7 @@ def _make_part(job: _PartJob) -> str | None:
 
 
 def _current_manifest(folder: Path, collection: Collection, digest: str) -> dict[str, Any] | None:
-    """The manifest of the index as it stands, if it is of this state of the collection and names no other files."""
+    """Return the manifest of the index, if it is of this state of the collection and names no other files."""
     try:
         manifest = read_manifest(folder)
     except InputError:
@@ -192,6 +191,8 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
 
     def parts() -> Iterator[StoredPart]:
         return (StoredPart(job.path, job.identity) for job in jobs)
+
+    from simulate.warcs.columns import write_columns  # here: NumPy takes time to load, and few crawls make an index
 
     files = [(job.file.name, job.file.wet, job.file.wat, job.file.size) for job in jobs]
     columns = folder / f"columns-{hashlib.sha256(json.dumps([digest, files]).encode()).hexdigest()[:16]}"

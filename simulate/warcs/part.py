@@ -1,4 +1,4 @@
-"""What indexing finds in one archive file: columns, in memory while it is scanned, then in a file of their own.
+"""A part of an index, of one archive file: columns, in memory while it is scanned, then in a file of their own.
 
 The file is a line of JSON (what it was made from, counts, the length of each column), then the columns.
 """
@@ -50,12 +50,12 @@ COLUMNS: Final[Mapping[str, Code]] = {
 
 
 def hash64(text: bytes) -> int:
-    """The number under which a lookup form or name is filed."""
+    """Return the number under which a lookup form or name is filed."""
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 def digest_end(digest: bytes) -> int:
-    """The number under which a payload digest is filed: its last characters differ like a hash's."""
+    """Return the number under which a payload digest is filed: its last characters differ like a hash's."""
     return int.from_bytes(digest[-8:], "little")
 
 
@@ -94,7 +94,7 @@ class PartColumns:
         self.columns[texts].frombytes(data)
 
     def to_bytes(self, identity: PartIdentity) -> bytes:
-        """The part's file."""
+        """Return the part's file."""
         head = {
             **identity._asdict(),
             "counts": dict(sorted(self.counts.items())),
@@ -139,7 +139,7 @@ class StoredPart:
             raise ValueError("cut short")
 
     def column(self, name: str) -> array[int]:
-        """A column."""
+        """Return a column."""
         column = array(COLUMNS[name])
         with self._path.open("rb") as file:
             file.seek(self._places[name])

@@ -1,4 +1,4 @@
-"""Indexing one archive file: which of its records are documents, which lead to others, and what the rest is.
+"""Scans one archive file: which of its records are documents, which lead to others, and what the rest is.
 
 A document is a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP head (as in ClueWeb22), or a
 ``resource`` (6.4), of an HTML media type; or a ``conversion`` (6.8) to plain text, of which only the text is held.
@@ -152,7 +152,7 @@ class _Collector:
         return REVISIT
 
     def _add_revisit(self, key: str, record: Record) -> str:
-        """The page is the one that the record names or, where it names none, the one with the same payload."""
+        """Return the page is the one that the record names or, where it names none, the one with the same payload."""
         original = record.fields.get(REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
         if original:
             self._add_alias(key, normalise_url(original))

@@ -88,6 +88,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "scorer": [("length", "length"), ("my.own.Scorer", "my.own.Scorer")],
     "archive_credentials": [("1", True), ("0", False)],
     "dry_run": [("1", True), ("0", False), (True, True)],
+    "own_settings": [({}, None), ('{"A": 1}', None)],
     "live_logging": [
         ("", ()),
         ("tensorboard", ("tensorboard",)),
@@ -163,6 +164,7 @@ BAD: dict[str, list[object]] = {
     "scorer": ["", "words", 7],
     "archive_credentials": ["", "some", 2],
     "dry_run": ["", "maybe", 2],
+    "own_settings": ["[1]", "{", 5, "[" * 100_000],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
     "progress_bar": ["", "yes", True],
 }

@@ -6,16 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
 from fastwarc.warc import ArchiveIterator
-from warcio.archiveiterator import ArchiveIterator as WarcioIterator
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.warc import ArchiveInfo, ArchiveWriter
@@ -88,32 +84,6 @@ def index(directory: Path) -> list[Entry]:
 def warc_files(directory: Path) -> list[Path]:
     """The archive's WARC files in order, finished or open."""
     return sorted(directory.glob("*.warc.gz*"))
-
-
-def as_warcio_writes(records: bytes) -> bytes:
-    """Uncompressed records, written anew by warcio; lengths and digests are its own, but for revisits' payloads."""
-    written = BytesIO()
-    writer = WARCWriter(written, gzip=False, warc_version="WARC/1.1")
-    writer.NO_PAYLOAD_DIGEST_TYPES = (*writer.NO_PAYLOAD_DIGEST_TYPES, "metadata")
-    for record in WarcioIterator(BytesIO(records)):
-        content_type = record.rec_headers["Content-Type"]
-        dropped = {"WARC-Block-Digest", "Content-Type", "Content-Length"}
-        if record.rec_type != "revisit":
-            dropped.add("WARC-Payload-Digest")
-        head = [(name, value) for name, value in record.rec_headers.headers if name not in dropped]
-        payload = record.raw_stream.read()
-        writer.write_record(
-            writer.create_warc_record(
-                "",
-                record.rec_type,
-                payload=BytesIO(payload),
-                length=len(payload),
-                warc_content_type=content_type,
-                warc_headers=StatusAndHeaders("", head, protocol="WARC/1.1"),
-                http_headers=record.http_headers,
-            )
-        )
-    return written.getvalue()
 
 
 def warcbench_check(file: Path) -> None:

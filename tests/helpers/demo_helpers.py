@@ -62,8 +62,8 @@ def random_order(graph: Graph, seeds: list[int], pages: int, seed: int) -> list[
 
 def gain(graph: Graph, seed: int) -> float:
     """Mean influence of a fifth of the web crawled by influence, over that of a crawl in random order."""
-    pages = len(graph.keys) // 5
-    seeds = Random(seed).sample(range(len(graph.keys)), 100)
+    pages = len(graph.texts) // 5
+    seeds = Random(seed).sample(range(len(graph.texts)), 100)
     chosen, control = best_first(graph, seeds, pages), random_order(graph, seeds, pages, seed)
     assert len(chosen) == len(control) == pages
     return fmean(graph.influence[page] for page in chosen) / fmean(graph.influence[page] for page in control)

@@ -102,7 +102,7 @@ class Driven:
         )
 
     def start(self, *seeds: str) -> None:
-        asyncio.run(self.crawl.start(seeds))
+        asyncio.run(self.crawl.begin(seeds))
 
     def dequeue(self) -> list[Lease]:
         leases = self.crawl.dequeue()
@@ -149,7 +149,7 @@ class Driven:
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
         """Start it; returns what is on lease from before."""
-        await self.crawl.start(seeds)
+        await self.crawl.begin(seeds)
         return []
 
     @property
@@ -202,14 +202,14 @@ class JobCrawl(Driven):
             log=self._log,
             commits=job.commits(self._log, self.archive),
         )
+        job.take_up(self.crawl.policy)
         if job.state.crawl is not None:
-            self.crawl.policy.load(job.state.policy)
             self.crawl.load(job.state.crawl, job.frontier.leases())
         self.dequeued = []
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
         if self.job.state.crawl is None:
-            await self.crawl.start(seeds)
+            await self.crawl.begin(seeds)
         return self.crawl.unanswered()
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ MODULES = (
         "crawl4llm.engine.dry_run",
         "crawl4llm.engine.live_logging",
     ),
-    *("crawl4llm.tools.evaluate.evaluate", "simulate.middleware", "simulate.demo.build"),
+    *("crawl4llm.tools.evaluate.evaluate", "simulate.middleware", "simulate.demo.write"),
 )
 PACKAGES = (
     *("scrapy.commands", "crawl4llm.commands", "crawl4llm.policies"),

@@ -16,13 +16,13 @@ from crawl4llm.policies import link
 from crawl4llm.policies._learning import (
     Learner,
     RecentRanks,
+    RunningMeans,
     Waiting,
     anchor_features,
     places_of,
     url_features,
     worst_of,
 )
-from crawl4llm.policies._means import RunningMeans
 
 # -- features ---------------------------------------------------------------------------------------------------------
 

@@ -263,7 +263,7 @@ if __name__ == "__main__":
 
 
 def _start(source: Path, to: Path, **environment: str) -> subprocess.Popen[str]:
-    path = f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}"
+    path = f"{PROJECT}{os.pathsep}{PROJECT / 'tests/helpers'}"
     return start_python(BUILD, source, to, **{"PYTHONPATH": path, **environment})
 
 

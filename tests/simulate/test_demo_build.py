@@ -16,7 +16,7 @@ from demo_helpers import digests, start_python
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
 from simulate.demo.demo import DemoPaths, build_demo, demo_paths, ensure_demo
-from simulate.demo.planning import plan_web
+from simulate.demo.sites import plan_sites
 
 SMALL = {"pages": 300, "hosts": 12, "progress": False}
 _START = "import sys, pathlib; from simulate.demo.demo import *; folder = pathlib.Path(sys.argv[1]);"
@@ -43,7 +43,8 @@ def test_equal_bytes_whatever_the_processes_and_the_hash_seed(built: Path, tmp_p
 
 
 def test_another_seed_gives_another_web() -> None:
-    assert not {page.url for page in plan_web(300, 12, 3).pages} & {page.url for page in plan_web(300, 12, 4).pages}
+    one, other = ({site.base for site in plan_sites(seed, 300, 12)} for seed in (3, 4))
+    assert not one & other
 
 
 def test_model_is_small_and_has_both_labels(built: Path) -> None:
@@ -71,7 +72,7 @@ def test_a_killed_build_leaves_nothing_behind(tmp_path: Path) -> None:
     workers = _children(killed.pid)
     killed.kill()
     killed.communicate(timeout=20)
-    assert len(workers) == 2
+    assert len(workers) >= 2
     assert not to.exists()
     _wait_until(lambda: not any(_runs(worker) for worker in workers))
     build_demo(to, **SMALL)
@@ -155,7 +156,7 @@ def test_command(tmp_path: Path) -> None:
     assert done.stdout.startswith(f"corpus  {paths.corpus}\nmodel   {paths.model}\nNext: scrapy crawl influence ")
     described = _command(tmp_path, "--to", "web", "--describe")
     assert described.returncode == 0
-    assert "\nin-degree exponent      " in described.stdout
+    assert "\nin-degree exponent  " in described.stdout
     again = _command(tmp_path, "--to", "web")
     assert again.returncode == 1
     assert again.stderr.count("\n") == 1

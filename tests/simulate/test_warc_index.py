@@ -238,7 +238,7 @@ def test_tables_do_not_depend_on_how_much_is_sorted_at_once(tmp_path: Path) -> N
     hashes = array("Q", (random.Random(number // 3).getrandbits(64) for number in numbers))
     written = []
     for at_once in (100, 7000, 1 << 20):
-        table = TableWriter(tmp_path / "scratch", len(hashes), at_once)
+        table = TableWriter(tmp_path, len(hashes), at_once)
         for start in range(0, len(hashes), 900):
             table.add(hashes[start : start + 900], numbers[start : start + 900])
         with (tmp_path / "hashes").open("wb") as hash_file, (tmp_path / "numbers").open("wb") as number_file:

@@ -10,7 +10,6 @@ import pytest
 from archive_helpers import (
     INFO,
     SeenRecord,
-    as_warcio_writes,
     capture,
     captured,
     fastwarc_records,
@@ -327,9 +326,3 @@ def test_all_readers_accept_all_kinds(mixed: Path) -> None:
         warcbench_check(file)
         kinds |= {record.kind for record in fastwarc_records(file)}
     assert kinds == {"warcinfo", "response", "request", "metadata", "revisit", "resource", "conversion"}
-
-
-def test_records_are_those_that_warcio_writes(mixed: Path) -> None:
-    for file in warc_files(mixed):
-        records = gzip.decompress(file.read_bytes())
-        assert as_warcio_writes(records) == records

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 
 _NAMES: Final = "SELECT name FROM files WHERE files.file = "
+_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
+        OR r.kind = 'text' AND c.rid = r.refers
+    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
+"""Whose record, or whose text, is at a place."""
+_BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 
 def check(dataset: Dataset, facts: Facts) -> None:
@@ -190,12 +195,6 @@ def _check_stated(facts: Facts) -> None:
             facts.problem(name, 0, f"warcinfo says {length} bytes, but there are {read}")
 
 
-_DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
-        OR r.kind = 'text' AND c.rid = r.refers
-    JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
-"""Whose record, or whose text, is at a place."""
-
-
 def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
     """Note where the index and the records of some kinds do not fit; its lines are in the table ``lines`` then."""
     marks = ",".join("?" * len(kinds))
@@ -274,9 +273,6 @@ def check_sorted(dataset: Dataset, facts: Facts) -> None:
 
 def _number(line: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "little")
-
-
-_BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

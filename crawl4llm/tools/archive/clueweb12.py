@@ -19,6 +19,14 @@ from crawl4llm.tools.archive.lines import read_lines
 MD5, COUNTS = "archive.md5", "archive_counts.txt"
 _COUNT_WIDTH: Final = 16
 """ClueWeb12's own lines have the last digit there, 16 places behind the name."""
+DOCUMENTS, LENGTH, TYPE, TREC_ID = (
+    b"WARC-Number-of-Documents",
+    b"WARC-File-Length",
+    b"WARC-Data-Type",
+    b"WARC-TREC-ID",
+)
+DATA_TYPE: Final = b"web crawl"
+"""What ClueWeb12 calls the documents of its directories ``wb``."""
 
 
 def write_md5(path: Path, digests: Iterable[tuple[str, str]]) -> None:
@@ -88,16 +96,6 @@ def _below(root: Path, path: Path) -> str:
         return path.relative_to(root).as_posix()
     except ValueError:
         return ""
-
-
-DOCUMENTS, LENGTH, TYPE, TREC_ID = (
-    b"WARC-Number-of-Documents",
-    b"WARC-File-Length",
-    b"WARC-Data-Type",
-    b"WARC-TREC-ID",
-)
-DATA_TYPE: Final = b"web crawl"
-"""What ClueWeb12 calls the documents of its directories ``wb``."""
 
 
 def with_field(record: bytes, name: bytes, value: bytes) -> bytes:

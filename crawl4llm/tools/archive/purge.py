@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
@@ -38,7 +40,6 @@ from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
 from crawl4llm.tools.export.formats import PARQUET, Document, open_file, require_package
-from crawl4llm.tools.export.rows import load
 from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
 def _documents(path: Path) -> Iterator[Document]:
     """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
     try:
-        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(load, _lines(path))
+        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(orjson.loads, _lines(path))
         for row in rows:
             yield Document(**{name: row[name] for name in Document._fields})
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:

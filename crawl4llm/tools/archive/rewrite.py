@@ -32,6 +32,10 @@ MOVES = """CREATE TABLE moves(
     file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
     PRIMARY KEY (file, offset)) WITHOUT ROWID"""
 """Where records went; a line of their own where they are other records now. Those that are not here are gone."""
+_LEFT_OUT: Final = re.compile(
+    rb"(?im)^(?:WARC-Profile|WARC-Refers-To(?:-Target-URI|-Date)?|WARC-Truncated|WARC-Block-Digest|WARC-Payload-Digest|"
+    rb"Content-Type|Content-Length|WARC-Type):[^\n]*\n"
+)
 
 
 def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
@@ -260,12 +264,6 @@ def keep_texts(facts: Facts) -> None:
         FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
         WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}"""
     )
-
-
-_LEFT_OUT: Final = re.compile(
-    rb"(?im)^(?:WARC-Profile|WARC-Refers-To(?:-Target-URI|-Date)?|WARC-Truncated|WARC-Block-Digest|WARC-Payload-Digest|"
-    rb"Content-Type|Content-Length|WARC-Type):[^\n]*\n"
-)
 
 
 def find_refilled(facts: Facts) -> None:

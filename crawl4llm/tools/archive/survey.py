@@ -29,6 +29,11 @@ _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 _LARGEST_METADATA: Final = 1 << 20
 _HASHED: Final = 1 << 22
 _KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
+BLOCK_DIGEST: Final = field_name("WARC-Block-Digest")
+PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
+_WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
+"""Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
+_END: Final = b"\r\n\r\n"
 
 
 class FileJob(NamedTuple):
@@ -181,13 +186,6 @@ def surveyed(
             facts.merge(job.part)
         facts.index()
         yield facts
-
-
-BLOCK_DIGEST: Final = field_name("WARC-Block-Digest")
-PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
-_WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
-"""Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
-_END: Final = b"\r\n\r\n"
 
 
 class _Digest:

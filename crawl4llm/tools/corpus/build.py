@@ -65,7 +65,7 @@ def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     yield f"corpus  {paths.corpus}"
     yield f"model   {paths.model}"
     if opts.describe:
-        yield from describe(*paths).lines()
+        yield from describe(*paths)
     else:
         yield f"Next: scrapy crawl influence -s CORPUS={paths.corpus} -s SCORER_MODEL={paths.model}"
 

@@ -45,6 +45,8 @@ _Text = tuple[int, int, int, str, str | None]
 """What the index of texts says of one: file, offset, length, digest; language, empty where its source tells none."""
 _Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
+_LINES_AT_ONCE = 256
+T = TypeVar("T")
 
 
 class ArchiveSource(Source):
@@ -283,11 +285,6 @@ def _digest(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     return digest.hexdigest()
-
-
-_LINES_AT_ONCE = 256
-
-T = TypeVar("T")
 
 
 def read_values(

@@ -20,12 +20,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import orjson
+
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.export.rows import dump_line
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
+SOURCE = "crawl4llm"
+"""What dolma's ``source`` says."""
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_CHUNK = 1 << 20
+_ROW_GROUP = 1000
+"""Documents in a row group of Parquet; they are held in memory until it is full."""
 
 
 class Compressor(Protocol):
@@ -111,14 +118,6 @@ class HashedFile:
             rest = rest[self._file.write(rest) :]
 
 
-SOURCE = "crawl4llm"
-"""What dolma's ``source`` says."""
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
-_CHUNK = 1 << 20
-_ROW_GROUP = 1000
-"""Documents in a row group of Parquet; they are held in memory until it is full."""
-
-
 class Document(NamedTuple):
     """What is written of a page; fields are those of the files."""
 
@@ -167,7 +166,7 @@ class JsonLines:
 
     def add(self, document: Document) -> None:
         """Write a document."""
-        line = dump_line(
+        line = orjson.dumps(
             {
                 "id": document.id,
                 "text": document.text,
@@ -187,7 +186,8 @@ class JsonLines:
                     "influence": document.influence,
                     "language": document.language,
                 },
-            }
+            },
+            option=orjson.OPT_APPEND_NEWLINE,
         )
         self._lines.append(line)
         self._size += len(line)

@@ -17,25 +17,6 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, as_array, fingerprints
 
-
-def dump_line(value: Any) -> bytes:
-    """Return a value as one line with its line feed. Strings must not hold lone surrogates."""
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def load(line: bytes) -> Any:
-    """Parse a line. Raises ValueError where it is not JSON."""
-    return orjson.loads(line)
-
-
-def load_all(lines: Sequence[bytes]) -> list[Any]:
-    """Parse some lines at once. Raises ValueError where one of them is not JSON."""
-    values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
-    if len(values) != len(lines):  # one holds a comma between two values
-        raise ValueError("a line holds more than one value")
-    return values
-
-
 SPOOL, SPOOL_NAME = -1, "texts"
 """Number and name of the file of texts that this export has extracted."""
 LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
@@ -46,6 +27,16 @@ NUMBER: Final = np.dtype("<i8")
 _END_BYTES: Final = 8
 _TOGETHER: Final = 256
 """Rows that are read at once."""
+_DIGEST_CHARACTERS = len("sha1:") + 32
+_ROWS_AT_ONCE = 4096
+
+
+def load_all(lines: Sequence[bytes]) -> list[Any]:
+    """Parse some lines of JSON at once. Raises ValueError where one of them is not JSON."""
+    values: list[Any] = orjson.loads(b"[%b]" % b",".join(lines))
+    if len(values) != len(lines):  # one holds a comma between two values
+        raise ValueError("a line holds more than one value")
+    return values
 
 
 class Row(NamedTuple):
@@ -98,7 +89,7 @@ class RowWriter:
         lines = []
         size = self._rows.size
         for row in rows:
-            lines.append(dump_line([*row]))
+            lines.append(orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE))
             size += len(lines[-1])
             ends.append(size)
         self._rows.append(b"".join(lines))
@@ -132,9 +123,7 @@ class RowFile:
         return len(self._ends)
 
     def __getitem__(self, number: int) -> Row:
-        start = int(self._ends[number - 1]) if number else 0
-        line = os.pread(self._file.fileno(), int(self._ends[number]) - start, start)
-        return self._parse([line])[0]
+        return next(self.several([number]))
 
     def several(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield rows by their numbers, in that order; those that lie together are read together."""
@@ -220,10 +209,6 @@ def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     except OSError as error:
         raise InputError(f"{_ends_path(path)} cannot be read: {error.strerror}") from None
     return np.frombuffer(data[: len(data) // _END_BYTES * _END_BYTES], "<u8")
-
-
-_DIGEST_CHARACTERS = len("sha1:") + 32
-_ROWS_AT_ONCE = 4096
 
 
 class Columns:

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 
 
 CRAWL, INFLUENCE = "crawl", "influence"
+DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
+LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
+_MOST_NAMED = 10
+NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
+Hashes = NDArray[np.uint32]
+PERMUTATIONS = 128
+SHINGLE_WORDS = 5
+_SEED = 1
+_FEWER_MISSED = (0.1, 0.9)
+"""How bad it is to compare two texts in vain, and to miss two that are alike. Those found are compared, so the former
+costs little; with datasketch's equal weights more than half of the texts just above 0.8 are missed.
+"""
+_SCHEME = "affine32"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +84,6 @@ class Wanted:
     def settings(self) -> Mapping[str, Any]:
         """Return all of it, for the manifest."""
         return {**asdict(self), "languages": list(self.languages)}
-
-
-DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
-LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
-_MOST_NAMED = 10
-NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 
 
 class Selection(NamedTuple):
@@ -186,18 +193,6 @@ def plan_shards(order: Integers, text_bytes: Integers, wanted: Wanted) -> Iterat
         end = min(max(full, start + 1), start + wanted.shard_documents)
         yield order[start:end]
         start = end
-
-
-Hashes = NDArray[np.uint32]
-
-PERMUTATIONS = 128
-SHINGLE_WORDS = 5
-_SEED = 1
-_FEWER_MISSED = (0.1, 0.9)
-"""How bad it is to compare two texts in vain, and to miss two that are alike. Those found are compared, so the former
-costs little; with datasketch's equal weights more than half of the texts just above 0.8 are missed.
-"""
-_SCHEME = "affine32"
 
 
 def signature_of(text: str) -> str:

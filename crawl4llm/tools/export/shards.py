@@ -24,6 +24,9 @@ from crawl4llm.warc.series import OPEN_SUFFIX
 OTHER_LANGUAGES = "..."
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
 """Bounds to what foreign archives can put into a manifest."""
+_FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
+_CHUNK: Final = 1 << 17
+"""Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
 
 
 class ShardFacts(NamedTuple):
@@ -179,11 +182,6 @@ def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Docu
         row.length,
         row.digest,
     )
-
-
-_FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
-_CHUNK: Final = 1 << 17
-"""Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
 
 
 class WordCount:

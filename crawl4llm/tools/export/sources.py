@@ -15,9 +15,9 @@ from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.rows import Row
+from crawl4llm.warc.cdxj import INDEX_NAME
 from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.records import Frame
-from crawl4llm.warc.writer import INDEX_NAME
 from simulate.open import (
     DAMAGED,
     DEFAULTS,
@@ -39,6 +39,8 @@ from simulate.open import (
 )
 
 _LARGEST_WARCINFO = 1 << 16
+DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
+_LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
 
 
 class SourceFile(NamedTuple):
@@ -163,10 +165,6 @@ def run_settings(run: Path | None) -> Mapping[str, Any]:
     if run is not None and not settings and (run / SETTINGS).exists():
         raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
     return settings
-
-
-DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
-_LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
 
 
 class WarcSource(Source):

@@ -27,7 +27,7 @@ from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.frontier.change import corpus_of
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.writer import INDEX_NAME
+from crawl4llm.warc.cdxj import INDEX_NAME
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

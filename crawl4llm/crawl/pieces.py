@@ -1,0 +1,160 @@
+"""A policy's state in the store, in pieces: each is read when it is asked for, and written when it has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, MutableMapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import orjson
+
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.frontier.store import Store
+
+_TABLE, _PREFIX = "state", b"policy/"
+_LONGEST_NAME: Final = 400
+"""Bytes of a name that stand in its key; of a longer one, that many and a hash (LMDB takes keys of 511 bytes)."""
+_HASH_BYTES: Final = 16
+_MOST: Final = 32_768
+"""Values in memory at most, for each mapping."""
+_UNREAD: Final = object()
+_GONE: Final = object()
+"""Stands in memory for a value that the store does not hold, or will not after :meth:`StoredMapping.save`."""
+
+
+class StoredPieces:
+    """Implements :class:`crawl4llm.policies.Pieces` in a store, whose commit makes :meth:`save` last."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._mappings: list[StoredMapping] = []
+
+    def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
+        """See :meth:`crawl4llm.policies.Pieces.mapping`."""
+        self._mappings.append(StoredMapping(self._store, name, is_valid))
+        return self._mappings[-1]
+
+    def save(self) -> None:
+        """Write what has changed. Raises StoreError."""
+        for mapping in self._mappings:
+            mapping.save()
+
+
+class StoredMapping(MutableMapping[str, Any]):
+    """A dict of JSON values in a store. Values change by assignment, not in place.
+
+    What was read or changed lately is in memory. Reading raises StoreError where a value is damaged.
+    """
+
+    def __init__(self, store: Store, name: str, is_valid: Callable[[Any], bool]) -> None:
+        self._store = store
+        self._name = name
+        self._prefix = _PREFIX + name.encode() + b"/"
+        self._is_valid = is_valid
+        self._values: dict[str, Any] = {}
+        self._changed: set[str] = set()
+        self._is_whole = not any(True for _ in self._stored())
+        """Whether all values are in memory."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value = self._values.get(name, _UNREAD)
+        if value is _UNREAD:
+            value = self._read(name)
+        return default if value is _GONE else value
+
+    def __getitem__(self, name: str) -> Any:
+        if (value := self.get(name, _GONE)) is _GONE:
+            raise KeyError(name)
+        return value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._values[name] = value
+        self._changed.add(name)
+        self._heed_most()
+
+    def __delitem__(self, name: str) -> None:
+        if self.get(name, _GONE) is _GONE:
+            raise KeyError(name)
+        self[name] = _GONE
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name, _GONE) is not _GONE
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in no particular order; nothing may be changed meanwhile."""
+        self.save()
+        return (self._decoded(key, value)[0] for key, value in self._stored())
+
+    def __len__(self) -> int:
+        self.save()
+        return sum(1 for _ in self._stored())
+
+    def save(self) -> None:
+        """Write what has changed."""
+        for name in sorted(self._changed):
+            key, value = self._key(name), self._values[name]
+            if value is _GONE:
+                self._store.delete(_TABLE, key)
+            else:
+                self._store.put(_TABLE, key, _as_json([name, value] if self._is_long(key) else value))
+        self._changed.clear()
+
+    def _read(self, name: str) -> Any:
+        if self._is_whole:
+            return _GONE
+        key = self._key(name)
+        stored = self._store.get(_TABLE, key)
+        value = self._values[name] = _GONE if stored is None else self._decoded(key, stored)[1]
+        self._heed_most()
+        return value
+
+    def _heed_most(self) -> None:
+        if len(self._values) > _MOST:
+            self.save()
+            self._values.clear()
+            self._is_whole = False
+
+    def _stored(self) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in self._store.items(_TABLE, self._prefix):
+            if not key.startswith(self._prefix):
+                break
+            yield key, value
+
+    def _key(self, name: str) -> bytes:
+        data = name.encode("utf-8", "surrogatepass")
+        if len(data) > _LONGEST_NAME:
+            data = data[:_LONGEST_NAME] + blake2b(data, digest_size=_HASH_BYTES).digest()
+        return self._prefix + data
+
+    def _is_long(self, key: bytes) -> bool:
+        """Return whether the name is too long for the key, so that it stands beside the value."""
+        return len(key) > len(self._prefix) + _LONGEST_NAME
+
+    def _decoded(self, key: bytes, stored: bytes) -> tuple[str, Any]:
+        try:
+            value = _parsed(stored)
+            if self._is_long(key):
+                name, value = value
+            else:
+                name = str(key[len(self._prefix) :], "utf-8", "surrogatepass")
+        except (TypeError, ValueError):
+            name, value = None, None
+        if not isinstance(name, str) or self._key(name) != key or not self._is_valid(value):
+            raise self._store.damaged(f"{self._name} {key.hex()} of the policy is not of its kind")
+        return name, value
+
+
+def _as_json(value: Any) -> bytes:
+    """Return a value as JSON; orjson takes no lone surrogates, which keys can have."""
+    try:
+        return bytes(orjson.dumps(value))
+    except TypeError:
+        return json.dumps(value).encode()
+
+
+def _parsed(stored: bytes) -> Any:
+    try:
+        return orjson.loads(stored)
+    except ValueError:
+        return parse_json(stored)

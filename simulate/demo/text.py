@@ -1,0 +1,142 @@
+"""What is written on a page: its blocks, and from these its clean text and its HTML.
+
+A page's quality is the chance that a paragraph explains something; the others tell, or are poor. So pages of all
+qualities share all words and all sentences, in different proportions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from simulate.demo.words import LANGUAGES, SUBJECTS
+
+if TYPE_CHECKING:
+    from simulate.demo.sites import Page, Site
+    from simulate.demo.web import Link, PageLinks
+
+_PLAIN_SHARE, _LEAST_SHARE = 0.35, 0.04
+"""Weight of plain paragraphs beside the others, and the least weight of these: no page is of one style by rule."""
+
+
+class Sentences(dict[str, str]):
+    """Fills patterns; each name not given is drawn anew wherever it occurs."""
+
+    def __init__(self, random: Random, subject: int, **given: str) -> None:
+        super().__init__(given)
+        self._random = random
+        self._words = SUBJECTS[subject].words
+
+    def __missing__(self, name: str) -> str:
+        words = self._words[name]
+        return words[int(self._random.random() * len(words))]
+
+    def fill(self, pattern: str) -> str:
+        """Return one sentence, with a capital at its start."""
+        sentence = pattern.format_map(self)
+        return sentence[0].upper() + sentence[1:]
+
+
+class Block(NamedTuple):
+    """A heading, a paragraph or an item of a list, with at most one link inside."""
+
+    tag: str
+    text: str
+    link: Link | None = None
+    after: str = ""
+
+    def plain(self) -> str:
+        """Return the block as it is read; list items are marked as trafilatura marks them."""
+        return ("- " if self.tag == "li" else "") + self.text + (self.link.anchor if self.link else "") + self.after
+
+    def html(self, base: str) -> str:
+        """Return the block as HTML of a page of the site at ``base``."""
+        link = anchor(self.link, base) if self.link else ""
+        return f"<{self.tag}>{escape(self.text)}{link}{escape(self.after)}</{self.tag}>"
+
+
+class Writer:
+    """Writes the main part of one page."""
+
+    def __init__(self, random: Random, page: Page, subject: int, site: str) -> None:
+        self._random = random
+        self._page = page
+        self._sentences = Sentences(random, subject, topic=page.topic, theme=page.theme, site=site)
+        self._language = LANGUAGES[SUBJECTS[subject].language]
+        self._weights = (page.quality + _LEAST_SHARE, _PLAIN_SHARE, 1 - page.quality + _LEAST_SHARE)
+
+    def blocks(self, text: Sequence[Link] = (), listing: Iterable[Link] = ()) -> list[Block]:
+        """Return the page's blocks: its title, paragraphs, of which some end with a link, and a list of links."""
+        places = sorted(self._random.sample(range(self._page.length), len(text)))
+        links = dict(zip(places, text, strict=True))
+        blocks = [self.paragraph(links.get(place)) for place in range(self._page.length)]
+        blocks += [Block("li", "", link, ". " + self._sentence()) for link in listing]
+        return [Block("h1", self._page.title), *blocks] if blocks else []
+
+    def paragraph(self, link: Link | None = None) -> Block:
+        """Return a paragraph."""
+        text = " ".join([self._sentence() for _ in range(self._random.randint(1, 5 if self._page.length > 1 else 1))])
+        if link is None:
+            return Block("p", text)
+        before, after = self._language.read_on[0].split("{link}")
+        return Block("p", f"{text} {before}", link, after)
+
+    def _sentence(self) -> str:
+        """Return a sentence of some style, by the page's quality."""
+        styles = (self._language.explaining, self._language.plain, self._language.poor)
+        patterns = self._random.choices(styles, self._weights)[0]
+        return self._sentences.fill(patterns[int(self._random.random() * len(patterns))])
+
+
+def clean_text(blocks: Iterable[Block]) -> str:
+    """Return the text of blocks, one line each."""
+    return "\n".join(block.plain() for block in blocks)
+
+
+_HTML: Final = """\
+<!DOCTYPE html>
+<html lang="{language}">
+<head><meta charset="utf-8"><title>{title} - {site}</title></head>
+<body>
+<header class="site-header"><div class="site-name">{site}</div>
+<nav>{header}</nav>
+</header>
+<main><article>
+{main}
+</article></main>
+<aside class="sidebar"><h3>Related</h3>
+{aside}
+</aside>
+<div class="cookie-banner"><p>This website uses cookies.</p><button>Accept</button></div>
+<footer class="site-footer"><p>&copy; {site}. All rights reserved.</p>
+{footer}
+</footer>
+</body>
+</html>
+"""
+
+
+def page_html(page: Page, site: Site, blocks: Sequence[Block], links: PageLinks) -> str:
+    """Return the whole page; its links stand in the order of ``links.in_order()``."""
+    main = [block.html(site.base) for block in blocks if block.tag != "li"]
+    main.append(_list([block.html(site.base) for block in blocks if block.tag == "li"]))
+    parts = {"header": links.header, "aside": links.aside, "footer": links.footer}
+    return _HTML.format(
+        language=site.language,
+        title=escape(page.title),
+        site=escape(site.name),
+        main="\n".join(main) if blocks else '<img src="/picture.jpg" alt="">',
+        **{name: _list([f"<li>{anchor(link, site.base)}</li>" for link in part]) for name, part in parts.items()},
+    )
+
+
+def anchor(link: Link, base: str) -> str:
+    """Return the link as HTML, relative within its site as most links on the web are."""
+    url = link.url[len(base) :] if link.url.startswith(base + "/") else link.url
+    return f'<a href="{escape(url)}">{escape(link.anchor)}</a>'
+
+
+def _list(items: Sequence[str]) -> str:
+    return "\n".join(["<ul>", *items, "</ul>"]) if items else ""

@@ -1,0 +1,123 @@
+"""Writes a web to the files of the ClueWeb22 layout, each by one of several processes, and trains its model beside.
+
+Each process plans the whole web anew, which takes less time than handing it over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta, timezone
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.processes import run_jobs
+from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22.layout import HTML, INLINK, KINDS, OUTLINK, TXT
+from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
+from simulate.demo.model import train_model
+from simulate.demo.sites import Page, plan_sites, stream
+from simulate.demo.text import clean_text, page_html
+from simulate.demo.web import Link, Web
+
+_RECORDS_PER_FILE: Final = 500
+"""Fewer than the dataset has, so that the files can be written in parallel."""
+_KILLED: Final = "a process of the build was killed; if memory ran out, use fewer --jobs"
+_README: Final = """\
+A generated web in the layout of ClueWeb22-A; not ClueWeb22 data. Made by `scrapy corpus demo` of crawl4llm:
+{pages} pages, {hosts} hosts, seed {seed}. All hosts are under reserved top-level domains (RFC 2606).
+"""
+_START: Final = datetime(2022, 8, 1, tzinfo=timezone.utc)
+_SECONDS_PER_PAGE: Final = 3
+
+
+class Plan(NamedTuple):
+    """What a web is a function of."""
+
+    pages: int
+    hosts: int
+    seed: int
+
+
+class _Job(NamedTuple):
+    """To write a data file in all four kinds; with the file id "" to train the model."""
+
+    plan: Plan
+    to: Path
+    file_id: str
+    size: int
+
+
+def write_web(plan: Plan, corpus: Path, model: Path, *, jobs: int, progress: bool) -> None:
+    """Write the file tree of a web to ``corpus`` and its fastText model to ``model``.
+
+    The bytes do not depend on ``jobs``, the number of processes. ``progress`` shows a bar where there is a terminal.
+    Raises InputError where a process is killed, OSError where the disk fails.
+    """
+    sites = plan_sites(plan.seed, plan.pages, plan.hosts)
+    keys = writer.assign_ids((site.language for site in sites for _ in range(site.size)), _RECORDS_PER_FILE)
+    counts = Counter(map(_file_id, keys))
+    writer.write_root_files(corpus, _README.format(**plan._asdict()), dict.fromkeys(KINDS, counts))
+    work = [_Job(plan, model, "", 0), *(_Job(plan, corpus, *item) for item in sorted(counts.items()))]
+    bar = None if progress else False
+    for _ in run_jobs(_do, work, jobs, " pages", "building the demo web", _KILLED, bar):
+        pass
+
+
+def _do(job: _Job) -> None:
+    if job.file_id:
+        _tree(job.plan).write_file(job.to, job.file_id)
+    else:
+        train_model(job.to, job.plan.seed)
+
+
+def _file_id(key: str) -> str:
+    return key.removeprefix("clueweb22-").rpartition("-")[0]
+
+
+class _Tree:
+    """The file tree of a web."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._web = web = Web(*plan)
+        shuffled = list(web.pages)
+        stream(plan.seed, "ids").shuffle(shuffled)  # an id says nothing about its page
+        languages = [web.sites[page.site].language for page in shuffled]
+        keys = writer.assign_ids(languages, _RECORDS_PER_FILE)
+        self._heads: dict[int | None, DocumentHead] = {}
+        self._files: dict[str, list[Page]] = {}
+        for page, language, key in zip(shuffled, languages, keys, strict=True):
+            self._heads[page.number] = DocumentHead(key, page.url, language)
+            self._files.setdefault(_file_id(key), []).append(page)
+        self._inlinks: list[list[tuple[Link, bool]]] = [[] for _ in web.pages]
+        for page, links in zip(web.pages, web.links, strict=True):
+            for link, boilerplate in links.in_order():
+                if link.target is not None:
+                    self._inlinks[link.target].append((Link(page.number, page.url, link.anchor), boilerplate))
+
+    def write_file(self, root: Path, file_id: str) -> None:
+        """Write a file in all four kinds."""
+        records = [self._records(page) for page in self._files[file_id]]
+        for kind in KINDS:
+            writer.write_data_file(root, kind, file_id, (record[kind] for record in records))
+
+    def _records(self, page: Page) -> dict[str, bytes]:
+        """Return a page's record of each kind."""
+        head, links, site = self._heads[page.number], self._web.links[page.number], self._web.sites[page.site]
+        blocks = self._web.blocks(page)
+        html = page_html(page, site, blocks, links)
+        date = _START + timedelta(seconds=_SECONDS_PER_PAGE * page.number)
+        return {
+            TXT: writer.txt_record(head, clean_text(blocks)),
+            HTML: writer.html_record(head, html.encode(), date.strftime("%Y-%m-%dT%H:%M:%S.%fZ")),
+            OUTLINK: writer.outlink_record(head, [self._end(*link) for link in links.in_order()]),
+            INLINK: writer.inlink_record(head, [self._end(*link) for link in self._inlinks[page.number]]),
+        }
+
+    def _end(self, link: Link, boilerplate: bool) -> LinkEnd:
+        head = self._heads.get(link.target)
+        return LinkEnd(link.url, link.anchor, boilerplate, head.language if head else "", head.key if head else None)
+
+
+_tree = cache(_Tree)
+"""In each process, the tree that it writes files of."""
