@@ -57,6 +57,14 @@ _MOVED: Final = {
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
         archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain
         action_command=_action""",
+    ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): """
+        report/ report.colours=report.plot report.comparison=report.data report.marks=report.plot
+        report.thinning=report.plot report.write=report along=measures arrays=documents correlation=correlations
+        importance=measures population=measures selection=measures subject=survey sections/=figures
+        sections.common=figures sections.correlations=correlations sections.coverage=coverage sections.ordering=ordering
+        sections.overview=overview sections.selecting=coverage""",
+    ("crawl4llm.evaluation.", "crawl4llm.scoring."): "blocks=passes page_tasks=text passes",
+    ("crawl4llm.training.", "crawl4llm.tools.trainscorer."): "folder=train page_texts=sources plot=card recipe=fit",
     ("crawl4llm.dataset.", "crawl4llm.tools.archive."): """
         checking=check checking_index=check checksums=clueweb12 digests=survey finishing=finish jobs=folder
         purging=purge purging_exports=purge repairing=repair revisits=rewrite rewrite_files=rewrite
@@ -66,7 +74,6 @@ _MOVED: Final = {
         oracle=selecting table=rows wanted=selecting warc_source=sources words=shards""",
     ("crawl4llm.corpus_actions.", "crawl4llm.tools.corpus."): "demo=build index=build sample=show",
     ("crawl4llm.frontier_actions.", "crawl4llm.tools.frontier."): "compact=change inject=change",
-    ("crawl4llm.evaluation.", "crawl4llm.tools.evaluate."): "report/ sections/",
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
     ("simulate.clueweb22_", "simulate.clueweb22."): """

@@ -276,14 +276,6 @@ class Options:
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )
-    evaluation_log: bool = _option(
-        False,
-        flag,
-        "Whether `estimates.jsonl` keeps what the policy thinks later of pages that were crawled (`backlink`, "
-        "`pagerank`, `parent_min` and `parent_mean` do), for the Limited Buffer model of `scrapy evaluate`. It can "
-        "grow much larger than the crawl log.",
-        fixed=True,
-    )
     warc_enabled: bool = _option(True, flag, "Whether crawled pages are archived.", fixed=True)
     warc_max_bytes: int = _option(
         1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.", fixed=True

@@ -1,13 +1,12 @@
 """The crawl log: ``crawl.jsonl``, one line a crawled page, in the order in which pages left the frontier.
 
-Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page; and with EVALUATION_LOG
-``estimates.jsonl``, what a policy thinks later of pages that were crawled.
+Beside it ``failures.jsonl``, one line a document that was discovered and ended without a page.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
@@ -16,7 +15,7 @@ from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.within import require_within
 
-NAME, FAILURES, ESTIMATES = "crawl.jsonl", "failures.jsonl", "estimates.jsonl"
+NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
 _TOO_LARGE: Final = 1 << 63
 
 
@@ -57,15 +56,6 @@ class FailureLine(TypedDict):
     reason: str
     depth: int
     parent: str | None
-
-
-class EstimatesLine(TypedDict):
-    """One line of the log of estimates."""
-
-    crawled: int
-    """Pages crawled by then."""
-    scores: dict[str, float]
-    """By document key, the URL scores that pages crawled before would have now."""
 
 
 class Document(Protocol):
@@ -134,16 +124,12 @@ class LogPosition(NamedTuple):
 
     pages: int
     failures: int
-    estimates: int = 0
 
 
 class CrawlLog:
-    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it.
+    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it."""
 
-    The log of estimates is kept only with ``estimates``.
-    """
-
-    def __init__(self, directory: Path, at: LogPosition | None = None, *, estimates: bool = False) -> None:
+    def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
         """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
 
         Raises ArchiveError: without ``at`` where there is one already, with it where less than that is left of one.
@@ -151,25 +137,18 @@ class CrawlLog:
         self._directory = directory
         self._pages = AppendFile(directory / NAME, None if at is None else at.pages)
         self._failures = AppendFile(directory / FAILURES, None if at is None else at.failures)
-        self._estimates = AppendFile(directory / ESTIMATES, None if at is None else at.estimates) if estimates else None
 
     def write(self, pages: Iterable[CrawlLine], failures: Iterable[FailureLine]) -> None:
         """Append lines to both, all or none to each. Raises InputError where they cannot be written (disk full)."""
         for file, lines in ((self._pages, pages), (self._failures, failures)):
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
-    def write_estimates(self, crawled: int, scores: Sequence[tuple[str, float]]) -> None:
-        """Append a line to the log of estimates, if it is kept and there are any. Raises InputError likewise."""
-        if self._estimates is not None and scores:
-            line: EstimatesLine = {"crawled": crawled, "scores": dict(scores)}
-            self._estimates.append(f"{json.dumps(line)}\n".encode())
-
     def flush(self, *, fsync: bool = False) -> None:
         """With ``fsync``, return once all lines are on the disk.
 
         Raises ArchiveError where that fails, or somebody else has changed the files.
         """
-        for file in filter(None, (self._pages, self._failures, self._estimates)):
+        for file in (self._pages, self._failures):
             file.check()
             if fsync:
                 file.sync()
@@ -178,11 +157,9 @@ class CrawlLog:
 
     def position(self) -> LogPosition:
         """The end of all lines written so far."""
-        return LogPosition(self._pages.size, self._failures.size, self._estimates.size if self._estimates else 0)
+        return LogPosition(self._pages.size, self._failures.size)
 
     def close(self) -> None:
         """Close the files."""
         self._pages.close()
         self._failures.close()
-        if self._estimates is not None:
-            self._estimates.close()

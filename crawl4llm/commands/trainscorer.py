@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +11,6 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.terminal import positive_integer
-from crawl4llm.tools.trainscorer.recipe import Recipe
 
 _LARGEST = 2**31 - 1
 """What fastText's numbers can be."""
@@ -37,6 +37,8 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        from crawl4llm.tools.trainscorer.fit import Recipe
+
         default = Recipe()
         for name, texts in (("positive", "good texts"), ("negative", "ordinary texts, a random sample at best")):
             parser.add_argument(f"--{name}", nargs="+", action="extend", metavar="SRC", help=f"{texts} (needed)")
@@ -70,21 +72,11 @@ class Command(ScrapyCommand):
             raise UsageError(f"usage: scrapy trainscorer {self.syntax()}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
+        from crawl4llm.tools.trainscorer.fit import Recipe
         from crawl4llm.tools.trainscorer.train import Wanted, train
 
         assert self.settings is not None
-        recipe = Recipe(
-            word_ngrams=opts.word_ngrams,
-            dim=opts.dim,
-            epochs=opts.epochs,
-            rate=opts.rate,
-            min_count=opts.min_count,
-            buckets=opts.buckets,
-            seed=opts.seed,
-            balance=opts.balance,
-            held_out=opts.held_out,
-            quantize=opts.quantize,
-        )
+        recipe = Recipe(**{option.name: getattr(opts, option.name) for option in fields(Recipe)})
         wanted = Wanted(opts.positive, opts.negative, Path(opts.out).expanduser(), opts.text_field, recipe)
         self.exitcode = print_lines(train(self.settings, wanted))
 

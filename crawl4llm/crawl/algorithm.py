@@ -378,8 +378,6 @@ class Crawl:
             (key, self._checked(key, score)) for key, score in self.policy.reranked()
         )
         self._log.write([], failures)
-        if self.options.evaluation_log:
-            self._log.write_estimates(self.crawled, list(self.policy.estimates()))
 
     def _checked(self, key: str, score: float) -> float:
         """A score that the policy gave, if it is one."""

@@ -85,7 +85,11 @@ class Job:
         if job is None:
             return
         given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | _fixed_settings(self._options)
-        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
+        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | {
+            name: value
+            for name, value in job["settings"].items()
+            if name in given  # others there are no more
+        }
         different = [
             f"{harmless(name)} was {begun[name]!r}, is {given.get(name)!r}"
             for name in begun

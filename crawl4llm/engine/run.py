@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+logger = logging.getLogger(__name__)
 
 
 class Run:
@@ -110,7 +112,7 @@ class Run:
         options, job, web = self.options, self.job, self.web
         if job is not None:
             job.open(reranks=policy.reranks)
-        log = CrawlLog(self.output, at=job.state.log if job else None, estimates=options.evaluation_log)
+        log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
         opened.callback(archive.close)
@@ -197,6 +199,8 @@ class Run:
 
 def _read_options(settings: BaseSettings) -> Options:
     options = read_options(settings)
+    if "EVALUATION_LOG" in settings:
+        logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
     for given, meant in misspelt(settings, options.own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options

@@ -94,11 +94,6 @@ class Policy(Protocol):
         """Asked after each :meth:`score`: keys and new scores of documents that may be queued; others are ignored."""
         ...
 
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        """Asked after each :meth:`reranked` of a crawl with EVALUATION_LOG: keys of pages that were crawled before, and
-        the scores that they would have now. They change nothing in the crawl."""
-        ...
-
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """Told what left the frontier, in that order."""
         ...
@@ -151,10 +146,6 @@ class BasePolicy:
         """See :meth:`Policy.reranked`."""
         return ()
 
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        """See :meth:`Policy.estimates`."""
-        return ()
-
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """See :meth:`Policy.dequeued`."""
 
@@ -185,7 +176,7 @@ SCORER_PREFIX = "scorer:"
 
 _PARTS = (
     *("name", "looks_ahead", "scores_influence", "reranks", "corpus_parts"),
-    *("scorers", "identity", "crawled", "score", "reranked", "estimates", "dequeued", "save", "load"),
+    *("scorers", "identity", "crawled", "score", "reranked", "dequeued", "save", "load"),
 )
 """What a policy class must have."""
 

@@ -115,9 +115,6 @@ class Wrapper(ABC):
     def reranked(self) -> Iterable[tuple[str, float]]:
         return ((key, self._outer_score(key, score)) for key, score in self._inner.reranked())
 
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        return ((key, self._outer_score(key, score)) for key, score in self._inner.estimates())
-
     def dequeued(self, entries: Sequence[Entry]) -> None:
         self._inner.dequeued([self._inner_entry(entry) for entry in entries])
 
@@ -196,10 +193,6 @@ class HotQueue(Wrapper):
             self._hot.discard(page.entry.key)
             self._hot.update(candidate.key for candidate in found.get(page.entry.key, ()) if self._is_hot(candidate))
         return await super().score(candidates)
-
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        """None: whether a page was hot is forgotten once it is crawled."""
-        return ()
 
     def save(self) -> bytes:
         """One line of its own, then what the policy inside saves."""

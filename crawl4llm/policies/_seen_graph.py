@@ -58,10 +58,6 @@ class SeenGraph:
         self._ends.append(len(self._targets))
         return page
 
-    def is_page(self, number: int) -> bool:
-        """Return whether a document was crawled."""
-        return number in self._places
-
     def targets(self, page: int) -> Sequence[int]:
         """Return what a page links to; nothing for one that was not crawled."""
         place = self._places.get(page)

@@ -46,9 +46,6 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         self._found: dict[str, S] = {}
         """The same for documents that may be new; those that are come as candidates next."""
         self._changed: dict[str, None] = {}
-        self._left: dict[str, S | None] = {}
-        """Like ``_queued``, of documents that have left the frontier; only with EVALUATION_LOG."""
-        self._revised: dict[str, None] = {}
         self._mean = RunningMean()
 
     def keep_in(self, pieces: Pieces) -> None:
@@ -73,9 +70,6 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
             if (known := self._queued.get(key, _NOT_QUEUED)) is not _NOT_QUEUED:
                 self._queued[key] = self._seen(known, influence)
                 self._changed[key] = None
-            elif key in self._left:
-                self._left[key] = self._seen(self._left[key], influence)
-                self._revised[key] = None
             else:
                 self._found[key] = self._seen(self._found.get(key), influence)
 
@@ -89,27 +83,19 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         changed, self._changed = self._changed, {}
         return [(key, self._score_of(key)) for key in changed]
 
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        revised, self._revised = self._revised, {}
-        return [(key, self._as_score(self._left[key])) for key in revised]
-
     def dequeued(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            known = self._queued.pop(entry.key, None)
-            if self._options.evaluation_log:
-                self._left.setdefault(entry.key, known)
+            self._queued.pop(entry.key, None)
 
     def save(self) -> bytes:
-        return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued), self._left]).encode()
+        return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        self._mean.total, self._mean.count, queued, self._left = json.loads(state)
+        self._mean.total, self._mean.count, queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
         self._queued.update(queued)
 
     def _score_of(self, key: str) -> float:
-        return self._as_score(self._queued[key])
-
-    def _as_score(self, known: S | None) -> float:
+        known = self._queued[key]
         return self.seed_score if known is None else self._score(known)
 
 

@@ -36,8 +36,6 @@ class Policy(BasePolicy):
         self._ranks: list[float] = []
         """IR by the number of the document in the graph."""
         self._changed: dict[int, None] = {}
-        self._revised: list[int] = []
-        """Pages crawled whose IR has changed; only with EVALUATION_LOG."""
 
     def identity(self) -> Mapping[str, object]:
         return {"pagerank_damping": self._damping, "pagerank_interval": self._interval}
@@ -61,13 +59,7 @@ class Policy(BasePolicy):
 
     def reranked(self) -> Iterable[tuple[str, float]]:
         changed, self._changed = self._changed, {}
-        if self._options.evaluation_log:
-            self._revised = [number for number in changed if self._graph.is_page(number)]
-        return [(self._graph.key(number), self._ranks[number]) for number in changed if not self._graph.is_page(number)]
-
-    def estimates(self) -> Iterable[tuple[str, float]]:
-        revised, self._revised = self._revised, []
-        return [(self._graph.key(number), self._ranks[number]) for number in revised]
+        return [(self._graph.key(number), self._ranks[number]) for number in changed]
 
     def save(self) -> bytes:
         return json.dumps([self._graph.dump(), self._ranks]).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from crawl4llm.base.errors import InputError
 
@@ -42,3 +43,12 @@ def load_extractor(name: str) -> Extractor:
 def extract_text(html: bytes, extractor: Extractor) -> str:
     """Main text of a page given in UTF-8; the empty string where it has none."""
     return extractor(html.decode("utf-8", errors="replace"))
+
+
+_BLANK, _OTHER = b"\0", b"\1"
+_CLASSES: Final = b"".join(_BLANK if chr(byte) in " \n\r\t\v\f\0" else _OTHER for byte in range(256))
+
+
+def count_tokens(text: str) -> int:
+    """Count the runs of bytes between blanks, which fastText takes for words (its ``Dictionary::readWord``)."""
+    return (_BLANK + text.encode("utf-8", "replace").translate(_CLASSES)).count(_BLANK + _OTHER)

@@ -14,9 +14,9 @@ from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 from crawl4llm.base import bars
 from crawl4llm.base.bars import Lines, Progress
 from crawl4llm.options import Options
+from crawl4llm.scoring import passes
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.archive import facts
-from crawl4llm.tools.evaluate import passes
 from crawl4llm.tools.evaluate.survey import Survey
 from simulate.build.centrality import page_ranks
 

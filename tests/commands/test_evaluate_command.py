@@ -29,13 +29,16 @@ PAGES = 300
 
 @pytest.fixture(scope="module")
 def runs(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Crawls by three policies, the last with its estimates logged."""
+    """Crawls by three policies, the last with a setting of version 0.1.0."""
     folder = tmp_path_factory.mktemp("runs")
     paths = {policy: folder / policy for policy in ("influence", "random", "pagerank")}
     for policy, path in paths.items():
         settings = {"URL_POLICY": policy, "CRAWL_MAX_PAGES": PAGES, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20}
-        result = crawl(demo_web, path, EVALUATION_LOG=int(policy == "pagerank"), WARC_ENABLED=0, **settings)
+        result = crawl(
+            demo_web, path, WARC_ENABLED=0, **settings, **({"EVALUATION_LOG": 1} if policy == "pagerank" else {})
+        )
         assert result.returncode == 0, result.stderr
+        assert ("EVALUATION_LOG is not needed any more" in result.stderr) is (policy == "pagerank")
     return paths
 
 
@@ -125,15 +128,6 @@ def test_what_the_seeds_reach(report: Path, runs: dict[str, Path], demo_web: Web
         newest = [key for key in links - reached if key is not None]
         reached.update(newest)
     assert {int(row["Reachable"]) for row in table(report, "reach")} == {len(reached)}
-
-
-def test_estimates_are_logged_where_they_are_asked_for(runs: dict[str, Path]) -> None:
-    assert not (runs["influence"] / "estimates.jsonl").exists()
-    lines = [json.loads(line) for line in (runs["pagerank"] / "estimates.jsonl").read_text().splitlines()]
-    assert [line["crawled"] for line in lines] == sorted(line["crawled"] for line in lines)
-    order = {line["id"]: line["order"] for line in crawl_log(runs["pagerank"])}
-    assert all(order[key] < line["crawled"] for line in lines for key in line["scores"])
-    assert sum(len(line["scores"]) for line in lines) > PAGES
 
 
 def test_an_undefined_correlation_is_reported(report: Path) -> None:

@@ -77,7 +77,7 @@ class Driven:
         self.corpus = corpus
         self._folder = folder
         checked = Options(**options)
-        self._log = CrawlLog(folder, estimates=checked.evaluation_log)
+        self._log = CrawlLog(folder)
         self.crawl = self._new_crawl(
             checked,
             leases,

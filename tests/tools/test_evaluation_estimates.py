@@ -1,60 +1,95 @@
-"""What a policy thinks later of pages it has crawled: logged on request, and without a trace in the crawl."""
+"""The URL scores that a policy would have given later to pages that it had crawled, found by replaying the crawl."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
-from driven_crawl import Driven, scored
+from driven_crawl import Driven, JobCrawl, pages_at_once, scored
+from evaluation_helpers import FACTS
+from graph_corpus import NumberScorer
+
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate import buffer
+from crawl4llm.tools.evaluate.buffer import Change, later_estimates
+from crawl4llm.tools.evaluate.runs import Run, read_runs
 
 WEB = scored(
     {
         "1": ["2", "3"],
         "2": ["1", "4"],
         "3": ["1", "2", "5"],
-        "4": ["2", "3"],
-        "5": ["1", "1", "6"],
+        "4": ["2", "3", "gone"],
+        "5": ["1", "1", "6", "5"],
         "6": ["2"],
-        "7": ["1"],
+        "7": ["1", "none"],
     }
 )
-POLICIES = ("backlink", "pagerank", "parent_first", "parent_min", "parent_mean", "influence", "host")
 
 
-def crawl(folder: Path, policy: str, *, log: bool, batch_size: int = 1) -> Driven:
+def replayed(folder: Path, **options: Any) -> tuple[Driven, Run, list[Change]]:
     folder.mkdir()
-    driven = Driven(
-        WEB, folder, url_policy=policy, crawl_batch_size=batch_size, evaluation_log=log, pagerank_interval=2
-    )
-    return driven.run("1", "7")
+    options = {"pagerank_interval": 2, **options}
+    driven = Driven(WEB, folder, **options).run("1", "7")
+    settings = {name.upper(): value for name, value in {"crawl_max_pages": 100, **options}.items()}
+    (folder / "settings.json").write_text(json.dumps({**FACTS, "settings": settings}))
+    (folder / "seeds.txt").write_text("1\n7\n")
+    (run,) = read_runs([folder])
+    return driven, run, list(later_estimates(run, PageRater(WEB, NumberScorer(), extractor=None)))
 
 
-def estimates(folder: Path) -> list[tuple[int, dict[str, float]]]:
-    lines = (folder / "estimates.jsonl").read_text().splitlines()
-    return [(line["crawled"], line["scores"]) for line in map(json.loads, lines)]
+@pytest.mark.parametrize("policy", ["parent_first", "influence", "host"])
+def test_other_policies_do_not_change_their_mind(policy: str, tmp_path: Path) -> None:
+    assert replayed(tmp_path / "run", url_policy=policy, crawl_batch_size=1)[2] == []
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_crawl_is_the_same_with_the_log(policy: str, tmp_path: Path) -> None:
-    without = crawl(tmp_path / "without", policy, log=False)
-    logged = crawl(tmp_path / "logged", policy, log=True)
-    assert logged.lines == without.lines
-    assert logged.figures == without.figures
-    assert not (tmp_path / "without/estimates.jsonl").exists()
+def test_behind_a_hot_queue_there_are_none(tmp_path: Path) -> None:
+    options = {"url_policy": "backlink", "hot_queue_topic": ("text",)}
+    assert replayed(tmp_path / "run", crawl_batch_size=1, **options)[2] == []
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_only_pages_that_were_crawled_have_estimates(policy: str, tmp_path: Path) -> None:
-    driven = crawl(tmp_path / "run", policy, log=True)
-    found = estimates(tmp_path / "run")
-    assert all(set(scores) <= set(driven.ids[:crawled]) for crawled, scores in found)
-    assert bool(found) is (policy not in {"influence", "host", "parent_first"})
-
-
+@pytest.mark.parametrize("order", ["desc", "asc"])
 @pytest.mark.parametrize("batch_size", [0, 1, 3])
-def test_estimated_backlinks_are_those_seen_by_then(batch_size: int, tmp_path: Path) -> None:
-    driven = crawl(tmp_path / "run", "backlink", log=True, batch_size=batch_size)
-    for crawled, scores in estimates(tmp_path / "run"):
-        for key, score in scores.items():
-            assert score == sum(key in WEB.targets(page) for page in driven.ids[:crawled])
+@pytest.mark.parametrize("policy", ["backlink", "parent_min", "parent_mean"])
+def test_estimates_follow_from_the_pages_crawled_by_then(
+    policy: str, batch_size: int, order: str, tmp_path: Path
+) -> None:
+    driven, run, changes = replayed(tmp_path / "run", url_policy=policy, crawl_batch_size=batch_size, order=order)
+    estimate = {"backlink": len, "parent_min": min, "parent_mean": fmean}[policy]
+    assert changes
+    for crawled, place, found in changes:
+        assert place < crawled < len(run)
+        linking = [key for key in driven.ids[:crawled] if driven.ids[place] in WEB.targets(key)]
+        expected = estimate([int(key) / 10 for key in linking])
+        assert found == pytest.approx(-expected if order == "asc" else expected)
+
+
+def test_estimated_ranks_are_those_of_the_links_seen_by_then(tmp_path: Path) -> None:
+    _, _, changes = replayed(tmp_path / "run", url_policy="pagerank", crawl_batch_size=1, pagerank_damping=0.5)
+    assert changes[0] == Change(2, 0, 0.5 + 0.5 * 0.5 / 2), "nothing links to 7, which links to 1 and none"
+
+
+def test_links_are_followed_in_the_slices_of_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents without a page count; of a batch that may be the last, no links are followed before its end."""
+    monkeypatch.setattr(buffer, "_PAGES_AT_ONCE", 2)
+    with pages_at_once(2):
+        driven, _, changes = replayed(tmp_path / "run", url_policy="backlink", crawl_batch_size=4)
+    assert driven.batches == [["1", "7"], ["2", "3"], ["4", "5"], ["6"]]
+    assert {change.crawled for change in changes} == {2, 4, 6}
+
+
+def test_a_jobdir_of_0_1_0_that_records_the_old_setting_goes_on(tmp_path: Path) -> None:
+    options = {"url_policy": "backlink", "crawl_batch_size": 1}
+    begun = JobCrawl(WEB, tmp_path, **options)
+    begun.start("1", "7")
+    begun.batch()
+    begun.close()
+    path = tmp_path / "job/job.json"
+    job = json.loads(path.read_text())
+    path.write_text(json.dumps({**job, "settings": {**job["settings"], "EVALUATION_LOG": True}}))
+    resumed = JobCrawl(WEB, tmp_path, **options)
+    assert resumed.run("1", "7").ids[:2] == ["1", "7"]
+    resumed.close()

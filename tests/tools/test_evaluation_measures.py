@@ -9,12 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.tools.evaluate.along import harvest_rate, mean_so_far, points_along, precision, recall
 from crawl4llm.tools.evaluate.buffer import Change, kept
-from crawl4llm.tools.evaluate.correlation import rank_correlation
-from crawl4llm.tools.evaluate.importance import crawl_and_stop, crawl_and_stop_with_threshold, share_of_hot
-from crawl4llm.tools.evaluate.population import Population, oracle_of
-from crawl4llm.tools.evaluate.selection import best, mean_of_best, pages_to_find, pool_to_match
+from crawl4llm.tools.evaluate.correlations import rank_correlation
+from crawl4llm.tools.evaluate.measures import (
+    Population,
+    best,
+    crawl_and_stop,
+    crawl_and_stop_with_threshold,
+    harvest_rate,
+    mean_of_best,
+    mean_so_far,
+    oracle_of,
+    pages_to_find,
+    points_along,
+    pool_to_match,
+    precision,
+    recall,
+    share_of_hot,
+)
 
 NAN = math.nan
 
@@ -129,15 +141,15 @@ def test_hot_pages_in_a_buffer() -> None:
 
 
 def test_of_equal_pages_the_last_is_lost() -> None:
-    assert kept(np.array([0.5, 0.9, 0.5, 0.1]), 2).tolist() == [0, 1]
-    assert kept(np.array([0.5, 0.9]), 5).tolist() == [0, 1]
+    assert [left.tolist() for left in kept(np.array([0.5, 0.9, 0.5, 0.1]), [2, 3])] == [[0, 1], [0, 1, 2]]
+    assert kept(np.array([0.5, 0.9]), [5])[0].tolist() == [0, 1]
 
 
 def test_a_new_estimate_counts_from_its_moment_on() -> None:
     """Page 0 is about to be lost to page 2 when it is found to be worth more; page 1 is found to be so too late."""
     estimates = np.array([0.1, 0.2, 0.3, 0.4])
-    assert kept(estimates, 2).tolist() == [2, 3]
-    assert kept(estimates, 2, [Change(2, 0, 0.9), Change(3, 1, 0.9)]).tolist() == [0, 3]
+    assert kept(estimates, [2])[0].tolist() == [2, 3]
+    assert kept(estimates, [2], [Change(2, 0, 0.9), Change(3, 1, 0.9)])[0].tolist() == [0, 3]
 
 
 def naive_buffer(estimates: list[float], size: int, changes: list[Change]) -> list[int]:
@@ -162,8 +174,8 @@ def test_buffer_does_as_the_model_says(data: st.DataObject) -> None:
         Change(crawled, data.draw(st.integers(0, crawled - 1)), data.draw(score))
         for crawled in sorted(data.draw(st.lists(st.integers(1, len(estimates)), max_size=12)))
     ]
-    assert kept(np.array(estimates), size, changes).tolist() == naive_buffer(estimates, size, changes)
-    assert kept(np.array(estimates), size).tolist() == naive_buffer(estimates, size, [])
+    assert kept(np.array(estimates), [1, size], changes)[1].tolist() == naive_buffer(estimates, size, changes)
+    assert kept(np.array(estimates), [size])[0].tolist() == naive_buffer(estimates, size, [])
 
 
 # -- correlation ------------------------------------------------------------------------------------------------------

@@ -14,11 +14,10 @@ from evaluation_helpers import line, write_run
 from crawl4llm.options import Options
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate.along import precision, recall
+from crawl4llm.tools.evaluate.correlations import pairs_of
+from crawl4llm.tools.evaluate.measures import precision, recall
 from crawl4llm.tools.evaluate.runs import read_runs
-from crawl4llm.tools.evaluate.sections.correlations import pairs_of
-from crawl4llm.tools.evaluate.subject import Subject
-from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 NAMES = ("influence-n100", "indegree-n100", "random-1-n100")

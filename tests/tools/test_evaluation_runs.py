@@ -10,7 +10,6 @@ import pytest
 from evaluation_helpers import FACTS, line, write_run
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.buffer import Change, read_changes
 from crawl4llm.tools.evaluate.runs import read_runs
 
 
@@ -112,17 +111,3 @@ def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:
     (path / "settings.json").write_text(damage, encoding="latin-1")
     with pytest.raises(InputError, match=r"settings\.json"):
         read_runs([path])
-
-
-def test_estimates_of_pages_crawled_before(tmp_path: Path) -> None:
-    """An estimate of a document that is crawled later is what it has in the crawl log."""
-    path = write_run(tmp_path / "run", [line(0), line(1), line(2)])
-    (run,) = read_runs([path])
-    assert read_changes(run) == []
-    (path / "estimates.jsonl").write_text(
-        '{"crawled": 1, "scores": {"key0": 0.7, "key1": 0.8, "other": 0.9}}\n{"crawled": 3, "scores": {"key1": 0.1}}\n'
-    )
-    assert read_changes(run) == [Change(1, 0, 0.7), Change(3, 1, 0.1)]
-    (path / "estimates.jsonl").write_text('{"crawled": 1, "scores": {"key0": "much"}}\n')
-    with pytest.raises(InputError, match=r"estimates\.jsonl is damaged: line 1"):
-        read_changes(run)

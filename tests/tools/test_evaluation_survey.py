@@ -15,12 +15,11 @@ from demo_helpers import start_python
 from graph_corpus import GraphCorpus, NumberScorer
 
 from crawl4llm.options import Options
+from crawl4llm.scoring import passes
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate import passes
 from crawl4llm.tools.evaluate.documents import Documents
-from crawl4llm.tools.evaluate.page_tasks import count_tokens
-from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.evaluate.survey import Survey, count_tokens
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 IN_PROCESS = Options(scoring_workers=0, progress_bar="off")
@@ -162,7 +161,7 @@ def test_tokens_are_what_fasttext_takes_for_words(text: str, tokens: int) -> Non
 _SCORE = """
 import sys
 from pathlib import Path
-from crawl4llm.tools.evaluate import passes
+from crawl4llm.scoring import passes
 from crawl4llm.tools.evaluate.survey import Survey
 from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater

@@ -15,7 +15,7 @@ from warc_helpers import http, page, record, response, url_of, write
 
 from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.page_tasks import count_tokens
+from crawl4llm.scoring.text import count_tokens
 from crawl4llm.tools.export.shards import WordCount
 
 

@@ -23,7 +23,7 @@ from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
 from crawl4llm.tools.evaluate.report import write_report
-from crawl4llm.tools.evaluate.report.comparison import compare
+from crawl4llm.tools.evaluate.report.data import compare
 from crawl4llm.tools.evaluate.report.page import series_table, shown
 
 READABLE_NAME = HOSTILE.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
@@ -105,7 +105,7 @@ def test_same_bytes_each_time(written: Path) -> None:
     paths = write_report(REPORT, written)
     again = subprocess.run(
         [sys.executable, "-c", code, str(written.with_name("again"))],
-        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}"},
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests/helpers'}"},
         capture_output=True,
         text=True,
         check=True,

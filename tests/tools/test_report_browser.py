@@ -18,7 +18,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from crawl4llm.tools.evaluate.report import colours, write_report
+from crawl4llm.tools.evaluate.report import plot as colours
+from crawl4llm.tools.evaluate.report import write_report
 
 
 @pytest.fixture(scope="module")

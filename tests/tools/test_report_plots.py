@@ -18,9 +18,8 @@ pytest.importorskip("matplotlib", reason="needs the extra evaluation")
 from report_helpers import FIGURES, LONG
 
 from crawl4llm.tools.evaluate.figures import Figure, Series
-from crawl4llm.tools.evaluate.report import colours
-from crawl4llm.tools.evaluate.report.plot import draw, stand_alone, tick_label
-from crawl4llm.tools.evaluate.report.thinning import cloud_points, line_points
+from crawl4llm.tools.evaluate.report import plot as colours
+from crawl4llm.tools.evaluate.report.plot import cloud_points, draw, line_points, stand_alone, tick_label
 
 SVG = "{http://www.w3.org/2000/svg}"
 

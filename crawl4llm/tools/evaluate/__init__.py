@@ -1,1 +1,10 @@
-"""Evaluation of finished crawls: what their pages are worth, in figures and tables, and the report that shows them."""
+"""``scrapy evaluate``: what the pages of finished crawls are worth, in figures and tables, and the report of them.
+
+- ``evaluate``: from the output directories of runs to a report
+- ``runs``, ``documents``, ``graph``, ``survey``: runs, and numbers of all pages of their corpus, cached by
+  :mod:`crawl4llm.scoring.passes`
+- ``measures``, ``buffer``: all that is computed of them; Limited Buffer Crawl with the estimates that a policy
+  would have made later
+- ``overview``, ``coverage``, ``ordering``, ``correlations``: the sections of the report, made of ``figures``
+- ``report``: the report on disk
+"""

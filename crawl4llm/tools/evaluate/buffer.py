@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from crawl4llm.base.crawl_log import ESTIMATES, read_log
-from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.frontier import Entry
+from crawl4llm.options import read_options
+from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.policies._ordering import make_policy
+from crawl4llm.policies._seen_links import targets_of
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.runs import Run
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_REPLAYED = ("backlink", "pagerank", "parent_min", "parent_mean")
+"""Policies whose scores follow from the crawl log and the links alone, and change after a page was crawled."""
+_SETTINGS = ("URL_POLICY", "ORDER", "HOT_QUEUE_TOPIC", "PAGERANK_DAMPING", "PAGERANK_INTERVAL", "CRAWL_BATCH_SIZE")
+_PAGES_AT_ONCE = 256
+"""Documents of a batch whose links a crawl follows at once (see crawl4llm.crawl.algorithm)."""
 
 
 class Change(NamedTuple):
@@ -24,57 +41,93 @@ class Change(NamedTuple):
     estimate: float
 
 
-def read_changes(run: Run) -> list[Change]:
-    """The new estimates that the run has logged, in their order; none where it has not. Raises InputError."""
-    path = run.path / ESTIMATES
-    if not path.exists():
-        return []
+def later_estimates(run: Run, rater: PageRater) -> Iterator[Change]:
+    """Yield the URL scores that the run's policy would have given to pages after they were crawled, in crawl order.
+
+    The policy is driven as the crawl drove it, by the crawl log and the corpus's links; but no page ever leaves its
+    frontier, so that it scores them all anew. Behind a hot queue there are none: whether a page was hot is not logged.
+    """
+    recorded = {name: run.facts["settings"].get(name) for name in _SETTINGS}
+    options = read_options(cast("BaseSettings", recorded))
+    if options.url_policy not in _REPLAYED or options.hot_queue_topic:
+        return
+    policy = make_policy(PageWorkers(rater, 0, options.text_time_limit), options)
     places = {key: place for place, key in enumerate(run.keys)}
-    changes = []
-    for number, line in enumerate(read_log(path), 1):
-        try:
-            for key, estimate in line["scores"].items():
-                if places.get(key, line["crawled"]) < line["crawled"]:
-                    changes.append(Change(line["crawled"], places[key], float(estimate)))
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise InputError(f"{path} is damaged: line {number} is not one of estimates") from None
-    return changes
+    parents = dict(zip(run.keys, run.parents, strict=True))
+    found = [Candidate(key, "", 0, None) for key in run.seeds]
+    with closing(asyncio.new_event_loop()) as loop:
+        for begin, end in _slices(run, options.crawl_batch_size):
+            loop.run_until_complete(policy.score(found))
+            yield from (
+                Change(begin, places[key], score) for key, score in policy.reranked() if places.get(key, begin) < begin
+            )
+            found = []
+            for place in range(begin, end):
+                key, influence = run.keys[place], float(run.influence[place])
+                links = rater.corpus.outlinks(key)
+                page = Entry(key, "", 0.0, 0, None)
+                policy.crawled(CrawledPage(page, None if np.isnan(influence) else influence, links))
+                found += [Candidate(new, "", 0, key) for new in targets_of(links) if parents.get(new) == key]
 
 
-def kept(estimates: Floats, size: int, changes: Sequence[Change] = ()) -> Integers:
-    """Places in the crawl of the pages that are left in a buffer of ``size`` pages at the end.
+def _slices(run: Run, batch_size: int) -> Iterator[tuple[int, int]]:
+    """Yield, as places in the crawl, the pages whose links the crawl has followed together: a batch, or part of one."""
+    starts = [0, *(np.flatnonzero(np.diff(run.iterations)) + 1).tolist()]  # NaN differs from NaN
+    answers, size = 0, len(run.seeds)
+    for begin, end in zip(starts, [*starts[1:], len(run)], strict=True):
+        taken = run.fetched[begin:end] - 1
+        answers = min(answers, int(taken[0]))  # there were fewer where the frontier had too few for a batch
+        cuts = begin + 1 + np.flatnonzero(np.diff((taken - answers) // _PAGES_AT_ONCE))
+        if end == len(run) >= run.wanted:
+            cuts = cuts[:0]  # the links of pages that may be the last are not followed
+        yield from pairwise([begin, *cuts.tolist(), end])
+        answers, size = answers + size, batch_size
 
-    ``estimates`` are those under which the pages left the frontier, in crawl order. When the buffer overflows, the page
+
+def kept(estimates: Floats, sizes: Sequence[int], changes: Iterable[Change] = ()) -> list[Integers]:
+    """Return, for buffers of several sizes, the places in the crawl of the pages that are left in them at the end.
+
+    ``estimates`` are those under which the pages left the frontier, in crawl order. When a buffer overflows, the page
     with the lowest estimate at that moment is lost; of equal ones, the last crawled.
     """
-    if not changes:
+    pending = iter(changes)
+    change = next(pending, None)
+    if change is None:
         order = np.lexsort((np.arange(len(estimates)), -estimates))
-        return np.sort(order[:size]).astype(np.int64)
-    current = estimates.tolist()
-    buffer: dict[int, float] = {}
-    heap: list[tuple[float, int]] = []
-    pending = iter((*changes, Change(len(current) + 1, -1, 0.0)))
-    change = next(pending)
-    for place, estimate in enumerate(current):
-        while change.crawled <= place:
-            if change.place in buffer:
-                _put(buffer, heap, change.place, change.estimate)
-            change = next(pending)
-        _put(buffer, heap, place, estimate)
-        if len(buffer) > size:
-            _drop_lowest(buffer, heap)
-    return np.array(sorted(buffer), dtype=np.int64)
+        return [np.sort(order[:size]).astype(np.int64) for size in sizes]
+    buffers = [_Buffer(size) for size in sizes]
+    for place, estimate in enumerate(estimates.tolist()):
+        while change is not None and change.crawled <= place:
+            for buffer in buffers:
+                if change.place in buffer.pages:
+                    buffer.put(change.place, change.estimate)
+            change = next(pending, None)
+        for buffer in buffers:
+            buffer.put(place, estimate)
+            buffer.fit()
+    return [np.array(sorted(buffer.pages), dtype=np.int64) for buffer in buffers]
 
 
-def _put(buffer: dict[int, float], heap: list[tuple[float, int]], place: int, estimate: float) -> None:
-    buffer[place] = estimate
-    heapq.heappush(heap, (estimate, -place))
+class _Buffer:
+    """Pages, by their place in the crawl, with their estimates."""
 
+    def __init__(self, size: int) -> None:
+        self.pages: dict[int, float] = {}
+        self._size = size
+        self._heap: list[tuple[float, int]] = []
+        """Lowest estimate first, with the negative place; of those that have changed since, the old ones too."""
 
-def _drop_lowest(buffer: dict[int, float], heap: list[tuple[float, int]]) -> None:
-    """Entries of the heap whose estimate has changed since are passed over."""
-    while True:
-        estimate, negative = heapq.heappop(heap)
-        if buffer.get(-negative) == estimate:
-            del buffer[-negative]
-            return
+    def put(self, place: int, estimate: float) -> None:
+        """Add a page, or give it another estimate."""
+        self.pages[place] = estimate
+        heapq.heappush(self._heap, (estimate, -place))
+        if len(self._heap) > 2 * len(self.pages) + _PAGES_AT_ONCE:
+            self._heap = [(known, -page) for page, known in self.pages.items()]
+            heapq.heapify(self._heap)
+
+    def fit(self) -> None:
+        """Lose the lowest page where there is one too many."""
+        while len(self.pages) > self._size:
+            estimate, negative = heapq.heappop(self._heap)
+            if self.pages.get(-negative) == estimate:
+                del self.pages[-negative]

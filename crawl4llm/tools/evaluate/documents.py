@@ -1,4 +1,4 @@
-"""The documents that an evaluation looks at, numbered: 64-bit fingerprints stand for their keys.
+"""The numbered documents of an evaluation: 64-bit fingerprints stand for their keys.
 
 A corpus of a hundred million documents then takes 1.6 GB, where its keys would take ten times as much. Two of them have
 one fingerprint with a probability of 3 in 10,000.
@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Integers
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Fingerprints: TypeAlias = NDArray[np.uint64]
+"""What document keys are told apart by, see crawl4llm.tools.evaluate.documents."""
+
 
 ABSENT = -1
 """The number of a key that is none of the documents'."""
@@ -20,7 +27,7 @@ _SIZE = 8
 
 
 def fingerprints(keys: Iterable[str]) -> bytes:
-    """The fingerprints of keys, one after the other, little-endian."""
+    """Return the fingerprints of keys, one after the other, little-endian."""
     data = bytearray()
     for key in keys:
         data += blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
@@ -28,7 +35,7 @@ def fingerprints(keys: Iterable[str]) -> bytes:
 
 
 def as_array(data: bytes) -> Fingerprints:
-    """What :func:`fingerprints` gave, as numbers."""
+    """Return the result of :func:`fingerprints` as numbers."""
     return np.frombuffer(data, dtype="<u8").astype(np.uint64)
 
 
@@ -44,12 +51,12 @@ class Documents:
         return len(self._sorted)
 
     def numbers(self, wanted: Fingerprints) -> Integers:
-        """The number of each document wanted, ABSENT where it is not among these."""
+        """Return the number of each document wanted, ABSENT where it is not among these."""
         if not len(self):
             return np.full(len(wanted), ABSENT, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self) - 1)
         return np.where(self._sorted[at] == wanted, self._places[at], ABSENT)
 
     def numbers_of(self, keys: Iterable[str]) -> Integers:
-        """The number of each key."""
+        """Return the number of each key."""
         return self.numbers(as_array(fingerprints(keys)))

@@ -14,12 +14,11 @@ from crawl4llm.options import read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.tools.evaluate.arrays import Floats
+from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
+from crawl4llm.tools.evaluate.documents import Floats
 from crawl4llm.tools.evaluate.figures import Report
 from crawl4llm.tools.evaluate.runs import Run, read_runs
-from crawl4llm.tools.evaluate.sections import correlations, coverage, ordering, overview, selecting
-from crawl4llm.tools.evaluate.subject import Subject
-from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.tools.evaluate.survey import Subject, Survey
 from simulate.web import open_rater
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _MODEL_FILES = (".bin", ".ftz")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for besides what every report has."""
+    """Options of ``scrapy evaluate`` that add to a report."""
 
     sample: int | None = None
     """Documents to look at instead of the whole corpus."""
@@ -83,7 +82,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
         sections=[
             *overview.tables(subject),
             *coverage.figures(subject),
-            *selecting.sections(subject),
+            *coverage.selections(subject),
             *ordering.sections(subject, wanted.topic),
             *correlations.sections(subject, scorers),
         ],
@@ -92,7 +91,7 @@ def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wante
 
 
 def _scorers(survey: Survey, rater: PageRater, given: Sequence[str]) -> list[tuple[str, Floats]]:
-    """Names and scores of the scorers that are given."""
+    """Return names and scores of the scorers that are given."""
     found = []
     for name in given:
         options = replace(survey.options, scorer=name)

@@ -1,4 +1,4 @@
-"""The link graph of a corpus as a sparse matrix, and what can be computed on it."""
+"""The link graph of a corpus as a sparse matrix: degrees, reach, PageRank and means over neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy import sparse
 
-from crawl4llm.tools.evaluate.arrays import Flags, Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _ROWS_AT_ONCE = 1000
 """Pages whose second neighbours are in memory at a time."""
@@ -28,16 +28,16 @@ class LinkGraph:
         return int(self._links.nnz)
 
     def outdegree(self) -> Floats:
-        """Links from each document."""
+        """Return the number of links from each document."""
         degrees: Floats = np.diff(self._links.indptr).astype(np.float64)
         return degrees
 
     def indegree(self) -> Floats:
-        """Links to each document."""
+        """Return the number of links to each document."""
         return np.bincount(self._links.indices, minlength=self.size).astype(np.float64)
 
     def reachable(self, seeds: Iterable[int]) -> Flags:
-        """Which documents can be reached over links from any of some documents, those included."""
+        """Return which documents can be reached over links from any of some documents, those included."""
         reached = np.zeros(self.size, dtype=np.bool_)
         newest = np.unique(np.fromiter(seeds, dtype=np.int64))
         while len(newest):
@@ -47,7 +47,7 @@ class LinkGraph:
         return reached
 
     def pagerank(self, damping: float) -> Floats:
-        """IR of Cho et al. 1998, section 2: IR(P) = (1 - d) + d (IR(T1)/c1 + ... + IR(Tn)/cn); its mean is 1.
+        """Compute IR of Cho et al. 1998, section 2: IR(P) = (1 - d) + d (IR(T1)/c1 + ... + IR(Tn)/cn); its mean is 1.
 
         A page without links counts as one that links to every page. The equations are solved by the paper's iteration,
         whose error shrinks by the factor d with each step; faster solvers, such as SciPy's bicgstab, break down on some
@@ -65,11 +65,11 @@ class LinkGraph:
         return rank
 
     def mean_of_neighbours(self, values: Floats) -> Floats:
-        """For each document the mean value of those it links to; NaN where none of them has a value."""
+        """Return for each document the mean value of those it links to; NaN where none of them has a value."""
         return self._means(self._links, values)
 
     def mean_of_second_neighbours(self, values: Floats, documents: Integers) -> Floats:
-        """The same of the documents that are two links away, and no fewer, for each of some documents."""
+        """Return the same over the documents two links away, and no fewer, for each of some documents."""
         means = [np.zeros(0)]
         for start in range(0, len(documents), _ROWS_AT_ONCE):
             rows = documents[start : start + _ROWS_AT_ONCE]

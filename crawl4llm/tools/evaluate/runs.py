@@ -1,4 +1,4 @@
-"""Runs: what crawls have left in their output directories, and whether they can be compared."""
+"""Finished runs read from their output directories, and whether they can be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
@@ -41,6 +41,10 @@ class Run:
     fetched: Integers
     domains: Integers
     """Registrable domains seen so far, with this page's."""
+    iterations: Floats
+    """NaN in continuous order."""
+    parents: Sequence[str | None]
+    """Keys of the pages on which they were first seen; None for seeds."""
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     unfinished: str | None
@@ -56,7 +60,7 @@ class Run:
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs in some output directories, which are of one corpus and one model.
+    """Return the runs in some output directories, which are of one corpus and one model.
 
     Raises InputError, naming the directory, where one holds no run that can be evaluated, and with both values where
     two cannot be compared.
@@ -106,23 +110,22 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     keys: list[str] = []
+    parents: list[str | None] = []
     numbers = array("d")
     domains: set[str] = set()
-    seeds: list[str] = []
     for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
         try:
             domains.add(domain_of(host_of(line["url"])))
             keys.append(line["id"])
-            scores = _number(line["priority"]), _number(line["influence"])
-            numbers.extend((*scores, line["visited"], line["fetched"], len(domains)))
-            if line["parent"] is None:
-                seeds.append(line["id"])
+            parents.append(line["parent"])
+            known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
+            numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
         except (LookupError, TypeError, ValueError):
             raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
     if not keys:
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
     columns = np.array(numbers).reshape(len(keys), -1).T
-    counts = columns[2:].astype(np.int64)
+    counts = columns[3:].astype(np.int64)
     return Run(
         path=path,
         name=name,
@@ -133,7 +136,9 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
         visited=counts[0],
         fetched=counts[1],
         domains=counts[2],
-        seeds=_seeds(path) or seeds,
+        iterations=columns[2],
+        parents=parents,
+        seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if parent is None],
         unfinished=_why_unfinished(path),
     )
 
@@ -143,7 +148,7 @@ def _number(value: float | None) -> float:
 
 
 def _seeds(path: Path) -> list[str]:
-    """Keys of the seeds, which the crawl has written down; empty where there is no such file."""
+    """Return the keys of the seeds that the crawl has written down; empty where there is no such file."""
     try:
         return [seed for line in input_lines(path / SEEDS, compressed=False) for seed in line.split()]
     except FileNotFoundError:

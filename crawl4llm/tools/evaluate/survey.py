@@ -1,31 +1,62 @@
-"""What is known of the pages of a corpus, one number a document: computed once, and kept in the project's data dir."""
+"""The survey of a corpus, one number a document, computed once and kept on disk; and the subject of an evaluation."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.options import Options
-from crawl4llm.scoring.rating import PageRater, Rating, indegree
+from crawl4llm.scoring.passes import Arrays, Pages, Task, blocks_of, run_pass
+from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
+from crawl4llm.scoring.text import count_tokens
 from crawl4llm.scoring.topic import Mentions, mentions_of
-from crawl4llm.tools.evaluate.arrays import Flags, Floats, Integers
-from crawl4llm.tools.evaluate.blocks import Arrays
-from crawl4llm.tools.evaluate.documents import ABSENT, Documents, as_array
+from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
-from crawl4llm.tools.evaluate.page_tasks import ScoredPage, Targets, scored_page, targets
-from crawl4llm.tools.evaluate.passes import Pages, Task, blocks_of, run_pass
+from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
+from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
+
+
+class ScoredPage(NamedTuple):
+    """A page's influence score and the size of its text."""
+
+    score: float | None
+    reason: str | None
+    """As in crawl4llm.policies.Rating."""
+    tokens: int
+
+
+class Targets(NamedTuple):
+    """The documents that a page links to."""
+
+    fingerprints: bytes
+    """Those of the documents it links to, each once, itself not among them."""
+
+
+def scored_page(rater: PageRater, key: str) -> ScoredPage:
+    """Return score and tokens from one look at the text."""
+    text = rater.text(key)
+    return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
+
+
+def targets(rater: PageRater, key: str) -> Targets:
+    """Return the documents that a page links to."""
+    linked = dict.fromkeys(link.key for link in rater.corpus.outlinks(key) if link.key is not None)
+    linked.pop(key, None)
+    return Targets(fingerprints(linked))
+
 
 WHOLE = "all"
 
@@ -79,7 +110,7 @@ class Survey:
         self.documents = Documents(chain.from_iterable(part.keys() for part in self._parts))
 
     def scores(self, rater: PageRater, scorer: str) -> Scores:
-        """Influence by the rater's scorer, which SCORER names ``scorer``."""
+        """Return the influence by the rater's scorer, which SCORER names ``scorer``."""
         depends_on = {
             **self._text(rater),
             "scorer": scorer,
@@ -93,14 +124,14 @@ class Survey:
         return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
-        """Which pages are on the topic that some words tell."""
+        """Return which pages are on the topic that some words tell."""
         depends_on = {**self._text(rater), "topic": list(words)}
         blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
         in_title, in_body = _joined(blocks, "in_title") > 0, _joined(blocks, "in_body")
         return TopicPages(in_title | (in_body > 10), in_title | (in_body >= 10))
 
     def indegree(self, rater: PageRater) -> Floats | None:
-        """Links to each document that the corpus records; None where it records none."""
+        """Return links to each document that the corpus records; None where it records none."""
         try:
             self.corpus.require("inlinks")
         except InputError:
@@ -109,7 +140,7 @@ class Survey:
         return _joined(blocks, "value")
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
-        """The links between all documents; None where only a sample is looked at."""
+        """Return the links between all documents; None where only a sample is looked at."""
         if self.sampled:
             return None
         blocks = self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater)
@@ -120,7 +151,7 @@ class Survey:
         return LinkGraph(self.size, sources[held], linked[held])
 
     def _text(self, rater: PageRater) -> dict[str, Any]:
-        """What decides the text of a page."""
+        """Return all that decides the text of a page."""
         return {
             "corpus": self.corpus.identity(),
             "text": self.options.simulation_text,
@@ -172,3 +203,82 @@ def _pack_targets(pages: Sequence[Targets | Rating]) -> Arrays:
         "counts": np.array([len(data) // 8 for data in linked], dtype=np.int64),
         "fingerprints": as_array(b"".join(linked)),
     }
+
+
+@dataclass(frozen=True)
+class CrawledPages:
+    """The pages of a run as documents of the survey; arrays are in crawl order."""
+
+    run: Run
+    numbers: Integers
+    influence: Floats
+    tokens: Integers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.run.name
+
+
+class Subject:
+    """Runs of one corpus and model. What takes long is computed when it is first asked for, once.
+
+    Raises InputError where a run names a page that the corpus does not hold, or a page twice.
+    """
+
+    def __init__(self, runs: Sequence[Run], survey: Survey, rater: PageRater) -> None:
+        self.survey = survey
+        self.rater = rater
+        self.scores: Scores = survey.scores(rater, survey.options.scorer)
+        self.runs = [self._crawled(run) for run in runs]
+        self.oracle: Oracle = oracle_of(self.population(self.scores.influence))
+
+    def _crawled(self, run: Run) -> CrawledPages:
+        numbers = self.survey.documents.numbers_of(run.keys)
+        if (numbers == ABSENT).any():
+            key = run.keys[int(np.argmax(numbers == ABSENT))]
+            raise InputError(f"{run.path / NAME}: names {key}, which the corpus does not hold; is it another corpus's?")
+        pages, times = np.unique(numbers, return_counts=True)
+        if (times > 1).any():  # it would count twice in recall
+            key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
+            raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
+        return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
+
+    def population(self, of_document: Floats, within: Flags | None = None) -> Population:
+        """Return the values of all pages of the corpus; with ``within``, of those that it marks."""
+        values = of_document[: self.survey.surveyed]
+        if within is None:
+            return Population(values, self.survey.size)
+        return Population(values[within], int(np.count_nonzero(within)))
+
+    @cached_property
+    def graph(self) -> LinkGraph | None:
+        """The links of the corpus; None where only a sample of it is looked at."""
+        return self.survey.graph(self.rater)
+
+    @cached_property
+    def backlinks(self) -> Floats | None:
+        """Links to each document that the corpus records, else those among its documents; None if neither is known."""
+        recorded = self.survey.indegree(self.rater)
+        if recorded is None and self.graph is not None:
+            return self.graph.indegree()
+        return recorded
+
+    @cached_property
+    def web(self) -> Flags | None:
+        """The documents that can be reached from any run's seeds; None where that is not known."""
+        if self.graph is None:
+            return None
+        return self.graph.reachable({seed for run in self.runs for seed in self.seeds_of(run)})
+
+    def reachable(self, run: CrawledPages) -> Flags | None:
+        """Return the documents that can be reached from a run's seeds; None where that is not known."""
+        return None if self.graph is None else self.graph.reachable(self.seeds_of(run))
+
+    def seeds_of(self, run: CrawledPages) -> Iterable[int]:
+        """Return the numbers of a run's seeds."""
+        numbers = self.survey.documents.numbers_of(run.run.seeds)
+        return [int(number) for number in numbers if number != ABSENT]

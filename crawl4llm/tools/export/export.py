@@ -22,7 +22,7 @@ from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.evaluate.arrays import Integers
+from crawl4llm.tools.evaluate.documents import Integers
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
 from crawl4llm.tools.export.formats import PARQUET, require_package
 from crawl4llm.tools.export.preparing import (

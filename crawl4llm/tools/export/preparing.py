@@ -20,9 +20,8 @@ from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.scoring import Scorer
 from crawl4llm.scoring.rating import Rating, rate_text
-from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.evaluate.page_tasks import count_tokens
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,

@@ -15,8 +15,7 @@ import orjson
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Floats, Integers
-from crawl4llm.tools.evaluate.documents import as_array, fingerprints
+from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, as_array, fingerprints
 
 SPOOL, SPOOL_NAME = -1, "texts"
 """Number and name of the file of texts that this export has extracted."""

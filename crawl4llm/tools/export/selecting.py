@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine.past_runs import take_over
-from crawl4llm.tools.evaluate.arrays import Fingerprints, Flags, Integers
+from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
 from crawl4llm.tools.export.rows import Rows, Table
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
     """
     try:
         from crawl4llm.tools.evaluate.evaluate import check_same
-        from crawl4llm.tools.evaluate.population import Population, oracle_of
+        from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:

@@ -1,6 +1,8 @@
-"""Training an influence model: a fastText classifier that tells good texts from ordinary ones, by DCLM's recipe.
+"""``scrapy trainscorer``: trains an influence model, a fastText classifier that tells good texts from ordinary ones.
 
-``train`` goes through the steps, one module each: ``sources`` and what it reads with (``text_files``, ``page_texts``)
-give texts, ``examples`` makes training and held-out examples of them, ``fit`` runs fastText, ``measures`` compares the
-model's scores with the truth, ``card`` writes down what came of it, ``folder`` puts all in place at once.
+- ``train``: all steps, and the folder that holds the result whole or not at all
+- ``sources``, ``text_files``: texts from archives, the corpus, JSON Lines and Parquet
+- ``examples``: training and held-out examples of them
+- ``fit``: DCLM's recipe, and running fastText
+- ``measures``, ``card``: the model's figures on held-out texts; the model card and its plot
 """

@@ -1,15 +1,17 @@
-"""The model card: what a model was made of, how good it is, how to use it, and what not to expect of it."""
+"""The model card: data, recipe, figures, use and limits of a model, with its calibration plot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from crawl4llm import __version__
 from crawl4llm.base.terminal import cell
 from crawl4llm.scoring.model_rules import ModelRules
+from crawl4llm.tools.evaluate.figures import Figure, Series
+from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.measures import Measures
-from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, Recipe
 from crawl4llm.tools.trainscorer.sources import Source
 
 CARD, PLOT = "MODEL_CARD.md", "calibration.svg"
@@ -17,7 +19,7 @@ CARD, PLOT = "MODEL_CARD.md", "calibration.svg"
 
 @dataclass(frozen=True)
 class Trained:
-    """One model file, and what came of testing it."""
+    """A model file with its measures."""
 
     name: str
     size: int
@@ -27,7 +29,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Data:
-    """What one class was made of."""
+    """The data of one class."""
 
     sources: Sequence[Source]
     counts: dict[str, int]
@@ -36,7 +38,7 @@ class Data:
 
 
 def model_card(models: Sequence[Trained], positive: Data, negative: Data, recipe: Recipe, *, plot: bool) -> str:
-    """The card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
+    """Return the card as Markdown; ``models`` is not empty, and all have the same rules but for the digest."""
     rules = models[0].rules
     lines = [
         f"# {models[0].name}",
@@ -141,3 +143,31 @@ def _limits(recipe: Recipe) -> Iterator[str]:
     yield "- Held-out texts come from the same sources as the others. Texts that are nearly equal may be on both sides."
     yield "- Words of languages that neither class has say nothing."
     yield ""
+
+
+def can_plot() -> bool:
+    """Return whether Matplotlib is installed (the extra ``evaluation``)."""
+    return find_spec("matplotlib") is not None
+
+
+def calibration_plot(models: Sequence[Trained]) -> str:
+    """Draw the share of positive texts by score, for each model, as the text of an SVG file."""
+    from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
+
+    series = [
+        Series(
+            model.name,
+            [found.mean_score for found in model.measures.bins],
+            [found.positive_share for found in model.measures.bins],
+        )
+        for model in models
+    ]
+    figure = Figure(
+        id="calibration",
+        title="Calibration on held-out texts",
+        definition="Share of positive texts by mean score, in ten bins of equal width.",
+        x_label="score",
+        y_label="share of positive texts",
+        series=[*series, Series("a score that is the probability", [0.0, 1.0], [0.0, 1.0], kind="dashed")],
+    )
+    return stand_alone(draw(figure))

@@ -1,4 +1,4 @@
-"""Texts of two classes become training and held-out examples: each text once, in an order that the seed decides.
+"""Training and held-out examples of the texts of two classes: each text once, in an order that the seed decides.
 
 The result is a function of the sets of texts, the recipe and nothing else: neither the order of texts nor how they are
 divided among files matters. Texts wait in files, one a line; in memory there are three numbers for each.
@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_scorer import one_line
-from crawl4llm.tools.trainscorer.recipe import NEGATIVE, POSITIVE, PREFIX, Recipe
+from crawl4llm.tools.trainscorer.fit import NEGATIVE, POSITIVE, PREFIX, Recipe
 
 _FEWEST: Final = 20
 """Distinct texts of a class: fewer can neither teach nor test anything."""
@@ -47,8 +46,8 @@ class _Place(NamedTuple):
 class _Class:
     """The texts of one class, on disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w+b")
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
         self.ids = array("Q")
         self.ends = array("Q")
         self.known: set[int] = set()
@@ -60,22 +59,14 @@ class _Class:
         return self.file.read(self.ends[number] - start).decode()
 
 
-class Examples:
+class Examples(ExitStack):
     """Collects texts, in ``folder``, then gives them out. All positive texts must be added before negative ones."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
+        super().__init__()
         self._recipe = recipe
-        with ExitStack() as opened:
-            self._classes = {positive: _Class(folder / f"texts-{positive:d}") for positive in (True, False)}
-            for texts in self._classes.values():
-                opened.callback(texts.file.close)
-            self._opened = opened.pop_all()
-
-    def __enter__(self) -> Examples:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._opened.close()
+        files = {positive: (folder / f"texts-{positive:d}").open("w+b") for positive in (True, False)}
+        self._classes = {positive: _Class(self.enter_context(file)) for positive, file in files.items()}
 
     def add(self, text: str, *, positive: bool) -> None:
         """Add a text. One without words, one that its class has, and a negative one that is positive too are counted
@@ -100,7 +91,7 @@ class Examples:
             texts.ends.append((texts.ends[-1] if texts.ends else 0) + len(data))
 
     def counts(self, *, positive: bool) -> dict[str, int]:
-        """Distinct texts of a class (``distinct``), and what was left out, by reason."""
+        """Return how many texts of a class are ``distinct``, and how many were left out, by reason."""
         texts = self._classes[positive]
         return {"distinct": len(texts.ids), **dict(sorted(texts.counts.items()))}
 
@@ -120,15 +111,15 @@ class Examples:
             _check(positive, len(texts.ids), *sides)
 
     def training(self) -> Iterator[Example]:
-        """The examples to train on, in their order."""
+        """Yield the examples to train on, in their order."""
         return self._in_order(self._training)
 
     def held_out(self) -> Iterator[Example]:
-        """The examples to test on."""
+        """Yield the examples to test on."""
         return self._in_order(self._held_out)
 
     def _chosen(self, positive: bool) -> list[int]:
-        """The places of the texts of a class that are used."""
+        """Return the places of the texts of a class that are used."""
         ids = self._classes[positive].ids
         smaller = min(len(texts.ids) for texts in self._classes.values())
         if not self._recipe.balance or len(ids) == smaller:
@@ -143,7 +134,7 @@ class Examples:
 
 
 def training_line(example: Example) -> str:
-    """An example as fastText reads it."""
+    """Return an example as fastText reads it."""
     return f"{POSITIVE if example.positive else NEGATIVE} {example.line}\n"
 
 

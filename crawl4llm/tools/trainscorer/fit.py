@@ -1,4 +1,7 @@
-"""Running fastText, in a process of its own: its C++ code heeds no Ctrl-C, and its failures may end the process."""
+"""Trains with fastText by DCLM's recipe, in a process of its own.
+
+Its C++ code heeds no Ctrl-C, and its failures may end the process.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,61 @@ import os
 import re
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from crawl4llm.base.bars import Lines
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.processes import end_with
 from crawl4llm.scoring.fasttext_file import inspect_model
+
+PREFIX: Final = "__label__"
+POSITIVE, NEGATIVE = f"{PREFIX}hq", f"{PREFIX}cc"
+"""DCLM's labels: of high quality; of Common Crawl."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides the model besides the texts.
+
+    The defaults are those of DCLM (Li et al. 2024, DataComp-LM, section 4.4; ``baselines/README.md`` and
+    ``train_fasttext_classifier.py`` of its repository): supervised fastText with word bigrams, else its defaults.
+    """
+
+    word_ngrams: int = 2
+    dim: int = 100
+    epochs: int = 5
+    rate: float = 0.1
+    min_count: int = 1
+    buckets: int = 2_000_000
+    seed: int = 0
+    """Of the order of the examples, of what balancing drops, and of fastText's first vectors."""
+    balance: bool = False
+    """Whether texts of the larger class are dropped until both have as many."""
+    held_out: float = 0.1
+    """The share of the texts that the model is not trained on, but tested."""
+    quantize: bool = False
+    """Whether a smaller, quantised model is made too."""
+
+    def fasttext(self) -> dict[str, Any]:
+        """Return the arguments of ``fasttext.train_supervised``; with one thread it gives the same model each time."""
+        return {
+            "wordNgrams": self.word_ngrams,
+            "dim": self.dim,
+            "epoch": self.epochs,
+            "lr": self.rate,
+            "minCount": self.min_count,
+            "bucket": self.buckets,
+            "minn": 0,
+            "maxn": 0,
+            "loss": "softmax",
+            "label": PREFIX,
+            "seed": self.seed,
+            "thread": 1,
+        }
+
 
 _WITH_PROGRESS = 2
 """fastText's ``verbose``, with which it writes to standard error how far it is."""
@@ -95,7 +145,7 @@ def _fit(
 
 
 def _failure(arguments: dict[str, Any], model: Path, quantised: Path | None) -> str | None:
-    """Do the work; returns what fastText says where it cannot."""
+    """Train and save; returns fastText's error where it fails."""
     import fasttext
 
     try:

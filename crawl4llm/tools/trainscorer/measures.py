@@ -1,15 +1,13 @@
-"""How well scores tell positive from negative texts, and whether they are probabilities."""
+"""Measures of a model: how well scores tell positive from negative texts, and whether they are probabilities."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from crawl4llm.tools.evaluate.documents import Flags, Floats
 
 THRESHOLDS: Final = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BINS: Final = 10
@@ -17,7 +15,7 @@ _BINS: Final = 10
 
 @dataclass(frozen=True)
 class AtThreshold:
-    """What comes of taking every text of at least this score."""
+    """Figures for taking every text of at least this score."""
 
     threshold: float
     share: float
@@ -41,7 +39,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Measures:
-    """Of a model, on held-out texts."""
+    """Figures of a model on held-out texts."""
 
     positive: int
     negative: int
@@ -53,10 +51,6 @@ class Measures:
     thresholds: list[AtThreshold]
     bins: list[Bin]
     """Those that have texts."""
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
 
 def measure(scores: Floats, positive: Flags) -> Measures:

@@ -1,24 +1,27 @@
-"""Where texts come from: JSON Lines, Parquet, archive files and run folders, lists of documents of the corpus."""
+"""Sources of texts: JSON Lines, Parquet, archive files and run folders, lists of documents of the corpus."""
 
 from __future__ import annotations
 
+import asyncio
 import glob
 import hashlib
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, cores, read_options
-from crawl4llm.scoring.text import load_extractor
-from crawl4llm.tools.trainscorer.page_texts import TextTaker, page_texts
+from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
+from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from crawl4llm.warc.reader import begins_like_archive
 from simulate.open import (
@@ -39,17 +42,38 @@ from simulate.open import (
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+
 logger = logging.getLogger(__name__)
 
+_PAGES_AT_ONCE = 1024
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
 _FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
 
 
+@dataclass(frozen=True)
+class TextTaker:
+    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
+
+    corpus: Corpus
+    extractor: str
+    clean_text: bool
+    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
+
+
+def page_text(taker: TextTaker, key: str) -> str:
+    """Return the text of a page. Raises PageError."""
+    if taker.clean_text:
+        return taker.corpus.text(key)
+    with suppress(MissingRecord):
+        return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
+    return taker.corpus.text(key)
+
+
 @dataclass
 class Source:
-    """One thing that was given to take texts from, and, once they are taken, what was found."""
+    """A file, folder or pattern to take texts from, with counts and digests once they are taken."""
 
     given: str
     kind: str
@@ -70,7 +94,7 @@ class Sources:
         self._field = text_field
 
     def find(self, given: str) -> Source:
-        """What something given is. Raises InputError where there is no such file or folder."""
+        """Return the source that a path or pattern names. Raises InputError where there is no such file or folder."""
         path = Path(given).expanduser()
         try:
             return Source(given, _kind(path))
@@ -78,7 +102,7 @@ class Sources:
             raise InputError(f"{given}: cannot be read: {error.strerror}") from None
 
     def texts(self, source: Source) -> Iterator[str]:
-        """The texts of a source, in its order; what is found besides is noted in it.
+        """Yield the texts of a source, in its order; counts and digests are noted in it.
 
         Raises InputError where it cannot be read, or not to its end.
         """
@@ -129,19 +153,22 @@ class Sources:
             source.digests["file"] = _digest(path)
             faults = {name: seeds.counts[f"seeds/{name}"] for name in ("malformed", "unknown", "duplicate")}
             source.counts.update({f"{name} ids": count for name, count in faults.items() if count})
-            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), seeds.keys)
+            yield from self._of_pages(source, TextTaker(corpus, self._options.text_extractor, clean), iter(seeds.keys))
 
-    def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str] | list[str]) -> Iterator[str]:
+    def _of_pages(self, source: Source, taker: TextTaker, keys: Iterator[str]) -> Iterator[str]:
         source.digests["corpus"] = taker.corpus.identity()
         if not taker.clean_text:
             load_extractor(taker.extractor)
             source.extractor = taker.extractor
-        for text in page_texts(taker, keys, self._options):
-            if isinstance(text, str):
-                source.counts["texts"] += 1
-                yield text
-            else:
-                source.counts[str(text.reason)] += 1
+        with PageWorkers(taker, self._options.workers, self._options.text_time_limit) as workers:
+            workers.start()
+            while some := list(islice(keys, _PAGES_AT_ONCE)):
+                for text in asyncio.run(workers.run(page_text, some)):
+                    if isinstance(text, str):
+                        source.counts["texts"] += 1
+                        yield text
+                    else:
+                        source.counts[str(text.reason)] += 1
 
 
 def _kind(path: Path) -> str:
@@ -159,7 +186,7 @@ def _kind(path: Path) -> str:
 
 
 def _holds_texts(path: Path) -> bool:
-    """Whether a folder or pattern has files that are read only where they are named."""
+    """Return whether a folder or pattern has files that are read only where they are named."""
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(path)))  # noqa: PTH207 - it may be absolute
     return any(is_jsonl(file) or is_parquet(file) for file in found)
 

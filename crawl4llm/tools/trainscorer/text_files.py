@@ -1,4 +1,4 @@
-"""Texts from JSON Lines and Parquet files."""
+"""Reads texts from JSON Lines and Parquet files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 def is_jsonl(path: Path) -> bool:
-    """Whether a file's name says that it is JSON Lines, compressed or not."""
+    """Return whether a file's name says that it is JSON Lines, compressed or not."""
     return path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_JSONL)
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file's name says that it is a Parquet file."""
+    """Return whether a file's name says that it is a Parquet file."""
     return path.name.lower().endswith(_PARQUET)
 
 
 def jsonl_texts(path: Path, field: str) -> Iterator[str]:
-    """The field of each line of a JSON Lines file; blank lines are passed over.
+    """Yield the field of each line of a JSON Lines file; blank lines are passed over.
 
     Raises InputError that names file and line where a line is no JSON object, or its field is missing or no text; and
     where the file cannot be read to its end.
@@ -72,7 +72,7 @@ def _checked(value: Any, field: str, place: str) -> str:
 
 
 def parquet_texts(path: Path, field: str) -> Iterator[str]:
-    """The column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
+    """Yield the column of that name of a Parquet file. Raises InputError as :func:`jsonl_texts` does."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

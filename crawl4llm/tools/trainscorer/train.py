@@ -1,34 +1,35 @@
-"""From texts of two classes to the folder of a model."""
+"""Trains a model: from texts of two classes to the folder of the model."""
 
 from __future__ import annotations
 
 import shutil
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
 from crawl4llm.scoring import score_of
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.model_rules import ModelRules, rules_path
-from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, model_card
+from crawl4llm.tools.trainscorer.card import CARD, PLOT, Data, Trained, calibration_plot, can_plot, model_card
 from crawl4llm.tools.trainscorer.examples import Example, Examples, training_line
-from crawl4llm.tools.trainscorer.fit import fit
-from crawl4llm.tools.trainscorer.folder import check_folder, new_folder
-from crawl4llm.tools.trainscorer.measures import Measures, measure
-from crawl4llm.tools.trainscorer.plot import calibration_plot, can_plot
-from crawl4llm.tools.trainscorer.recipe import POSITIVE, Recipe
+from crawl4llm.tools.trainscorer.fit import POSITIVE, Recipe, fit
+from crawl4llm.tools.trainscorer.measures import measure
 from crawl4llm.tools.trainscorer.sources import Source, Sources
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
 
 MODEL, QUANTISED = "model.bin", "model.ftz"
 EVALUATION = "evaluation.json"
@@ -36,7 +37,7 @@ EVALUATION = "evaluation.json"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be trained on what."""
+    """Arguments of a training."""
 
     positive: Sequence[str]
     negative: Sequence[str]
@@ -69,7 +70,9 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
             quantised = folder / QUANTISED if wanted.recipe.quantize else None
             arguments = wanted.recipe.fasttext()
             fit(work / "train.txt", folder / MODEL, arguments, quantised=quantised, progress=bar)
-            extractor = _extractor([*classes[True], *classes[False]])
+            extractor = next(
+                (source.extractor for given in classes.values() for source in given if source.extractor), None
+            )
             paths = [path for path in (folder / MODEL, quantised) if path is not None]
             models = [_test(path, extractor, examples.held_out(), bar=bar) for path in paths]
             data = {
@@ -107,10 +110,6 @@ def _write(path: Path, training: Iterator[Example]) -> dict[bool, int]:
     return counts
 
 
-def _extractor(sources: Sequence[Source]) -> str | None:
-    return next((source.extractor for source in sources if source.extractor), None)
-
-
 def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar: bool) -> Trained:
     """Score the held-out texts as a crawl would."""
     scorer = FastTextScorer(path, POSITIVE)
@@ -125,7 +124,7 @@ def _test(path: Path, extractor: str | None, held_out: Iterator[Example], *, bar
 def _describe(folder: Path, models: Sequence[Trained], data: dict[bool, Data], recipe: Recipe) -> None:
     for model in models:
         write_json(rules_path(folder / model.name), model.rules.to_json())
-    figures = {model.name: model.measures.to_json() for model in models}
+    figures = {model.name: asdict(model.measures) for model in models}
     write_json(folder / EVALUATION, figures)
     if can_plot():
         write_text(folder / PLOT, calibration_plot(models))
@@ -133,10 +132,34 @@ def _describe(folder: Path, models: Sequence[Trained], data: dict[bool, Data], r
 
 
 def _in_short(model: Trained) -> str:
-    found: Measures = model.measures
+    found = model.measures
     half = next(at for at in found.thresholds if at.threshold == 0.5)
     precision = "-" if half.precision is None else f"{half.precision:.3f}"
     return (
         f"{model.name}  precision {precision}, recall {half.recall:.3f}, F1 {half.f1:.3f} at 0.5; average precision "
         f"{found.average_precision:.3f}; calibration error {found.expected_calibration_error:.3f}"
     )
+
+
+@contextmanager
+def new_folder(to: Path) -> Iterator[Path]:
+    """Yield a folder beside ``to`` to write to, which takes its place when the block ends well, and is removed if not.
+
+    What a training of the same folder has left that was killed is removed too. Raises InputError where ``to`` is there
+    already, or cannot be written.
+    """
+    to = to.absolute()
+    check_folder(to)
+    try:
+        with whole_folder(to) as temporary:
+            yield temporary
+            check_folder(to)
+    except OSError as error:
+        raise InputError(f"{error.filename or to}: {error.strerror}") from None
+
+
+def check_folder(to: Path) -> None:
+    """Raise InputError where ``to`` is the name of a model file, or something is there but an empty folder."""
+    if to.suffix in {".bin", ".ftz"}:
+        raise InputError(f"--out {to}: is made as a folder, with model.bin in it; give the folder's name")
+    check_free(to)

@@ -1,10 +1,49 @@
-"""The report of an evaluation on disk: ``report.html``, and the same numbers and plots as files of their own.
+"""Writes the report of an evaluation: ``report.html``, and the same numbers and plots as files of their own.
 
-``write_report`` is what an evaluation uses; the other modules are its parts, one idea each: ``data`` turns numbers into
-CSV and JSON, ``plot`` draws a figure with the ``marks`` of its series, ``thinning`` leaves out what cannot be seen of
-them, ``colours`` has their colours in light and dark, ``comparison`` puts runs side by side, ``page`` makes the HTML.
+``data`` turns numbers into CSV and JSON, ``plot`` draws figures, ``page`` makes the HTML.
 """
 
-from crawl4llm.tools.evaluate.report.write import check_installed, write_report
+from __future__ import annotations
 
-__all__ = ["check_installed", "write_report"]
+from importlib.util import find_spec
+from pathlib import Path
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.evaluate.figures import Figure, Report
+from crawl4llm.tools.evaluate.report.data import plain_report, report_json, section_csv
+
+
+def check_installed() -> None:
+    """Raise InputError where a library that an evaluation needs is missing."""
+    if any(find_spec(name) is None for name in ("jinja2", "matplotlib", "scipy")):
+        raise InputError("an evaluation needs Matplotlib, Jinja2 and SciPy; pip install 'crawl4llm[evaluation]'")
+
+
+def write_report(report: Report, directory: Path) -> list[Path]:
+    """Write ``report.html``, ``report.json``, ``figures/ID.svg`` and ``data/ID.csv``; returns their paths.
+
+    What is there of an earlier report is overwritten. The same report gives the same bytes. Raises InputError where the
+    directory cannot be written or a library is missing, ValueError as ``plain_report`` does.
+    """
+    check_installed()
+    from crawl4llm.tools.evaluate.report.page import render
+    from crawl4llm.tools.evaluate.report.plot import draw, stand_alone
+
+    report = plain_report(report)
+    plots = {section.id: draw(section) for section in report.sections if isinstance(section, Figure)}
+    texts = {
+        "report.html": render(report, plots),
+        "report.json": report_json(report),
+        **{f"figures/{name}.svg": stand_alone(svg) for name, svg in plots.items()},
+        **{f"data/{section.id}.csv": section_csv(section) for section in report.sections},
+    }
+    return [_write(directory / name, text) for name, text in texts.items()]
+
+
+def _write(path: Path, text: str) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    return path

@@ -7,9 +7,9 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawl4llm.base.terminal import harmless
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
@@ -24,12 +24,12 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def printable(text: str) -> str:
-    """A string that can stand in UTF-8, HTML and XML, and that steers no terminal."""
+    """Return a text that can stand in UTF-8, HTML and XML, and that steers no terminal."""
     return _NOT_IN_XML.sub("\ufffd", harmless(text))
 
 
 def plain_report(report: Report) -> Report:
-    """A report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
+    """Return a report of Python's own numbers, with None for what is undefined: None, NaN, infinite.
 
     Raises ValueError where an id is no file name or is there twice, or where sequences differ in length.
     """
@@ -66,7 +66,7 @@ def _plain_values(values: Iterable[Any]) -> list[Any]:
 
 
 def _plain_value(value: Any) -> Value:
-    """One value; a NumPy scalar becomes the Python number it equals."""
+    """Return one value; a NumPy scalar becomes the Python number it equals."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -75,7 +75,7 @@ def _plain_value(value: Any) -> Value:
 
 
 def section_csv(section: Figure | Table) -> str:
-    """A figure or table as CSV; a figure has one line for each point of each series."""
+    """Return a figure or table as CSV; a figure has one line for each point of each series."""
     return _figure_csv(section) if isinstance(section, Figure) else _csv(section.columns, section.rows)
 
 
@@ -96,7 +96,7 @@ def _csv(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
 
 
 def _cell(value: Value) -> Value:
-    """A value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
+    """Return a value as CSV has it: text that is no formula in any spreadsheet, a number as it is."""
     if not isinstance(value, str):
         return value
     text = printable(value)
@@ -104,8 +104,47 @@ def _cell(value: Value) -> Value:
 
 
 def report_json(report: Report) -> str:
-    """All of a report, plots not included. Numbers are those of the CSV files; what is undefined is null."""
+    """Return all of a report as JSON, without plots. Numbers are those of the CSV files; what is undefined is null."""
     content = asdict(report)
     for section, described in zip(report.sections, content["sections"], strict=True):
         described["type"] = type(section).__name__.lower()
     return json.dumps(content, sort_keys=True, default=str) + "\n"
+
+
+NAME = "name"
+"""The key of a run that names it."""
+
+
+class Row(NamedTuple):
+    """A setting, digest or figure of the runs; None for a run that does not have it."""
+
+    key: str
+    values: Sequence[str | None]
+
+    @property
+    def differs(self) -> bool:
+        """Whether not all runs have the same."""
+        return len(set(self.values)) > 1
+
+
+class Comparison(NamedTuple):
+    """A table of runs: ``names`` heads its columns."""
+
+    names: Sequence[str]
+    rows: Sequence[Row]
+
+
+def compare(runs: Sequence[Mapping[str, Any]]) -> Comparison:
+    """Return settings, digests and figures of runs, nested mappings by their dotted keys, in order of the keys."""
+    flat = [dict(_flat(run)) for run in runs]
+    names = [run.pop(NAME, f"run {number}") for number, run in enumerate(flat, 1)]
+    keys = sorted(set().union(*flat))
+    return Comparison(names, [Row(key, [run.get(key) for run in flat]) for key in keys])
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

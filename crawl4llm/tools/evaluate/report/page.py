@@ -11,9 +11,8 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crawl4llm.tools.evaluate.figures import Figure, Report, Series, Table
-from crawl4llm.tools.evaluate.report.colours import dark_plots
-from crawl4llm.tools.evaluate.report.comparison import compare
-from crawl4llm.tools.evaluate.report.data import Value, printable
+from crawl4llm.tools.evaluate.report.data import Value, compare, printable
+from crawl4llm.tools.evaluate.report.plot import dark_plots
 
 _UNDEFINED = "\N{EN DASH}"
 
@@ -33,7 +32,7 @@ class Section(NamedTuple):
 
 
 def render(report: Report, plots: Mapping[str, str]) -> str:
-    """The page. ``plots``: the ``svg`` element of each figure, by its id. Text is escaped by the template engine."""
+    """Return the page. ``plots``: the ``svg`` element of each figure, by its id. The template engine escapes text."""
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -69,7 +68,7 @@ def _section(section: Figure | Table, plots: Mapping[str, str]) -> Section:
 
 
 def series_table(figure: Figure) -> Table:
-    """The ends and extremes of each series of a figure: what a plot tells those who cannot see it."""
+    """Return the ends and extremes of each series of a figure, for those who cannot see the plot."""
     columns = ("series", "points", "first", "last", "least", "greatest")
     rows = [[series.name, *_summary(series)] for series in figure.series]
     return Table(figure.id, figure.title, figure.definition, columns, rows)
@@ -88,7 +87,7 @@ def _is_numeric(column: Iterable[Value]) -> bool:
 
 
 def shown(value: Value) -> str:
-    """A value for human eyes: four significant digits, thousands apart; a dash for what is undefined."""
+    """Format a value for human eyes: four significant digits, thousands apart; a dash for what is undefined."""
     if value is None:
         return _UNDEFINED
     if isinstance(value, str):

@@ -1,4 +1,9 @@
-"""Drawing a figure as SVG, with Matplotlib's SVG backend. Text stays text, colours can be changed (``colours``)."""
+"""Draws a figure as SVG, with Matplotlib's SVG backend. Text stays text.
+
+Plots are drawn in light colours. A style sheet replaces each by its dark counterpart where the reader's system is set
+to dark (``prefers-color-scheme``, Media Queries Level 5), so that the same SVG serves both, and a viewer that knows
+nothing of style sheets shows the light one.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,209 @@ import io
 import math
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogFormatter
 
-from crawl4llm.tools.evaluate.figures import Figure
-from crawl4llm.tools.evaluate.report.colours import AXIS, BACKGROUND, GRID, TEXT, plot_style
+from crawl4llm.tools.evaluate.documents import Floats
+from crawl4llm.tools.evaluate.figures import Figure, Series
 from crawl4llm.tools.evaluate.report.data import printable
-from crawl4llm.tools.evaluate.report.marks import Curve, draw_bars, draw_line, draw_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+
+
+BACKGROUND: Final = "#ffffff"
+TEXT: Final = "#1f2328"
+AXIS: Final = "#6e7781"
+GRID: Final = "#e1e5ea"
+SERIES: Final = ("#0b66c3", "#bf5000", "#14794a", "#b02a8c", "#7a5f00", "#6a43c4", "#007a87", "#59636e")
+"""By order in the figure. Each has a contrast of at least 4.5 to 1 with its background, the dark ones too."""
+
+_DARK_SERIES: Final = ("#62aeff", "#ff9a4d", "#4fcf8f", "#f08cd0", "#dcbf45", "#b79cff", "#48cbd8", "#a7b1bc")
+_DARK: Final = {
+    BACKGROUND: "#14171b",
+    TEXT: "#e6e9ec",
+    AXIS: "#8c959f",
+    GRID: "#2b3138",
+    **dict(zip(SERIES, _DARK_SERIES, strict=True)),
+}
+
+
+def dark_plots() -> str:
+    """Return the rules that make plots dark; they stand inside a media query."""
+    return "\n".join(
+        f'svg.plot [style*="{part}: {light}"] {{ {part}: {dark} !important }}'
+        for light, dark in _DARK.items()
+        for part in ("fill", "stroke")
+    )
+
+
+def plot_style() -> str:
+    """Return the style sheet of a plot that is a file of its own."""
+    return (
+        ":root { color-scheme: light dark }\n"
+        "svg.plot text { font-family: system-ui, sans-serif !important }\n"
+        f"@media (prefers-color-scheme: dark) {{\n{dark_plots()}\n}}"
+    )
+
+
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+_DRAWN_WHOLE = 2000
+"""A series of so many points is not thinned."""
+_LINE_COLUMNS = 1400
+"""Pixel columns of a line: two for each pixel of a plot that is 700 wide."""
+_DOT_COLUMNS, _DOT_ROWS = 200, 120
+"""Places for dots, each 3.5 pixels wide."""
+_DASHED = (0, (5, 3))
+_PATTERNS: Sequence[Any] = ("-", (0, (8, 2, 2, 2)), (0, (1, 1.5)))
+"""How lines differ beyond their colours: one for each time that the colours are used up."""
+_BAR_SHARE = 0.9
+"""The part of the room between its neighbours that a bar fills."""
+
+
+class Curve(NamedTuple):
+    """A series as it is drawn: points that have a place on the x axis; NaN where a value is undefined."""
+
+    x: Floats
+    y: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, series: Series, figure: Figure) -> Curve:
+        """Return the part of a series that has a place on the axes of its figure."""
+        undefined = [None] * len(series.x)
+        sequences = (series.x, series.y, series.low or undefined, series.high or undefined)
+        curve = cls(*(np.array(values, dtype=np.float64) for values in sequences))
+        if figure.x_log:
+            curve.x[curve.x <= 0] = np.nan
+        if figure.y_log:
+            curve.y[curve.y <= 0] = np.nan
+        return curve.at(~np.isnan(curve.x))
+
+    def at(self, chosen: npt.NDArray[Any]) -> Curve:
+        """Return some of its points, chosen by indices or by a mask."""
+        return Curve(*(values[chosen] for values in self))
+
+    @property
+    def defined(self) -> Curve:
+        """Its points whose y is defined."""
+        return self.at(~np.isnan(self.y))
+
+
+def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
+    """Draw a line with its band; a point without neighbours is a dot. Returns its legend."""
+    if len(curve.x) > _DRAWN_WHOLE:
+        pixels = _pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS)
+        curve = curve.at(line_points(pixels, curve.y, curve.low, curve.high))
+    colour = SERIES[place % len(SERIES)]
+    style = _DASHED if dashed else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]
+    if not np.isnan(curve.low).all():
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+    gaps = np.concatenate(([True], np.isnan(curve.y), [True]))
+    alone = curve.at(~gaps[1:-1] & gaps[:-2] & gaps[2:])
+    if len(alone.x):
+        axes.plot(alone.x, alone.y, "o", color=colour, markeredgewidth=0)
+    return axes.plot(curve.x, curve.y, color=colour, linestyle=style)[0]
+
+
+def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
+    """Draw dots; of those that hide each other only one. Returns their legend."""
+    curve = curve.defined
+    if len(curve.x) > _DRAWN_WHOLE:
+        x_pixels = _pixels(curve.x, axes.get_xscale(), _DOT_COLUMNS)
+        curve = curve.at(cloud_points(x_pixels, _pixels(curve.y, axes.get_yscale(), _DOT_ROWS)))
+    return axes.plot(curve.x, curve.y, "o", color=SERIES[place % len(SERIES)], markeredgewidth=0)[0]
+
+
+def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
+    """Draw the ``nth`` of so many sets of bars, which share the room around each x. Returns their legend."""
+    curve = curve.defined
+    if len(curve.x) > _DRAWN_WHOLE:
+        curve = curve.at(line_points(_pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS), curve.y))
+    is_log = axes.get_xscale() == "log"
+    left, right = _room(np.log(curve.x) if is_log else curve.x)
+    share = (right - left) * _BAR_SHARE / sets
+    start = left + (right - left) * (1 - _BAR_SHARE) / 2 + nth * share
+    end = start + share
+    if is_log:
+        start, end = np.exp(start), np.exp(end)
+    zero = np.zeros_like(curve.y)
+    corners = np.array([(start, zero), (start, curve.y), (end, curve.y), (end, zero)]).transpose(2, 0, 1)
+    # One path for all: axes.bar() would make an object of each bar, 20 seconds for some thousands.
+    bars = PathPatch(Path.make_compound_path_from_polys(corners), color=SERIES[place % len(SERIES)], linewidth=0)
+    bars.sticky_edges.y.append(0)
+    axes.add_patch(bars)
+    axes.autoscale_view()
+    return bars
+
+
+def _room(x: Floats) -> tuple[Floats, Floats]:
+    """Return the room around each x: half way to its neighbours; 1 wide where it has none."""
+    distinct, place = np.unique(x, return_inverse=True)
+    half_way = (distinct[1:] + distinct[:-1]) / 2
+    first = 2 * distinct[:1] - half_way[:1] if len(half_way) else distinct - 0.5
+    last = 2 * distinct[-1:] - half_way[-1:] if len(half_way) else distinct + 0.5
+    edges = np.concatenate((first, half_way, last))
+    return edges[place], edges[place + 1]
+
+
+def _pixels(values: Floats, scale: str, size: int) -> Floats:
+    """Return positions on an axis of so many pixels, as if the values filled it."""
+    shown = np.log(values) if scale == "log" else values
+    return (shown - np.min(shown)) * (size / (np.ptp(shown) or 1.0))
+
+
+def line_points(pixels: Floats, *curves: Floats) -> Indices:
+    """Return indices of the points that curves over the same x need, in order.
+
+    ``pixels``: position of each point on the x axis, in pixels. Of neighbours that share a pixel column, the first,
+    the last, the least and the greatest of each curve draw the same line as all of them do (M4 aggregation: Jugel et
+    al., VLDB 2014, section 4). NaN in the first curve is a gap, which stays where it empties a column.
+    """
+    columns = np.floor(pixels)
+    defined = ~np.isnan(curves[0])
+    stretches = _stretches(columns)
+    has_values = np.zeros(len(stretches), dtype=bool)
+    has_values[stretches[defined]] = True
+    kept = np.flatnonzero(defined | ~has_values[stretches])
+    stretches = stretches[kept]
+    chosen = [kept[index] for index in _ends(stretches)]
+    for curve in curves:
+        values = np.where(np.isnan(curve[kept]), curves[0][kept], curve[kept])
+        order = np.lexsort((values, stretches))
+        chosen += [kept[order[index]] for index in _ends(stretches[order])]
+    return np.unique(np.concatenate(chosen))
+
+
+def _stretches(columns: Floats) -> Indices:
+    """Return, for each point, the number of its stretch: of neighbours that are all in one column."""
+    return np.cumsum(np.concatenate(([False], columns[1:] != columns[:-1])))[: len(columns)]
+
+
+def _ends(sorted_numbers: Indices) -> tuple[Indices, Indices]:
+    """Return where each number comes first and last."""
+    changes = np.flatnonzero(sorted_numbers[1:] != sorted_numbers[:-1])
+    last = np.append(changes, len(sorted_numbers) - 1)
+    return np.append(0, changes + 1), last
+
+
+def cloud_points(x_pixels: Floats, y_pixels: Floats) -> Indices:
+    """Return indices of the points of a cloud that no other hides, in order: one for each pixel."""
+    cells = np.stack((np.floor(x_pixels), np.floor(y_pixels)))
+    return np.sort(np.unique(cells, axis=1, return_index=True)[1])
+
 
 _WIDTH, _HEIGHT = 7.2, 4.2
 """Inches, without the legend."""
@@ -54,7 +247,7 @@ _STYLE = {
 
 
 def draw(figure: Figure) -> str:
-    """A figure as an ``svg`` element, to stand in an HTML page with the rules of ``colours.dark_plots``.
+    """Draw a figure as an ``svg`` element, to stand in an HTML page with the rules of :func:`dark_plots`.
 
     The same figure gives the same bytes with the same release of Matplotlib.
     """
@@ -70,7 +263,7 @@ def draw(figure: Figure) -> str:
 
 
 def stand_alone(svg: str) -> str:
-    """What :func:`draw` gives, as the text of an SVG file."""
+    """Return the result of :func:`draw` as the text of an SVG file."""
     root, end, content = svg.partition(">")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{root}{end}\n<style>\n{plot_style()}\n</style>{content}\n'
 
@@ -111,7 +304,7 @@ def _plot(axes: Axes, figure: Figure) -> list[Any]:
 
 
 def _add_legend(canvas: Canvas, figure: Figure, drawn: list[Any]) -> None:
-    """Names below the plot, which grows by as much; a name too long for the width loses its middle."""
+    """Add the names below the plot, which grows by as much; a name too long for the width loses its middle."""
     if not drawn:
         return
     names = [_shortened(printable(series.name), _LEGEND_LETTERS) for series in figure.series]
@@ -142,7 +335,7 @@ class _LogTicks(LogFormatter):
 
 
 def tick_label(value: float, _position: int | None = None) -> str:
-    """A value beside an axis: six digits at most, ``M`` for millions."""
+    """Format a value beside an axis: six digits at most, ``M`` for millions."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:,g}M"
     return f"{value:,g}"

@@ -1,17 +1,16 @@
-"""What was compared: the runs at their end, the corpus, and how far the seeds lead."""
+"""Report sections on the runs at their end, the corpus, and the reach of the seeds."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from crawl4llm.tools.evaluate.along import harvest_rate, mean_so_far, precision, recall
-from crawl4llm.tools.evaluate.figures import Table
-from crawl4llm.tools.evaluate.sections.common import Cell, number
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.figures import Cell, Table, number
+from crawl4llm.tools.evaluate.measures import harvest_rate, mean_so_far, precision, recall
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 
 def tables(subject: Subject) -> list[Table]:
-    """The tables, in the order of the report."""
+    """Return the tables, in the order of the report."""
     found = [_runs(subject), _corpus(subject)]
     return found if subject.graph is None else [*found, _reach(subject)]
 

@@ -5,14 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm, spearmanr
 
-from crawl4llm.tools.evaluate.arrays import Floats
-from crawl4llm.tools.evaluate.correlation import Correlation, rank_correlation
-from crawl4llm.tools.evaluate.figures import Figure, Series, Table
-from crawl4llm.tools.evaluate.sections.common import Cell, number, numbers, places
-from crawl4llm.tools.evaluate.subject import Subject
+from crawl4llm.tools.evaluate.documents import Floats
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
+from crawl4llm.tools.evaluate.measures import CONFIDENCE
+from crawl4llm.tools.evaluate.survey import Subject
+
+
+class Correlation(NamedTuple):
+    """Spearman's rank correlation of ``pairs`` pairs with its 95% confidence interval.
+
+    The interval is that of Bonett and Wright 2000, for a sample of a larger population.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    pairs: int
+    undefined: str | None = None
+    """Why there is no value."""
+
+
+def rank_correlation(x: Floats, y: Floats) -> Correlation:
+    """Return the correlation of the pairs in which both are numbers."""
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y = x[both], y[both]
+    pairs = len(x)
+    if pairs < 3:
+        return Correlation(None, None, None, pairs, "fewer than three pages have both")
+    if x.min() == x.max() or y.min() == y.max():
+        return Correlation(None, None, None, pairs, "one of the two is the same for all pages")
+    value = float(spearmanr(x, y).statistic)
+    if abs(value) >= 1 or pairs <= 3:
+        return Correlation(value, None, None, pairs)
+    reach = norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt((1 + value**2 / 2) / (pairs - 3))
+    low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+    return Correlation(value, float(low), float(high), pairs)
+
 
 PAGERANK_DAMPING = 0.85
 """Of figure 2, where the paper names none: the usual one (Page et al. 1999)."""
@@ -27,7 +60,7 @@ _HISTOGRAM = 50
 
 @dataclass(frozen=True)
 class Pair:
-    """Two numbers of each page, and what to say of their correlation."""
+    """Two numbers of each page, with the texts about their correlation."""
 
     id: str
     names: tuple[str, str]
@@ -41,12 +74,12 @@ class Pair:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Of the pages that have both."""
+        """The correlation over the pages that have both."""
         return rank_correlation(*self.values)
 
 
 def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Figure | Table]:
-    """A table of all correlations, a plot of each, and the histogram. ``scorers`` are names and scores of two."""
+    """Return a table of all correlations, a plot of each, and the histogram. ``scorers``: names and scores of two."""
     pairs = pairs_of(subject)
     if scorers:
         (x_name, x), (y_name, y) = scorers
@@ -56,62 +89,32 @@ def sections(subject: Subject, scorers: Sequence[tuple[str, Floats]]) -> list[Fi
 
 
 def pairs_of(subject: Subject) -> list[Pair]:
-    """What is correlated, as far as it is known."""
-    surveyed = subject.survey.surveyed
+    """Return the pairs of numbers to correlate, as far as they are known."""
+    surveyed, graph = subject.survey.surveyed, subject.graph
     influence = subject.scores.influence[:surveyed]
-    pairs = []
     indegree = None if subject.backlinks is None else subject.backlinks[:surveyed]
+    pairs = []
     if indegree is not None:
-        pairs.append(
-            Pair(
-                "influence-indegree",
-                ("in-degree", "influence"),
-                (indegree, influence),
-                "Craw4LLM, figure 2a",
-                published=-0.11,
-                x_log=True,
-            )
-        )
-    if subject.graph is None:
+        names, values = ("in-degree", "influence"), (indegree, influence)
+        pairs.append(Pair("influence-indegree", names, values, "Craw4LLM, figure 2a", -0.11, x_log=True))
+    if graph is None:
         return pairs
-    rank = subject.graph.pagerank(PAGERANK_DAMPING)
+    rank = graph.pagerank(PAGERANK_DAMPING)
     if indegree is not None:
-        pairs.append(
-            Pair(
-                "pagerank-indegree",
-                ("in-degree", "PageRank"),
-                (indegree, rank),
-                "Craw4LLM, figure 2b",
-                published=0.88,
-                x_log=True,
-                y_log=True,
-            )
-        )
-    pairs.append(Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True))
-    first = subject.graph.mean_of_neighbours(influence)
-    pairs.append(
-        Pair(
-            "influence-1-hop",
-            ("influence", "mean influence of 1-hop outlinks"),
-            (influence, first),
-            "Craw4LLM, figure 5a",
-            published=0.61,
-        )
-    )
+        names, values = ("in-degree", "PageRank"), (indegree, rank)
+        pairs.append(Pair("pagerank-indegree", names, values, "Craw4LLM, figure 2b", 0.88, x_log=True, y_log=True))
     drawn = np.arange(surveyed)
     if surveyed > _SECOND_NEIGHBOURS:
         drawn = np.sort(np.random.default_rng(0).choice(surveyed, _SECOND_NEIGHBOURS, replace=False))
-    second = subject.graph.mean_of_second_neighbours(influence, drawn)
-    pairs.append(
-        Pair(
-            "influence-2-hop",
-            ("influence", "mean influence of 2-hop outlinks"),
-            (influence[drawn], second),
-            "Craw4LLM, figure 5b",
-            published=0.60,
-        )
-    )
-    return pairs
+    first = influence, graph.mean_of_neighbours(influence)
+    second = influence[drawn], graph.mean_of_second_neighbours(influence, drawn)
+    hops = [("influence", f"mean influence of {n}-hop outlinks") for n in (1, 2)]
+    return [
+        *pairs,
+        Pair("influence-pagerank", ("PageRank", "influence"), (rank, influence), x_log=True),
+        Pair("influence-1-hop", hops[0], first, "Craw4LLM, figure 5a", 0.61),
+        Pair("influence-2-hop", hops[1], second, "Craw4LLM, figure 5b", 0.60),
+    ]
 
 
 def _table(pairs: Sequence[Pair]) -> Table:
@@ -150,7 +153,7 @@ def _plot(pair: Pair) -> Figure:
         f"{pair.correlation.pairs:,}. Spearman correlation {told}.",
         x_label=pair.names[0],
         y_label=pair.names[1],
-        series=[Series("pages", places(x[both]), numbers(y[both]), kind="points")],
+        series=[Series("pages", floats(x[both]), floats(y[both]), kind="points")],
         x_log=pair.x_log,
         y_log=pair.y_log,
     )
@@ -174,7 +177,7 @@ def _histogram(subject: Subject) -> list[Figure | Table]:
             definition=f"How many pages have so many backlinks, up to {_HISTOGRAM} (Cho et al. 1998, graph 5).",
             x_label="backlinks",
             y_label="pages",
-            series=[Series("pages", places(few), numbers(counts[: _HISTOGRAM + 1]), kind="bars")],
+            series=[Series("pages", floats(few), floats(counts[: _HISTOGRAM + 1]), kind="bars")],
         ),
         Table(
             id="backlinks-all",

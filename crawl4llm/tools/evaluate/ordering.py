@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from crawl4llm.scoring.topic import has_titles
-from crawl4llm.tools.evaluate.along import Band, points_along
-from crawl4llm.tools.evaluate.arrays import Floats, Integers
-from crawl4llm.tools.evaluate.buffer import kept, read_changes
-from crawl4llm.tools.evaluate.figures import Figure, Series, Table
-from crawl4llm.tools.evaluate.importance import Importance, crawl_and_stop, crawl_and_stop_with_threshold, share_of_hot
-from crawl4llm.tools.evaluate.population import Population
-from crawl4llm.tools.evaluate.sections.common import Cell, band, line, number
-from crawl4llm.tools.evaluate.subject import CrawledPages, Subject
+from crawl4llm.tools.evaluate.buffer import kept, later_estimates
+from crawl4llm.tools.evaluate.coverage import curves, longest
+from crawl4llm.tools.evaluate.documents import Floats, Integers
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line, number
+from crawl4llm.tools.evaluate.measures import (
+    Band,
+    Importance,
+    crawl_and_stop,
+    crawl_and_stop_with_threshold,
+    share_of_hot,
+)
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
 
 IR_DAMPING = 0.9
 """d of IR (Cho et al. 1998, section 6)."""
@@ -28,9 +32,9 @@ _BUFFERS = (0.01, 0.02, 0.05, *np.linspace(0.1, 1.0, 10).tolist())
 
 
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
-    """For each importance metric the three models; before them what the metrics are."""
+    """Return the importance metrics, then the three models for each of them."""
     metrics = _metrics(subject, topic)
-    buffers = [_buffers(crawled) for crawled in subject.runs]
+    buffers = [_buffers(subject, crawled) for crawled in subject.runs]
     found: list[Figure | Table] = [_goals(metrics)]
     for metric in metrics:
         found += [
@@ -114,16 +118,19 @@ def _crawl_and_stop(subject: Subject, metric: Importance) -> Figure:
         "pages of the web. It ends where that page has the least importance there is. " + metric.definition,
         x_label="K, pages crawled",
         y_label="P_CS",
-        series=[*_curves(subject, metric, crawl_and_stop), _random(subject, metric)],
+        series=[
+            *curves(subject, lambda crawled, at: crawl_and_stop(metric.of_document[crawled.numbers], metric.web, at)),
+            _random(subject, metric),
+        ],
     )
 
 
 def _threshold(subject: Subject, metric: Importance) -> Figure:
-    def achieved(crawled: Floats, web: Population, at: Integers) -> Band:
-        return crawl_and_stop_with_threshold(crawled, web, metric.goal, at)
+    def achieved(crawled: CrawledPages, at: Integers) -> Band:
+        return crawl_and_stop_with_threshold(metric.of_document[crawled.numbers], metric.web, metric.goal, at)
 
     hot = metric.web.count_from(metric.goal).value
-    at = points_along(max(len(crawled) for crawled in subject.runs))
+    at = longest(subject)
     ideal = [line("ideal", at, np.minimum(at / hot, 1.0), "dashed")] if hot else []
     return Figure(
         id=f"threshold-{metric.id}",
@@ -132,16 +139,15 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
         "first K pages crawled (Cho et al. 1998, section 3). " + metric.definition,
         x_label="K, pages crawled",
         y_label="P_ST",
-        series=[*_curves(subject, metric, achieved), *ideal, _random(subject, metric)],
+        series=[*curves(subject, achieved), *ideal, _random(subject, metric)],
     )
 
 
-def _buffers(crawled: CrawledPages) -> list[Integers]:
-    """The places in the crawl of the pages that are left at the end in buffers of several sizes."""
+def _buffers(subject: Subject, crawled: CrawledPages) -> list[Integers]:
+    """Return the places in the crawl of the pages that are left at the end in buffers of several sizes."""
     sizes = np.unique(np.maximum(np.round(np.array(_BUFFERS) * len(crawled)), 1).astype(np.int64))
     estimates = np.nan_to_num(crawled.run.priority, nan=-np.inf)
-    changes = read_changes(crawled.run)
-    return [kept(estimates, int(size), changes) for size in sizes]
+    return kept(estimates, sizes.tolist(), later_estimates(crawled.run, subject.rater))
 
 
 def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequence[Integers]]) -> Figure:
@@ -156,26 +162,16 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequ
         id=f"limited-buffer-{metric.id}",
         title=f"Limited Buffer Crawl: {metric.name}",
         definition="The crawler keeps B pages. When one comes too many it loses the page of which it thinks least at "
-        "that moment: by its URL score, and by what the policy thought of it later, where the run has logged that "
-        "(EVALUATION_LOG). Of the pages kept at the end of the run, the share that are at least as important as the "
-        "B-th most important page of the web (Cho et al. 1998, section 3). " + metric.definition,
+        "that moment: by its URL score, and by what the policy would think of it later, where that changes "
+        "(backlink, pagerank, parent_min, parent_mean). Of the pages kept at the end of the run, the share that are at "
+        "least as important as the B-th most important page of the web (Cho et al. 1998, section 3). "
+        + metric.definition,
         x_label="B, pages kept",
         y_label="P_BC",
         series=[*series, _random(subject, metric)],
     )
 
 
-def _curves(
-    subject: Subject, metric: Importance, model: Callable[[Floats, Population, Integers], Band]
-) -> list[Series]:
-    curves = []
-    for crawled in subject.runs:
-        at = points_along(len(crawled))
-        achieved = model(metric.of_document[crawled.numbers], metric.web, at)
-        curves.append(band(crawled.name, at, achieved, subject.survey.sampled))
-    return curves
-
-
 def _random(subject: Subject, metric: Importance) -> Series:
-    at = points_along(max(len(crawled) for crawled in subject.runs))
+    at = longest(subject)
     return line("random order", at, np.minimum(at / metric.web.size, 1.0), "dashed")

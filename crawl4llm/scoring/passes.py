@@ -1,0 +1,172 @@
+"""Passes over many pages in worker processes, cached on disk in blocks: a killed one goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import wants_bar
+from crawl4llm.scoring.rating import PageRater, Rating
+from crawl4llm.scoring.workers import PageWorkers
+
+if TYPE_CHECKING:
+    from crawl4llm.options import Options
+
+logger = logging.getLogger(__name__)
+
+Arrays = Mapping[str, NDArray[Any]]
+"""The numbers of a block's pages, by what they say."""
+
+_FORMAT = 1
+"""To be raised when what the blocks hold changes."""
+_DIGEST_BYTES = 32
+
+
+class BlockStore:
+    """A folder of blocks that depend on the same things, such as corpus and model; ``depends_on`` says on which.
+
+    Each file holds a digest of its content and of ``depends_on``. One that does not fit, because it is damaged or was
+    copied from elsewhere, is named in the log and counts as absent.
+    """
+
+    def __init__(self, parent: Path, depends_on: Mapping[str, Any]) -> None:
+        about = {"format": _FORMAT, **depends_on}
+        self._identity = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).digest()
+        self._about = about
+        self.folder = parent / self._identity.hex()[:24]
+
+    def load(self, number: int) -> Arrays | None:
+        """Return a block; None where it is not there or cannot be used."""
+        path = self._path(number)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if digest != self._digest(content):
+            logger.warning("%s is damaged, or of another corpus or model; its pages are computed again", path)
+            return None
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def save(self, number: int, arrays: Arrays) -> None:
+        """Write a block, whole or not at all. Raises InputError where that cannot be."""
+        content, contents = io.BytesIO(), dict[str, Any](arrays)
+        np.savez(content, **contents)
+        data = content.getvalue()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if number == 0:
+                _write_whole(self.folder / "about.json", json.dumps(self._about, indent=2).encode())
+            _write_whole(self._path(number), self._digest(data) + data)
+        except OSError as error:
+            raise InputError(f"{self._path(number)} cannot be written: {error.strerror}") from None
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.block"
+
+    def _digest(self, content: bytes) -> bytes:
+        return hashlib.sha256(self._identity + content).digest()
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+BLOCK = 4096
+"""Pages that are computed, and saved, at once: a few seconds of work."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Documents to look at."""
+
+    name: str
+    """Tells them from other documents of the same corpus."""
+    count: int
+    keys: Callable[[], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Task(Generic[T]):
+    """A question about each page, with the function that answers it."""
+
+    what: str
+    """In a word or two, for the progress bar."""
+    depends_on: Mapping[str, Any]
+    """All that decides what comes out, but for the pages."""
+    of_page: Callable[[PageRater, str], T]
+    """Runs in a worker process, where it is found by its module and name."""
+    pack: Callable[[Sequence[T | Rating]], Arrays]
+    """The block of some pages; a page that failed is a Rating with the reason."""
+
+
+def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path) -> list[Arrays]:
+    """Return the blocks of all pages, in their order. Raises InputError where the cache cannot be read or written.
+
+    Only what is not in the folder ``cache`` yet is computed; processes are started only for that.
+    """
+    store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
+    numbers = range(blocks_of(pages.count))
+    blocks = {number: block for number in numbers if (block := store.load(number)) is not None}
+    if len(blocks) < len(numbers):
+        missing = [number for number in numbers if number not in blocks]
+        with PageWorkers(rater, options.workers, options.text_time_limit) as workers:
+            workers.start()
+            with Progress[str](
+                desc=task.what,
+                total=pages.count,
+                initial=pages.count - _size(missing, pages.count),
+                unit=" pages",
+                bar=wants_bar(options.progress_bar),
+            ) as bar:
+                for number, keys in _keys_of(pages.keys(), missing):
+                    blocks[number] = task.pack(asyncio.run(workers.run(task.of_page, keys)))
+                    store.save(number, blocks[number])
+                    bar.update(len(keys))
+    return [blocks[number] for number in numbers]
+
+
+def blocks_of(count: int) -> int:
+    """Return how many blocks so many pages make."""
+    return -(-count // BLOCK)
+
+
+def _size(numbers: Sequence[int], count: int) -> int:
+    """Return how many pages some blocks have together, of ``count`` in all blocks."""
+    return sum(min(BLOCK, count - number * BLOCK) for number in numbers)
+
+
+def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the keys of some blocks, by ascending number."""
+    passed = 0
+    for number in numbers:
+        for _ in islice(keys, (number - passed) * BLOCK):
+            pass
+        yield number, list(islice(keys, BLOCK))
+        passed = number + 1

@@ -1,0 +1,251 @@
+"""Report sections along the crawl: coverage of the oracle set and its cost (Craw4LLM, figures 3b and 4), and
+crawl-then-select: what it takes to match a run (section 3, table 1 and figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from crawl4llm.tools.evaluate.documents import Floats, Integers
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, floats, line, number
+from crawl4llm.tools.evaluate.measures import (
+    Band,
+    best,
+    harvest_rate,
+    mean_of_best,
+    mean_so_far,
+    oracle_hits,
+    oracle_share,
+    pages_to_find,
+    points_along,
+    pool_to_match,
+    precision,
+    recall,
+)
+from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
+
+CRAWLED, FETCHED = "pages crawled", "pages fetched"
+
+
+def figures(subject: Subject) -> list[Figure]:
+    """Return the figures along the crawl, in the order of the report."""
+    oracle = subject.oracle
+    by_fetched = [
+        replace(curve, x=floats(crawled.run.fetched[points_along(len(crawled)) - 1]))
+        for crawled, curve in zip(
+            subject.runs, curves(subject, lambda c, at: recall(c.influence, oracle, at)), strict=True
+        )
+    ]
+    counts = zip(
+        curves(subject, lambda crawled, at: crawled.run.visited[at - 1], ": visited"),
+        curves(subject, lambda crawled, at: crawled.run.fetched[at - 1], ": fetched", "dashed"),
+        strict=True,
+    )
+    return [
+        Figure(
+            id="precision",
+            title="Precision of the oracle set",
+            definition="The share of oracle pages among the pages crawled so far (Craw4LLM, figure 4, left). The upper "
+            "bound crawls oracle pages as long as there are any; the one from the seeds, those that the seeds can "
+            "reach.",
+            x_label=CRAWLED,
+            y_label="precision",
+            series=[
+                *curves(subject, lambda crawled, at: precision(crawled.influence, oracle, at)),
+                *_bounds(subject, lambda at: at),
+            ],
+        ),
+        Figure(
+            id="recall",
+            title="Recall of the oracle set",
+            definition="The share of the oracle set that has been crawled (Craw4LLM, figure 4, right). Upper bounds as "
+            "for precision.",
+            x_label=CRAWLED,
+            y_label="recall",
+            series=[
+                *curves(subject, lambda crawled, at: recall(crawled.influence, oracle, at)),
+                *_bounds(subject, lambda _: oracle.size.value),
+            ],
+        ),
+        Figure(
+            id="recall-by-fetched",
+            title="Recall of the oracle set by pages fetched",
+            definition="The same recall against what it took: a policy that looks ahead, such as influence, fetches "
+            "every document that it visits, the others only what they crawl.",
+            x_label=FETCHED,
+            y_label="recall",
+            series=by_fetched,
+        ),
+        Figure(
+            id="harvest-rate",
+            title="Harvest rate",
+            definition="Oracle pages crawled so far for each page fetched so far.",
+            x_label=CRAWLED,
+            y_label="oracle pages a page fetched",
+            series=curves(subject, lambda c, at: harvest_rate(c.influence, oracle, c.run.fetched, at)),
+        ),
+        Figure(
+            id="visited",
+            title="Crawled, visited and fetched",
+            definition="Documents visited (V of Algorithm 1) and fetched by the time so many pages (P) were crawled "
+            "(Craw4LLM, figure 3b).",
+            x_label=CRAWLED,
+            y_label="documents",
+            series=list(chain.from_iterable(counts)),
+        ),
+        Figure(
+            id="mean-influence",
+            title="Mean influence",
+            definition="Mean influence score of the pages crawled so far; pages without a score are left out.",
+            x_label=CRAWLED,
+            y_label="mean influence",
+            series=curves(subject, lambda crawled, at: mean_so_far(crawled.influence, at)),
+        ),
+        Figure(
+            id="domains",
+            title="Registrable domains covered",
+            definition="Registrable domains of which a page has been crawled (Public Suffix List with its private "
+            "part).",
+            x_label=CRAWLED,
+            y_label="domains",
+            series=curves(subject, lambda crawled, at: crawled.run.domains[at - 1]),
+        ),
+    ]
+
+
+def curves(
+    subject: Subject,
+    of_run: Callable[[CrawledPages, Integers], Band | Floats | Integers],
+    suffix: str = "",
+    kind: Literal["line", "dashed"] = "line",
+) -> list[Series]:
+    """Return one curve a run, over the pages crawled; the ``suffix`` follows the run's name."""
+    found = []
+    for crawled in subject.runs:
+        at = points_along(len(crawled))
+        y = of_run(crawled, at)
+        name = crawled.name + suffix
+        found.append(band(name, at, y, subject.survey.sampled) if isinstance(y, Band) else line(name, at, y, kind))
+    return found
+
+
+def longest(subject: Subject) -> Integers:
+    """Return the points along the longest run."""
+    return points_along(max(map(len, subject.runs)))
+
+
+def _bounds(subject: Subject, share: Callable[[Integers], Integers | float]) -> list[Series]:
+    """Return upper bounds of any crawl: crawling oracle pages only, from anywhere or as far as the seeds reach them.
+
+    ``share`` gives what the oracle pages found are divided by.
+    """
+    at = longest(subject)
+    bounds = [line("upper bound", at, np.minimum(at, subject.oracle.size.value) / share(at), "dashed")]
+    if subject.web is not None:
+        oracle = subject.scores.influence >= subject.oracle.threshold.value
+        reachable = np.count_nonzero(oracle & subject.web)
+        bounds.append(line("upper bound from the seeds", at, np.minimum(at, reachable) / share(at), "dashed"))
+    return bounds
+
+
+# -- crawl, then select -----------------------------------------------------------------------------------------------
+
+_POOLS = (1, 2, 4)
+_POINTS = 60
+_LEVELS = (0.25, 0.5, 1.0)
+"""Shares of a run that others are to match: the whole of it can often not be matched by a run of the same length."""
+
+
+def selections(subject: Subject) -> list[Figure | Table]:
+    """Return figure and tables of crawl-then-select, in the order of the report."""
+    n = _selected(subject)
+    found: list[Figure | Table] = [_pools(subject, n), _table(subject, n)]
+    return [*found, _match(subject)] if len(subject.runs) > 1 else found
+
+
+def _selected(subject: Subject) -> int:
+    """Return N, for all runs: the largest that leaves room for the largest pool in at least one run."""
+    pages = [len(crawled) for crawled in subject.runs]
+    shortest = min(pages)
+    return shortest if max(pages) >= 2 * shortest else max(1, shortest // max(_POOLS))
+
+
+def _pools(subject: Subject, n: int) -> Figure:
+    series = []
+    for crawled in subject.runs:
+        pools = n - 1 + points_along(len(crawled) - n + 1, _POINTS)
+        means = np.array([mean_of_best(crawled.influence, int(pool), n) for pool in pools])
+        series.append(line(crawled.name, pools, means))
+    return Figure(
+        id="crawl-then-select",
+        title=f"The best {n:,} pages of a larger crawl",
+        definition=f"Mean influence of the {n:,} pages with the highest influence among the pages crawled so far: the "
+        "crawl-then-select setting (Craw4LLM, section 3 and figure 3a, where models trained on them are compared). "
+        "The number is that of the shortest run; a quarter of it where no run is twice as long.",
+        x_label="pages crawled",
+        y_label=f"mean influence of the best {n:,}",
+        series=series,
+    )
+
+
+def _table(subject: Subject, n: int) -> Table:
+    rows: list[list[Cell]] = []
+    for crawled in subject.runs:
+        rows += [_row(subject, crawled, n, k) for k in _POOLS if k * n <= len(crawled)]
+    return Table(
+        id="selected",
+        title=f"Crawl-then-select of {n:,} pages",
+        definition=f"From the first k x {n:,} pages of a run, the {n:,} with the highest influence. Tokens a page "
+        "fetched: tokens of the pages selected, divided by the pages fetched up to then.",
+        columns=[
+            *("Run", "k", "Pool", "Fetched", "Mean influence", "Precision", "Recall", "Tokens", "Tokens a page fetched")
+        ],
+        rows=rows,
+    )
+
+
+def _row(subject: Subject, crawled: CrawledPages, n: int, k: int) -> list[Cell]:
+    pool = k * n
+    chosen = best(crawled.influence, pool, n)
+    fetched = int(crawled.run.fetched[pool - 1])
+    tokens = int(crawled.tokens[chosen].sum())
+    share = oracle_share(crawled.influence, chosen, subject.oracle)
+    return [
+        *(crawled.name, k, pool, fetched, mean_of_best(crawled.influence, pool, n), share),
+        *(number(share * n / subject.oracle.size.value), tokens, tokens / fetched),
+    ]
+
+
+def _match(subject: Subject) -> Table:
+    rows: list[list[Cell]] = []
+    for given in subject.runs:
+        for level in _LEVELS:
+            pages = max(1, int(level * len(given)))
+            rows += [_match_row(subject, given, pages, other) for other in subject.runs if other is not given]
+    return Table(
+        id="match",
+        title="Pages needed to match a run",
+        definition="How many pages another run must crawl (Craw4LLM, figure 3) until its best pages have the mean "
+        "influence of the given run's first pages, as many of them; and until it has found as many oracle pages. "
+        "Empty where all that it crawled is not enough.",
+        columns=[
+            *("Run", "Pages", "Matched by", "Pages, by mean influence", "Times"),
+            *("Pages, by oracle recall", "Times", "Fetched by the run", "Fetched, by oracle recall"),
+        ],
+        rows=rows,
+    )
+
+
+def _match_row(subject: Subject, given: CrawledPages, pages: int, other: CrawledPages) -> list[Cell]:
+    by_mean = pool_to_match(other.influence, pages, mean_of_best(given.influence, pages, pages))
+    wanted = int(oracle_hits(given.influence, subject.oracle)[pages - 1])
+    by_recall = pages_to_find(oracle_hits(other.influence, subject.oracle), wanted)
+    return [
+        *(given.name, pages, other.name),
+        *(by_mean, by_mean and by_mean / pages, by_recall, by_recall and by_recall / pages),
+        *(int(given.run.fetched[pages - 1]), by_recall and int(other.run.fetched[by_recall - 1])),
+    ]

@@ -1,0 +1,235 @@
+"""Measures of crawls: the oracle set, curves along a crawl, crawl-then-select, and the models of Cho et al. 1998."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom, binomtest
+
+from crawl4llm.tools.evaluate.documents import Floats, Integers
+
+CONFIDENCE = 0.95
+_POINTS = 400
+"""Of a curve, at most."""
+_ROUNDING = 1e-12
+"""Means of the same scores, summed in another order, may differ so much."""
+
+
+class Estimate(NamedTuple):
+    """A number with its 95% confidence interval, which is the number itself where it is known."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, value: float) -> Estimate:
+        """Return a number that is known."""
+        return cls(value, value, value)
+
+
+class Population:
+    """The values of all ``size`` pages, or of a sample of them. A page without a value (NaN) has the lowest one."""
+
+    def __init__(self, values: Floats, size: int) -> None:
+        known = values[np.isfinite(values)]
+        self.lowest = float(known.min()) if len(known) else 0.0
+        self.size = size
+        self.sampled = len(values) < size
+        self._descending = np.sort(np.where(np.isfinite(values), values, self.lowest))[::-1]
+
+    def value_at(self, rank: int) -> Estimate:
+        """Return the value of the page with a rank, from 1 for the highest value to ``size``.
+
+        In a sample, the quantile; its interval is that of the order statistics (David and Nagaraja 2003, 7.1).
+        """
+        n = len(self._descending)
+        if not self.sampled:
+            return Estimate.exact(float(self._descending[rank - 1]))
+        share = rank / self.size
+        tail = (1 - CONFIDENCE) / 2
+        places = [np.ceil(share * n), binom.ppf(1 - tail, n, share) + 1, binom.ppf(tail, n, share)]
+        value, low, high = (float(self._descending[int(np.clip(place, 1, n)) - 1]) for place in places)
+        return Estimate(value, low, high)
+
+    def count_from(self, value: float) -> Estimate:
+        """Return how many pages have at least a value; of a sample, with the interval of Wilson 1927."""
+        n = len(self._descending)
+        found = int(np.searchsorted(-self._descending, -value, side="right"))
+        if not self.sampled:
+            return Estimate.exact(found)
+        interval = binomtest(found, n).proportion_ci(CONFIDENCE, method="wilson")
+        return Estimate(*(share * self.size for share in (found / n, interval.low, interval.high)))
+
+
+class Oracle(NamedTuple):
+    """The oracle set: the best tenth of all pages by influence (Craw4LLM, section 3)."""
+
+    threshold: Estimate
+    """The influence score from which a page belongs to it; all of equal score belong or do not."""
+    size: Estimate
+    """How many pages belong to it."""
+
+
+def oracle_of(influence: Population) -> Oracle:
+    """Return the oracle set of a web: a tenth of its pages, rounded up."""
+    threshold = influence.value_at(-(-influence.size // 10))
+    return Oracle(threshold, influence.count_from(threshold.value))
+
+
+# -- along the crawl --------------------------------------------------------------------------------------------------
+
+
+class Band(NamedTuple):
+    """A curve with its confidence band, one value for each point along a crawl."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def points_along(pages: int, most: int = _POINTS) -> Integers:
+    """Return at most so many numbers of pages, evenly spread from 1 to ``pages``, which is one of them."""
+    return np.unique(np.linspace(1, pages, min(pages, most)).round().astype(np.int64))
+
+
+def precision(influence: Floats, oracle: Oracle, at: Integers) -> Band:
+    """Return the share of oracle pages among the first so many pages crawled (Craw4LLM, figure 4, left)."""
+    return Band(*(_hits(influence, threshold)[at - 1] / at for threshold in _thresholds(oracle)))
+
+
+def recall(influence: Floats, oracle: Oracle, at: Integers) -> Band:
+    """Return the share of the oracle set among the first so many pages crawled (Craw4LLM, figure 4, right)."""
+    size = oracle.size.value
+    return Band(*(np.minimum(_hits(influence, threshold)[at - 1] / size, 1.0) for threshold in _thresholds(oracle)))
+
+
+def harvest_rate(influence: Floats, oracle: Oracle, fetched: Integers, at: Integers) -> Band:
+    """Return oracle pages among the first so many pages crawled, for each page fetched to get there."""
+    return Band(*(_hits(influence, threshold)[at - 1] / fetched[at - 1] for threshold in _thresholds(oracle)))
+
+
+def mean_so_far(values: Floats, at: Integers) -> Floats:
+    """Return the mean of the first so many values, NaN left out; NaN where there is none."""
+    known = np.isfinite(values)
+    sums, counts = np.cumsum(np.where(known, values, 0.0))[at - 1], np.cumsum(known)[at - 1]
+    means: Floats = np.divide(sums, counts, out=np.full(len(at), np.nan), where=counts > 0)
+    return means
+
+
+def oracle_hits(influence: Floats, oracle: Oracle) -> Integers:
+    """Return the oracle pages among the first so many pages, for each number of pages from 1."""
+    return _hits(influence, oracle.threshold.value)
+
+
+def _hits(influence: Floats, threshold: float) -> Integers:
+    return np.cumsum(influence >= threshold).astype(np.int64)
+
+
+def _thresholds(oracle: Oracle) -> tuple[float, float, float]:
+    """Return the threshold, then those at which fewest and most pages belong to the oracle set."""
+    return oracle.threshold.value, oracle.threshold.high, oracle.threshold.low
+
+
+# -- crawl-then-select: what the best pages of a larger crawl are worth (Craw4LLM, section 3 and figure 3) ------------
+
+
+def best(influence: Floats, pool: int, n: int) -> Integers:
+    """Return the places in the crawl of the ``n`` pages with the highest influence among the first ``pool`` pages.
+
+    Of equal ones the first crawled count; pages without a score come last.
+    """
+    scores = np.nan_to_num(influence[:pool], nan=-np.inf)
+    return np.sort(np.argsort(-scores, kind="stable")[:n]).astype(np.int64)
+
+
+def mean_of_best(influence: Floats, pool: int, n: int) -> float:
+    """Return the mean influence of the pages that :func:`best` selects; a page without a score counts as 0."""
+    return float(np.nan_to_num(influence[best(influence, pool, n)], nan=0.0).mean())
+
+
+def pool_to_match(influence: Floats, n: int, mean: float) -> int | None:
+    """Return how many pages must be crawled until the best ``n`` reach a mean influence; None if all do not.
+
+    A larger pool is never worse, so that halving finds the smallest.
+    """
+    low, high = n, len(influence)
+    mean -= _ROUNDING
+    if high < n or mean_of_best(influence, high, n) < mean:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if mean_of_best(influence, middle, n) >= mean:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def pages_to_find(hits: Integers, wanted: int) -> int | None:
+    """Return how many pages must be crawled until ``wanted`` oracle pages are found; None if all do not.
+
+    ``hits`` are the oracle pages found so far, after each page.
+    """
+    if not wanted:
+        return 0
+    place = int(np.searchsorted(hits, wanted))
+    return None if place == len(hits) else place + 1
+
+
+def oracle_share(influence: Floats, chosen: Integers, oracle: Oracle) -> float:
+    """Return the share of oracle pages among those chosen."""
+    return float(np.mean(influence[chosen] >= oracle.threshold.value))
+
+
+# -- importance metrics and models of Cho et al. 1998, sections 2 and 3 -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Importance:
+    """I(P): a number for each page, the higher the more important."""
+
+    id: str
+    name: str
+    definition: str
+    of_document: Floats
+    """By the document's number."""
+    web: Population
+    """The values of all pages of the web that counts."""
+    goal: float
+    """G: a page is hot, under Crawl & Stop with Threshold, from this value on."""
+
+    @property
+    def goal_share(self) -> float:
+        """The share of hot pages in the web."""
+        return self.web.count_from(self.goal).value / self.web.size
+
+
+def crawl_and_stop(crawled: Floats, web: Population, at: Integers) -> Band:
+    """Return P_CS for each K in ``at``; ``crawled`` has the importance of the pages crawled, in crawl order."""
+    bands = [share_of_hot(crawled[:pages], web) for pages in at]
+    return Band(*np.array(bands, dtype=np.float64).reshape(-1, 3).T)
+
+
+def crawl_and_stop_with_threshold(crawled: Floats, web: Population, goal: float, at: Integers) -> Band:
+    """Return P_ST: the share of all hot pages that are among the first K pages crawled."""
+    found = np.cumsum(crawled >= goal)[at - 1]
+    hot = web.count_from(goal)
+    if not hot.low:
+        return Band(*(np.full(len(at), np.nan),) * 3)
+    return Band(*(np.minimum(found / count, 1.0) for count in (hot.value, hot.high, hot.low)))
+
+
+def share_of_hot(pages: Floats, web: Population) -> tuple[float, float, float]:
+    """Return P_CS of the first K pages crawled, or P_BC of a buffer of K pages, with its confidence interval.
+
+    It is the share of pages as important as the K-th most important page of the web. Undefined (NaN) where that page
+    has the lowest importance there is, since every page has that.
+    """
+    value, low, high = web.value_at(min(len(pages), web.size))
+    if value <= web.lowest:
+        return (np.nan, np.nan, np.nan)
+    share, lowest, highest = (float(np.count_nonzero(pages >= least)) / len(pages) for least in (value, high, low))
+    return share, lowest, highest

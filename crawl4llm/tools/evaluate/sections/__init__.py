@@ -1,1 +1,0 @@
-"""The parts of the report, one module each: figures and tables from a crawl4llm.tools.evaluate.subject.Subject."""
