@@ -20,8 +20,8 @@ from crawl4llm.base.errors import PageError
 from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl import algorithm as crawl
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.commits import NoCommits
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import Entry, Lease
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
