@@ -29,10 +29,10 @@ _MOVED: Final = {
     ("simulate.", "crawl4llm.base."): """
         corpus=pages pread=input_files gz=compression orphans=processes index_jobs=processes index_folder=files""",
     ("crawl4llm.", "crawl4llm."): """
-        job/=crawl archive/=warc archive.headervalues=warc.header_values archive.records=warc.page_records
+        job/=crawl archive/=warc archive.headervalues=warc.page_records archive.records=warc.page_records
         archive.serialise=warc.page_records archive.files=warc.series archive.names=warc.series
         archive.revisits=warc.exchanges dataset.reading=warc.reader
-        scorers/=scoring scorers.text_line=scoring.text""",
+        scorers/=scoring scorers.text_line=scoring.fasttext_scorer archive.urlkey=warc.cdxj""",
     ("simulate.warc_", "crawl4llm.warc."): """
         frames=records gzip plain zstd whole_gzip=gzip container=reader records payload wat=payload reader""",
     ("crawl4llm.", "crawl4llm.scoring."): """
@@ -44,7 +44,7 @@ _MOVED: Final = {
         visited* visited.bloom=bloom visited.fingerprints=fingerprints frontier.records=runs job.store=store""",
     ("crawl4llm.", "crawl4llm.crawl."): """
         job.answers=answer_spool job.check=store_check job.commits=commits seeds archiving=page_writer
-        requests=request_meta outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
+        requests=reorder_buffer outstanding=reorder_buffer recorder=page_writer scope tally=page_writer commits
         frontier_actions.stored_crawl=stored_crawl""",
     ("crawl4llm.", "crawl4llm.engine."): """
         run scheduler progress summary dry_run past_runs scrapy_settings live_logging/
@@ -77,7 +77,7 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.commands."): "reference",
     ("simulate.", "simulate.clueweb22."): "record_files url_index url_index_build=url_index",
     ("simulate.clueweb22_", "simulate.clueweb22."): """
-        layout listing=record_files records=record_parser writer=tree_writer""",
+        layout=record_parser listing=record_files records=record_parser writer=tree_writer""",
     ("simulate.warc_", "simulate.warcs."): "columns failures=files files index index_build part scan tables=columns",
     ("simulate.build_", "simulate.build."): "files=data_files links=data_files manifest=plan pages=chunks plan pool",
     ("simulate.", "simulate."): "harmonic=build.centrality demo_web*=demo",

@@ -1,4 +1,11 @@
-"""Algorithm 1 of Craw4LLM: fetch, log and archive, expand, score, enqueue, dequeue."""
+"""Algorithm 1 of Craw4LLM (section 2 of the paper), line by line.
+
+- lines 1 to 4, Q and P empty, V and U_c the seeds: :meth:`Crawl.begin`;
+- line 5, until P has N pages: :attr:`Crawl.finished`;
+- line 6, FetchPages: :meth:`Crawl.fetched`, :meth:`Crawl.failed` or :meth:`Crawl.dropped`, for each document of U_c;
+- line 7, merge P_c into P: ``_merge``; lines 8 to 10 and 12, ExtractURLs, not in V, Add: ``_extract``;
+- line 11, Enqueue by Score_URL: ``_enqueue``, in bulk; line 15, Dequeue n: :meth:`Crawl.dequeue`.
+"""
 
 from __future__ import annotations
 
@@ -79,78 +86,10 @@ class Crawl:
         self._refused: list[FailureLine] = []
         """To be logged with the candidates that were not refused."""
 
-    # -- what is known of it --------------------------------------------------------------------------------------
-
-    @property
-    def continuous(self) -> bool:
-        """Whether it runs in continuous order."""
-        return self.options.crawl_batch_size == 0
-
-    @property
-    def _batch(self) -> int | None:
-        """The iteration, as log and archive tell it."""
-        return None if self.continuous else self.iteration
-
-    @property
-    def lasting(self) -> bool:
-        """Whether another process can go on where this one ends."""
-        return self._commits.lasting
-
-    @property
-    def crawled(self) -> int:
-        """Pages crawled so far (\\|P\\|)."""
-        return self.counters.crawled
-
-    @property
-    def answered(self) -> int:
-        """Leases of which something has been heard, and which :meth:`advance` has not taken yet."""
-        return self._buffer.answered
-
-    @property
-    def can_advance(self) -> bool:
-        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
-        waiting = self._buffer
-        if not waiting.answered:
-            return False
-        if self.continuous:
-            return waiting.heard_of_first(1)
-        return not waiting.in_flight or (waiting.answered >= _PAGES_AT_ONCE and waiting.heard_of_first(_PAGES_AT_ONCE))
-
-    @property
-    def must_wait(self) -> bool:
-        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self._buffer.answered >= 2 * _PAGES_AT_ONCE
-
-    @property
-    def finished(self) -> str | None:
-        """Why the crawl is over; None while it is not."""
-        if self.crawled >= self.options.crawl_max_pages:
-            return MAX_PAGES
-        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or len(self.frontier)) else None
-
-    @property
-    def balance(self) -> Balance:
-        """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.counters.counts)
-
-    def statistics(self) -> dict[str, float | None]:
-        """All figures of :mod:`crawl4llm.base.stats`, as they stand."""
-        figures: dict[str, float | None] = dict(self.counters.counts)
-        for (outcome, reason), count in self.frontier.outcomes.items():
-            if outcome is not Outcome.ARCHIVED:
-                figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
-        figures["pages/visited"] = len(self.visited)
-        figures["frontier/queued"] = len(self.frontier)
-        figures["frontier/leased"] = self.frontier.leased
-        figures["influence/mean"] = self.counters.mean_influence
-        if not self.continuous:
-            figures["iterations"] = self.iteration
-        return figures
-
     # -- Algorithm 1 ----------------------------------------------------------------------------------------------
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
-        """Lines 1 to 4: the seeds are visited; all of them form the first batch, whatever n.
+        """Visit the seeds (lines 1 to 4); all of them form the first batch, whatever n.
 
         A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more, and takes
         only the seeds that were ``added`` to it.
@@ -175,7 +114,7 @@ class Crawl:
         await self._enqueue([Candidate(key, "", 0, None) for key in keys])
 
     def dequeue(self) -> list[Lease]:
-        """Line 15: the best documents of the frontier; never more than are missing to N."""
+        """Lease the best documents of the frontier (line 15), never more than are missing to N."""
         if self.crawled >= self.options.crawl_max_pages:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         waiting = self._buffer
@@ -195,7 +134,7 @@ class Crawl:
         return leases
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
-        """Line 6, for one document: its page."""
+        """Take the page of a document (line 6)."""
         if answer := self._answer(lease, None):
             answer.page, answer.status = page, status
             try:
@@ -204,30 +143,30 @@ class Crawl:
                 self.failure = self.failure or str(error)
 
     def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
-        """The document could not be had; unless that is final it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
+        """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
         answer = self._answer(lease, reason)
         if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
             answer.outcome = Outcome.FAILED
 
     def dropped(self, lease: Lease, reason: str) -> None:
-        """The document is not wanted."""
+        """End a document that is not wanted."""
         if answer := self._answer(lease, reason):
             answer.outcome = Outcome.DROPPED
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:
-        """Fetching the document was broken off after redirects; another process can go on where they led."""
+        """Note where redirects led before the fetch was broken off; another process can go on there."""
         self._buffer.redirected(lease, hop)
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Where to go on with the fetch of a document that another process has broken off."""
+        """Return where to go on with a fetch that another process has broken off."""
         return self._buffer.hop_of(lease)
 
     def unanswered(self) -> list[Lease]:
-        """Leases of which nothing has been heard, in the order of their hand-out."""
+        """Return the leases without an answer, in the order of their hand-out."""
         return self._buffer.unanswered()
 
     async def advance(self, *, expand: bool = True) -> None:
-        """Lines 7 to 14: merge the pages that were fetched into P, extract their links, and enqueue those not visited.
+        """Merge the pages that were fetched into P, extract their links, and enqueue those not visited (lines 7 to 14).
 
         ``expand=False`` leaves the links alone, as it is when the crawl has its N pages. Raises InputError where log
         or archive cannot be written; what they held before can still be read.
@@ -251,7 +190,7 @@ class Crawl:
             self._commits.commit(self)
 
     async def wind_up(self) -> None:
-        """The crawl ends here, for now or for good; documents that were not asked for go back to the frontier.
+        """End the crawl, for now or for good; documents that were not asked for go back to the frontier.
 
         In a batch that another process will finish all documents stay on lease, and answers that cannot be taken yet
         are kept where there is a spool, else forgotten: the batch, and its slices, will be the same.
@@ -266,37 +205,8 @@ class Crawl:
             self._buffer.keep()
         self._commits.commit_now(self)
 
-    # -- pause and resume -----------------------------------------------------------------------------------------
-
-    def committed(self) -> None:
-        """Called after each commit: answers that were taken before it are not needed any more. Raises InputError."""
-        self._buffer.committed()
-
-    def save(self) -> dict[str, Any]:
-        """Its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
-        return {
-            "counts": dict(self.counters.counts),
-            "iteration": self.iteration,
-            "seeds": self.seeds,
-            "influence": [self.counters.influence_sum, self.counters.influence_pages],
-            **self._raised_n.save(),
-        }
-
-    def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
-        """Go on, in a new crawl, from what :meth:`save` gave, with the frontier's leases."""
-        self.counters.counts.update(state["counts"])
-        self.iteration = state["iteration"]
-        self.seeds = state["seeds"]
-        self.counters.influence_sum, self.counters.influence_pages = state["influence"]
-        self._raised_n.load(state)
-        self._begun = True
-        self._buffer.add(leases)
-        self._buffer.recall()
-
-    # -- its parts ------------------------------------------------------------------------------------------------
-
     def _answer(self, lease: Lease, reason: str | None) -> Answer | None:
-        """Note an answer; None where the lease has ended."""
+        """Return the place for an answer, which is noted; None where the lease has ended."""
         answer = self._buffer.answer(lease)
         if answer is None:
             self.counters.counts["late"] += 1
@@ -306,7 +216,7 @@ class Crawl:
         return answer
 
     async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
-        """Line 7, for each answer in its turn, and if ``extract``, lines 8 to 10 and 12 for its page."""
+        """Merge each answer in its turn (line 7), and if ``extract``, extract the links of its page."""
         rated = await self._writer.rate(answers, self.policy)
         new: list[Candidate] = []
         lines: list[CrawlLine] = []
@@ -347,7 +257,7 @@ class Crawl:
         return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
-        """Lines 8 to 10, and 12: the links of a page that were not visited, which now are."""
+        """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""
         self.policy.crawled(page)
         new, refused = self.scope.new_documents(page, self.counters.counts)
         self._refused += refused
@@ -359,7 +269,7 @@ class Crawl:
         return [candidate for page in self._raised_n.release() for candidate in self._extract(page)]
 
     async def _enqueue(self, candidates: Sequence[Candidate]) -> None:
-        """Line 11, in bulk: candidates that the policy has a score for enter the frontier."""
+        """Queue the candidates that the policy has a score for (line 11)."""
         entries: list[Entry] = []
         failures, self._refused = self._refused, []
         for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
@@ -380,7 +290,102 @@ class Crawl:
         self._log.write([], failures)
 
     def _checked(self, key: str, score: float) -> float:
-        """A score that the policy gave, if it is one."""
+        """Return a score that the policy gave. Raises InputError where it is none."""
         if not math.isfinite(score):
             raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
         return score
+
+    # -- what is known of it --------------------------------------------------------------------------------------
+
+    @property
+    def continuous(self) -> bool:
+        """Whether it runs in continuous order."""
+        return self.options.crawl_batch_size == 0
+
+    @property
+    def _batch(self) -> int | None:
+        """The iteration, as log and archive tell it."""
+        return None if self.continuous else self.iteration
+
+    @property
+    def lasting(self) -> bool:
+        """Whether another process can go on where this one ends."""
+        return self._commits.lasting
+
+    @property
+    def crawled(self) -> int:
+        """Pages crawled so far (\\|P\\|)."""
+        return self.counters.crawled
+
+    @property
+    def answered(self) -> int:
+        """Answered leases that :meth:`advance` has not consumed yet."""
+        return self._buffer.answered
+
+    @property
+    def can_advance(self) -> bool:
+        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
+        waiting = self._buffer
+        if not waiting.answered:
+            return False
+        if self.continuous:
+            return waiting.heard_of_first(1)
+        return not waiting.in_flight or (waiting.answered >= _PAGES_AT_ONCE and waiting.heard_of_first(_PAGES_AT_ONCE))
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
+        return self._buffer.answered >= 2 * _PAGES_AT_ONCE
+
+    @property
+    def finished(self) -> str | None:
+        """Why the crawl is over; None while it is not."""
+        if self.crawled >= self.options.crawl_max_pages:
+            return MAX_PAGES
+        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or len(self.frontier)) else None
+
+    @property
+    def balance(self) -> Balance:
+        """The states of its documents; sound between two calls of :meth:`advance`."""
+        return balance(self.visited, self.frontier, self.counters.counts)
+
+    def statistics(self) -> dict[str, float | None]:
+        """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
+        figures: dict[str, float | None] = dict(self.counters.counts)
+        for (outcome, reason), count in self.frontier.outcomes.items():
+            if outcome is not Outcome.ARCHIVED:
+                figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
+        figures["pages/visited"] = len(self.visited)
+        figures["frontier/queued"] = len(self.frontier)
+        figures["frontier/leased"] = self.frontier.leased
+        figures["influence/mean"] = self.counters.mean_influence
+        if not self.continuous:
+            figures["iterations"] = self.iteration
+        return figures
+
+    # -- pause and resume -----------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Forget answers that were taken before the commit that was just made. Raises InputError."""
+        self._buffer.committed()
+
+    def save(self) -> dict[str, Any]:
+        """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
+        return {
+            "counts": dict(self.counters.counts),
+            "iteration": self.iteration,
+            "seeds": self.seeds,
+            "influence": [self.counters.influence_sum, self.counters.influence_pages],
+            **self._raised_n.save(),
+        }
+
+    def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
+        """Go on, in a new crawl, from what :meth:`save` returned, with the frontier's leases."""
+        self.counters.counts.update(state["counts"])
+        self.iteration = state["iteration"]
+        self.seeds = state["seeds"]
+        self.counters.influence_sum, self.counters.influence_pages = state["influence"]
+        self._raised_n.load(state)
+        self._begun = True
+        self._buffer.add(leases)
+        self._buffer.recall()

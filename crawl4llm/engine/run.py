@@ -58,6 +58,8 @@ class Run:
     workers: PageWorkers[PageRater]
     job: Job | None
     """What makes it outlive its process, if JOBDIR is set."""
+    added_seeds: Sequence[str]
+    """Documents that were added to a crawl that was begun before, while nobody crawled it."""
     close: Callable[[], None]
     """Stops the workers and closes all files; a second time it does nothing."""
 
@@ -78,6 +80,7 @@ class Run:
             identity = self._identity(policy, rater)
             self._begin(identity)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
+            self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
@@ -146,11 +149,6 @@ class Run:
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
         return self.crawl.finished
-
-    @property
-    def added_seeds(self) -> list[str]:
-        """Documents that were added to a crawl that was begun before, while nobody crawled it."""
-        return self.job.state.seeds if self.job else []
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """What decides which pages are crawled in which order, but for N."""
