@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.commits import NoCommits
+from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, cores
 from crawl4llm.policies import known_policies, load_policy
