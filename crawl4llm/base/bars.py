@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of long work: a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from tqdm import tqdm
 
 _SECONDS: Final = 30.0
-"""Between lines; work that takes less has none."""
+"""Seconds between lines; work that takes less has none."""
 
 T = TypeVar("T")
 
@@ -27,11 +27,11 @@ class Lines:
 
     @property
     def seconds(self) -> float:
-        """How long the work has taken so far."""
+        """Seconds that the work has taken so far."""
         return time.monotonic() - self._began
 
     def due(self) -> bool:
-        """Whether it is time for a line."""
+        """Return whether it is time for a line."""
         return time.monotonic() - self._last >= _SECONDS
 
     def say(self, how_far: str) -> None:
@@ -42,13 +42,13 @@ class Lines:
             print(f"{now} {self._what}: {how_far}", file=sys.stderr, flush=True)  # noqa: T201 - this is what prints
 
     def say_time(self) -> None:
-        """Print, where it is time for a line, how long the work has taken: where nothing else is known of it."""
+        """Print how long the work has taken, if it is time for a line; for work of which no more is known."""
         if self.due():
             self.say(f"{tqdm.format_interval(self.seconds)} so far")
 
 
 class Progress(Generic[T]):
-    """Counts what is done of a piece of work: items as they are iterated over, or what :meth:`update` adds.
+    """Progress of a piece of work: the items iterated over so far, or what :meth:`update` has added.
 
     ``bar`` says whether a bar is shown; by default where standard error is a terminal. ``initial`` was done before.
     ``unit_scale``: numbers are shortened (1.2M). Other names are tqdm's.
@@ -88,7 +88,7 @@ class Progress(Generic[T]):
             self._bar.close()
 
     def update(self, count: int = 1) -> None:
-        """Count what was done."""
+        """Count ``count`` more as done."""
         self._done += count
         if self._bar is not None:
             self._bar.update(count)

@@ -16,57 +16,42 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression import zstd as zstd  # noqa: PLC0414 - others import it from here
 else:
-    from backports import zstd
+    from backports import zstd as zstd  # noqa: PLC0414 - likewise
 
 _isal: Any = None
 with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
 _inflate: Any = _isal or zlib
 
-__all__ = [
-    "COMPRESSIONS",
-    "GZIP_WBITS",
-    "NAME",
-    "Compression",
-    "compress",
-    "compress_with_zlib",
-    "gunzip",
-    "gunzip_pieces",
-    "largest_stored",
-    "zstd",
-]
-
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
-"""Tells zlib and isal that there is a gzip head and tail, and to check the tail's CRC and length."""
-_ISAL_LEVEL = 2
-_ZLIB_LEVEL = 1
-"""Needs as much space as isal; level 6 takes 1.6 times the time for 13% less."""
-_ZSTD_LEVEL = 3
+"""Window bits by which zlib and isal expect a gzip head and tail, and check the tail's CRC and length."""
+_ISAL_LEVEL, _ZLIB_LEVEL, _ZSTD_LEVEL = 2, 1, 3
+"""zlib's level 1 needs as much space as isal's 2; its level 6 takes 1.6 times the time for 13% less."""
 _PIECE = 1 << 20
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
-"""What makes gzip members. isal takes a fraction of zlib's time (benchmarks/archiving.py)."""
+"""Library and level that make gzip members. isal takes a fraction of zlib's time (benchmarks/archiving.py)."""
 
 
 class Compression(NamedTuple):
     """A way to compress records."""
 
     suffix: str
-    """What the names of files end with."""
+    """Suffix of file names."""
     compress: Callable[[bytes], bytes]
-    """Makes one complete member or frame of a record."""
+    """Function that makes one complete member or frame of a record."""
 
 
 def compress_with_zlib(data: bytes, level: int = _ZLIB_LEVEL) -> bytes:
-    """One complete gzip member, made by Python's own library."""
+    """Return one complete gzip member, made by Python's own library."""
     compressor = zlib.compressobj(level, zlib.DEFLATED, GZIP_WBITS)
     return compressor.compress(data) + compressor.flush()
 
 
 def compress(data: bytes) -> bytes:
-    """One complete gzip member."""
+    """Return one complete gzip member."""
     if _isal is None:
         return compress_with_zlib(data)
     member: bytes = _isal.compress(data, _ISAL_LEVEL, wbits=GZIP_WBITS)
@@ -74,7 +59,7 @@ def compress(data: bytes) -> bytes:
 
 
 def _zstd() -> Callable[[bytes], bytes]:
-    """What makes Zstandard frames; one compressor for all takes a third of the time of one for each small record."""
+    """Return a function that makes Zstandard frames; one compressor for all takes a third of the time of many."""
     parameter = zstd.CompressionParameter
     compressor = zstd.ZstdCompressor(options={parameter.compression_level: _ZSTD_LEVEL, parameter.checksum_flag: 1})
 
@@ -90,13 +75,11 @@ COMPRESSIONS = {"gzip": Compression(".warc.gz", compress), "zstd": Compression("
 
 
 def gunzip(data: bytes, most: int | None = None) -> bytes:
-    """The contents of the gzip members in ``data``, joined (RFC 1952 section 2.2); empty data gives empty bytes.
+    """Return the contents of the gzip members in ``data``, joined (RFC 1952, 2.2); empty data gives empty bytes.
 
     Zero bytes after the last member are padding, as for ``gzip``(1). Where there are more than ``most`` bytes, one more
-    than that is inflated.
-
-    Raises ``zlib.error`` for data that is not gzip or whose check sum does not hold, ``EOFError`` for a member that is
-    cut short.
+    than that is inflated. Raises ``zlib.error`` for data that is not gzip or whose check sum does not hold, and
+    ``EOFError`` for a member that is cut short.
     """
     content, data = _gunzip_member(data, most) if data else (b"", b"")
     if not data:
@@ -111,10 +94,7 @@ def gunzip(data: bytes, most: int | None = None) -> bytes:
 
 
 def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield the contents of one gzip member in pieces of a megabyte at most; ``read`` gives its bytes, piece by piece.
-
-    Raises as :func:`gunzip` does.
-    """
+    """Yield the contents of the gzip member that ``read`` gives, by a megabyte at most. Raises as :func:`gunzip`."""
     member = _inflate.decompressobj(GZIP_WBITS)
     while not member.eof:
         data = member.unconsumed_tail or read()
@@ -127,12 +107,12 @@ def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 
 def largest_stored(most: int) -> int:
-    """What a compressor makes of ``most`` bytes that cannot be made less, at most; what takes more is not read."""
+    """Return the most bytes into which ``most`` bytes are ever compressed; what takes more is not read."""
     return most + (most >> 3) + (1 << 16)
 
 
 def _gunzip_member(data: bytes, most: int | None) -> tuple[bytes, bytes]:
-    """The content of the first member, and what follows it; nothing follows where the content is cut off."""
+    """Return the content of the first member, and what follows it: nothing where the content is cut off."""
     member = _inflate.decompressobj(GZIP_WBITS)
     try:
         content = member.decompress(data, 0 if most is None else most + 1)  # 0 means all

@@ -59,7 +59,7 @@ class FailureLine(TypedDict):
 
 
 class Document(Protocol):
-    """What is told of a document that failed: an entry of the frontier, or a candidate for it."""
+    """A document that failed: an entry of the frontier, or a candidate for it."""
 
     @property
     def key(self) -> str: ...
@@ -75,19 +75,13 @@ class Document(Protocol):
 
 
 def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
-    """The line for a document that ended without a page."""
-    return {
-        "id": document.key,
-        "url": document.url,
-        "outcome": outcome,
-        "reason": reason,
-        "depth": document.depth,
-        "parent": document.parent,
-    }
+    """Return the line for a document that ended without a page."""
+    id_, url, depth, parent = document.key, document.url, document.depth, document.parent
+    return {"id": id_, "url": url, "outcome": outcome, "reason": reason, "depth": depth, "parent": parent}
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a log; one that is still being written ends at its last whole line.
+    """Yield the lines of a log; one that is still being written ends at its last whole line.
 
     Raises InputError where the file or a line cannot be read, or the file is a link that leads out of its folder.
     """
@@ -109,7 +103,7 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_whole(line: Mapping[str, Any], kind: type) -> bool:
-    """Whether a line of a log has all that lines of its kind have, such as :class:`CrawlLine`, each of its type."""
+    """Return whether a line has all fields of its kind, such as :class:`CrawlLine`, each of its type."""
     return all(_fits(line.get(name), wanted) for name, wanted in get_type_hints(kind).items())
 
 
@@ -120,14 +114,14 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 class LogPosition(NamedTuple):
-    """How far the files have been written, in bytes: a place to commit, and to cut back to."""
+    """Sizes of the files in bytes: a place to commit, and to cut back to."""
 
     pages: int
     failures: int
 
 
 class CrawlLog:
-    """Appends lines; what it has returned from is with the operating system, so a killed process loses none of it."""
+    """The files to append to; the operating system has what was written, so a killed process loses none of it."""
 
     def __init__(self, directory: Path, at: LogPosition | None = None) -> None:
         """Begin the files in a directory, or, with ``at``, go on with them and drop what is behind.
@@ -144,10 +138,7 @@ class CrawlLog:
             file.append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def flush(self, *, fsync: bool = False) -> None:
-        """With ``fsync``, return once all lines are on the disk.
-
-        Raises ArchiveError where that fails, or somebody else has changed the files.
-        """
+        """Raise ArchiveError where somebody else has changed the files; with ``fsync``, wait for the disk."""
         for file in (self._pages, self._failures):
             file.check()
             if fsync:
@@ -156,7 +147,7 @@ class CrawlLog:
             sync_path(self._directory)
 
     def position(self) -> LogPosition:
-        """The end of all lines written so far."""
+        """Return the end of all lines written so far."""
         return LogPosition(self._pages.size, self._failures.size)
 
     def close(self) -> None:

@@ -18,8 +18,10 @@ With its private part: the sites under ``github.io`` have separate owners."""
 
 @lru_cache(maxsize=65536)
 def domain_of(host: str) -> str:
-    """The registrable domain of a host: one label more than its public suffix; a suffix that is not listed has one
-    label (publicsuffix.org, "Algorithm"). Of an address, or a public suffix, it is that itself."""
+    """Return the registrable domain of a host: its public suffix (one label, if not listed) and one label more.
+
+    By publicsuffix.org, "Algorithm". Of an address, or a public suffix, it is that itself.
+    """
     parts = _suffixes(host)
     if parts.suffix:
         return parts.top_domain_under_public_suffix or host
@@ -27,15 +29,12 @@ def domain_of(host: str) -> str:
 
 
 def is_public_suffix(domain: str) -> bool:
-    """Whether the sites right below a domain have separate owners: it is a public suffix, or only parts of it are none.
-
-    So is ``kawasaki.jp``, for the list has ``*.kawasaki.jp``.
-    """
+    """Return whether sites right below a domain have separate owners, as below ``com``, or by ``*.kawasaki.jp``."""
     return len(domain_of(f"any.{domain}")) > len(domain)
 
 
 def domain_of_url(url: str) -> str:
-    """The registrable domain of a URL's host."""
+    """Return the registrable domain of a URL's host."""
     return domain_of(host_of(url))
 
 
@@ -46,22 +45,19 @@ class Domain:
     """A domain with all below it."""
 
     def __init__(self, given: str) -> None:
-        """Raises InputError where that is none."""
+        """Raise InputError where that is none."""
         self.name = _ascii(given)
         if not _DOMAIN.fullmatch(self.name):
             raise InputError(f"{given!r} is not a domain; give it like example.com")
 
     def holds(self, url: str) -> bool:
-        """Whether a URL is of this domain."""
+        """Return whether a URL is of this domain."""
         host = _ascii(host_of(url))
         return host == self.name or host.endswith(f".{self.name}")
 
 
 def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:
-    """The domain that a user wants to have removed. Raises InputError: it is none, or a public suffix.
-
-    ``whole_suffix``: a public suffix is meant.
-    """
+    """Return the domain to purge. Raises InputError: it is none, or, unless ``whole_suffix``, a public suffix."""
     domain = Domain(given)
     if is_public_suffix(domain.name) and not whole_suffix:
         raise InputError(
@@ -72,7 +68,7 @@ def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:
 
 
 def _ascii(host: str) -> str:
-    """A host in the form that URLs are compared in: lower case, ASCII (RFC 3490), no dot at the end."""
+    """Return a host in the form that URLs are compared in: lower case, ASCII (RFC 3490), no dot at the end."""
     if not host.isascii():
         with suppress(UnicodeError):
             host = host.encode("idna").decode()

@@ -31,7 +31,7 @@ class ArchiveError(InputError):
 
     @classmethod
     def of(cls, action: str, path: Path, error: OSError) -> ArchiveError:
-        """The one-line error for a failed system call."""
+        """Return the one-line error for a failed system call."""
         return cls(f"cannot {action} {path}: {error.strerror}")
 
 
@@ -183,7 +183,7 @@ def _reopen(path: Path, at: int) -> int:
 
 
 def lost(path: Path, found: str, committed: str) -> ArchiveError:
-    """The one-line error for a file that holds less than was committed."""
+    """Return the one-line error for a file that holds less than was committed."""
     return ArchiveError(
         f"{path} {found}, but {committed} were committed; restore it from a backup or begin a new crawl"
     )
@@ -215,7 +215,7 @@ def replacing(
 
 @contextmanager
 def whole_folder(to: Path) -> Iterator[Path]:
-    """A new folder beside ``to``, to write to; it takes the place of ``to`` when the block ends well.
+    """Yield a new folder beside ``to``; it takes the place of ``to`` when the block ends well.
 
     Else it is removed; so is what processes have left that were killed while they made the same folder. ``to`` is an
     absolute path, where nothing is or an empty folder. Raises OSError.
@@ -266,7 +266,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only process that writes to the folder; wait for another one. Raises InputError where that cannot be."""
+    """Lock the folder for this process alone, waiting for others. Raises InputError where it cannot be written."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("wb")

@@ -8,24 +8,20 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import BLANKS, LINE_BREAKS, SCHEME, normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 _PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 """Without mutation events, which would rewrite ``select`` elements and take four times the time."""
 
-_BLANKS: Final = "".join(map(chr, range(0x21)))
-_LINE_BREAKS = re.compile(r"[\t\n\r]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _REFRESH = re.compile(
     r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*).*|'([^']*).*|(.*))""", re.IGNORECASE | re.DOTALL
 )
 
-
 _HARMLESS_TAGS: Final = 10_000
-"""So few take half a second at the worst."""
+"""Tags that take half a second at the worst."""
 _DEEPEST: Final = 1000
 _NOT_NESTING: Final = (
     "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
@@ -63,9 +59,9 @@ class BaseUrl:
         self._origin = f"{self._scheme}//{rest.partition('/')[0]}"
 
     def resolve(self, reference: str) -> str | None:
-        """The normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
-        reference = _LINE_BREAKS.sub("", reference.strip(_BLANKS))
-        if _SCHEME.match(reference):
+        """Return the normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
+        reference = LINE_BREAKS.sub("", reference.strip(BLANKS))
+        if SCHEME.match(reference):
             return normalise_url(reference) if _WEB_URL.match(reference) else None
         if reference.startswith("//"):
             reference = self._scheme + reference
@@ -82,7 +78,7 @@ class BaseUrl:
 
 
 def html_links(html: bytes, url: str) -> list[HtmlLink]:
-    """The links of a page given in UTF-8, as :func:`distinct_links` gives them.
+    """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them.
 
     Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``. Of a page with more
     than 1,000 elements inside each other, what comes after the thousandth is left out.
@@ -95,7 +91,7 @@ def html_links(html: bytes, url: str) -> list[HtmlLink]:
 
 
 def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None) -> list[HtmlLink]:
-    """Links to http and https without their fragments, in page order, one for each target.
+    """Return links to http and https without their fragments, in page order, one for each target.
 
     Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
     that has a text counts. A page's link to itself is none.
@@ -113,13 +109,13 @@ def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base
 
 
 def refresh_target(content: str) -> str | None:
-    """The URL in the content of a meta refresh (HTML Standard, 4.2.5.3), if there is one."""
+    """Return the URL in the content of a meta refresh (HTML Standard, 4.2.5.3), if there is one."""
     refresh = _REFRESH.fullmatch(content)
     return next(filter(None, refresh.groups()), None) if refresh else None
 
 
 def _cut_at_depth(html: bytes) -> bytes:
-    """The page up to where elements stand too deep in each other: the time to parse it grows with the depth squared."""
+    """Return the page up to where elements are nested too deeply: parsing takes time with the depth squared."""
     if html.count(b"<") < _HARMLESS_TAGS:
         return html
     depth = 0
@@ -132,7 +128,7 @@ def _cut_at_depth(html: bytes) -> bytes:
 
 
 def _reference(node: LexborNode) -> str | None:
-    """What the element refers to; None for a ``meta`` that is no refresh."""
+    """Return the reference of an element; None for a ``meta`` that is no refresh."""
     attributes = node.attributes
     if "href" in attributes:
         return attributes["href"] or ""

@@ -1,4 +1,4 @@
-"""Opens files that a user or a dataset names: regular ones only, and no more of them in memory than is sensible.
+"""Input files that a user or a dataset names: regular ones only, and bounded in memory.
 
 What is wrong is an OSError whose ``strerror`` says so in words, so that callers report it as they report other files
 that cannot be read.
@@ -118,7 +118,7 @@ class PreadFile:
         self.path = path
 
     def read(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer at the end of the file."""
+        """Return up to ``size`` bytes from ``position``; fewer at the end of the file."""
         return os.pread(self._fd, size, position)
 
     def __del__(self) -> None:
@@ -131,11 +131,11 @@ _WANTED: Final = 4096
 _RESERVED: Final = 64
 """Open files that are left to everything else: sockets, pipes to worker processes, the archive."""
 _SHARE: Final = 4
-"""A process has a few caches; each takes a part of what is left."""
+"""Caches of a process, each of which takes an equal part of what is left."""
 
 
 def keep_open(most: int) -> int:
-    """How many files a cache may keep open: ``most``, or fewer where the limit on open files leaves few.
+    """Return how many files a cache may keep open: ``most``, or fewer where the limit on open files leaves few.
 
     The soft limit, 256 on macOS, is raised first as far as the hard one allows.
     """
@@ -153,7 +153,7 @@ def check_machine(error: BaseException) -> None:
 
 
 def _raised_limit() -> int:
-    """The soft limit on open files, as high as it may be and is of use."""
+    """Raise the soft limit on open files as far as is allowed and of use, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED

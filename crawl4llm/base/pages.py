@@ -1,4 +1,4 @@
-"""What every corpus offers: pages, text and links by document key.
+"""Pages, and the protocol of a corpus: pages, text and links by document key.
 
 A *document key* is opaque to the crawler: a ClueWeb22-ID in one corpus, a normalised URL in another. A corpus is
 read-only, cheap to open and safe to use on both sides of a fork; pickling one yields a corpus that opens its files
@@ -26,7 +26,7 @@ class Capture:
     url: str
     """The URL that was asked for, without its fragment."""
     date: str
-    """When the request was sent, UTC: ``2026-11-20T12:00:00.123456Z``."""
+    """Time at which the request was sent, UTC: ``2026-11-20T12:00:00.123456Z``."""
     method: str
     request_headers: HeaderFields
     request_body: bytes
@@ -45,11 +45,11 @@ class Capture:
     ip_address: str | None = None
     truncated: Truncation | None = None
     milliseconds: int | None = None
-    """How long it took, from the request's first byte to the response's last."""
+    """Duration, from the request's first byte to the response's last."""
 
 
 def utc_date(seconds_ago: float = 0.0) -> str:
-    """The time now, or a little before, to the microsecond, as a WARC-Date has it (ISO 28500:2017, 5.4)."""
+    """Return the time now, or a little before, to the microsecond, as a WARC-Date has it (ISO 28500:2017, 5.4)."""
     date = datetime.now(timezone.utc) - timedelta(seconds=seconds_ago)
     return date.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -72,7 +72,7 @@ class PageRecord:
     key: str
     url: str
     date: str | None = None
-    """When the page was captured, as W3C date-time in UTC (``2022-08-01T12:00:00Z``)."""
+    """Date of the capture, as W3C date-time in UTC (``2022-08-01T12:00:00Z``)."""
     html: bytes | None = None
     """The HTML in UTF-8."""
     text: str | None = None
@@ -94,67 +94,49 @@ class Corpus(Protocol):
     """
 
     name: str
-    """What kind of corpus this is, for logs and records: ``clueweb22``, ``warc``."""
+    """Kind of corpus, for logs and records: ``clueweb22``, ``warc``."""
 
     def page(self, key: str) -> PageRecord:
-        """Everything a fetch gives: html (or, where none is held, text) and the outlinks."""
-        ...
+        """Return everything a fetch gives: html (or, where none is held, text) and the outlinks."""
 
     def text(self, key: str) -> str:
-        """The corpus's clean text of a page, possibly empty."""
-        ...
+        """Return the corpus's clean text of a page, possibly empty."""
 
     def html(self, key: str) -> bytes:
-        """The page's HTML in UTF-8."""
-        ...
+        """Return the page's HTML in UTF-8."""
 
     def outlinks(self, key: str) -> list[Link]:
-        """The page's links in page order; empty where none are recorded."""
-        ...
+        """Return the page's links in page order; empty where none are recorded."""
 
     def inlinks(self, key: str) -> list[Link]:
-        """The links to the page; empty where none are recorded."""
-        ...
+        """Return the links to the page; empty where none are recorded."""
 
     def __contains__(self, key: object) -> bool:
-        """Whether the corpus holds the document's content."""
-        ...
+        """Return whether the corpus holds the document's content."""
 
     def __len__(self) -> int:
-        """Number of documents held."""
-        ...
+        """Return the number of documents held."""
 
     def is_key(self, text: str) -> bool:
-        """Whether ``text`` has the shape of a document key, held or not."""
-        ...
+        """Return whether ``text`` has the shape of a document key, held or not."""
 
     def keys(self) -> Iterator[str]:
-        """All document keys, in a fixed order."""
-        ...
+        """Yield all document keys, in a fixed order."""
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """``n`` distinct documents drawn uniformly; the same for the same corpus, ``n`` and ``seed``."""
-        ...
+        """Return ``n`` distinct documents drawn uniformly; the same for the same corpus, ``n`` and ``seed``."""
 
     def resolve(self, url: str) -> str | None:
-        """The key of the document at a URL, through the corpus's URL index; None where it holds none.
-
-        Raises InputError where the index has not been built.
-        """
-        ...
+        """Return the key of the document at a URL, if one is held. Raises InputError without an index of URLs."""
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the corpus holds each of ``parts`` (``text html outlinks inlinks``)."""
-        ...
 
     def identity(self) -> str:
-        """A hex digest that is equal for equal corpora, wherever they lie; cheap (names and sizes, not contents)."""
-        ...
+        """Return a hex digest, equal for equal corpora wherever they lie; cheap (names and sizes, not contents)."""
 
     def check(self) -> None:
         """Raise InputError, naming the file, where one is missing or cut short; quick, for the start of a crawl."""
-        ...
 
     def close(self) -> None:
         """Release file handles; a later look-up opens them again."""
-        ...

@@ -83,7 +83,6 @@ class Job(Protocol):
     @property
     def size(self) -> int:
         """Its share of all work."""
-        ...
 
 
 def run_jobs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,7 @@ LIVE = "live"
 
 
 def claim_output_dir(path: str | None) -> Path:
-    """Make the directory of a new crawl: ``path``, or the next free number under ``crawls/``.
-
-    Raises InputError where it cannot be made or holds another crawl.
-    """
+    """Make the directory of a new crawl, by default ``crawls/`` and the next number. Raises InputError."""
     try:
         if path is None:
             return _next_numbered(RUNS)
@@ -54,11 +52,9 @@ def _next_numbered(parent: Path) -> Path:
     while True:
         number += 1
         output = parent / f"{number:04d}"
-        try:
+        with suppress(FileExistsError):  # another crawl that starts just now took the number
             output.mkdir()
-        except FileExistsError:  # another crawl that starts just now took the number
-            continue
-        return output
+            return output
 
 
 def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:
@@ -67,10 +63,7 @@ def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, p
 
 
 def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = False) -> None:
-    """Write a text file whole or not at all; with ``fsync``, so that it survives a power cut. Raises InputError.
-
-    ``private``: only its owner may read it.
-    """
+    """Write a text file whole or not at all; for its owner's eyes only if ``private``. Raises InputError."""
     try:
         with replacing(path, fsync=fsync, mode=0o600 if private else 0o666) as file:
             file.write(text.encode())
@@ -79,7 +72,7 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a run; empty where there is none, it is no run's, or a link leads out of the run's folder."""
+    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder."""
     try:
         require_within(path.parent, path)
         content = input_files.read_json(path)

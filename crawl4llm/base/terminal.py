@@ -1,4 +1,4 @@
-"""How commands print and end: lines on standard output, one line for an error, an exit status that is true.
+"""Printing and ending of commands: lines on standard output, one line for an error, an exit status that is true.
 
 Bars go to the standard error output, and only where somebody looks on. What lines, errors and log lines say may come
 from a page, a file or somebody else's run; here, on their way out, they lose what would steer a terminal.
@@ -32,7 +32,7 @@ format characters."""
 
 
 def print_lines(lines: Iterable[str]) -> int:
-    """Print lines as they come, made harmless; the exit status tells how that ended."""
+    """Print lines as they come, made harmless; return the exit status."""
     guard_log()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -54,7 +54,7 @@ def print_lines(lines: Iterable[str]) -> int:
 
 
 def can_ask() -> bool:
-    """Whether somebody can be asked: both input and standard error output are a terminal."""
+    """Return whether somebody can be asked: both input and standard error output are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -71,18 +71,17 @@ def say_interrupted() -> None:
 
 
 def end_when_interrupted() -> None:
-    """From now on Ctrl-C and SIGTERM end this process at once, with one line and status 130; as long as nothing that
-    was begun needs an end of its own."""
+    """Let Ctrl-C and SIGTERM end this process at once, with a line and status 130; for work without clean-up."""
     _set_handlers(_end)
 
 
 def raise_when_interrupted() -> None:
-    """From now on Ctrl-C and SIGTERM raise KeyboardInterrupt; a second one ends the process at once."""
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, and a second one end the process at once."""
     _set_handlers(_raise)
 
 
 def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Not where a signal is ignored, as under nohup, or where somebody else waits for it."""
+    """Set the handler of both signals, but where one is ignored, as under nohup, or handled by somebody else."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, _end, _raise}:
             signal.signal(number, handler)
@@ -112,12 +111,12 @@ def complain(error: object) -> None:
 
 
 def wants_bar(progress_bar: str) -> bool:
-    """Whether PROGRESS_BAR means a bar here: ``on``, or ``auto`` on a terminal."""
+    """Return whether PROGRESS_BAR means a bar here: ``on``, or ``auto`` on a terminal."""
     return progress_bar == "on" or (progress_bar == "auto" and sys.stderr.isatty())
 
 
 def harmless(text: str) -> str:
-    """Foreign text without the characters that steer a terminal."""
+    """Return foreign text without the characters that steer a terminal."""
     return text if text.isascii() and text.isprintable() else _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -134,7 +133,7 @@ class _HarmlessRecord(logging.LogRecord):
 
 
 def guard_log() -> None:
-    """From now on all log lines of this process, and of those it forks, are harmless."""
+    """Make all further log lines of this process, and of those it forks, harmless."""
     logging.setLogRecordFactory(_HarmlessRecord)
 
 
@@ -155,7 +154,7 @@ def cell(text: object) -> str:
 
 
 def positive_integer(text: str) -> int:
-    """One that counts something."""
+    """Parse a command-line argument that counts something."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)

@@ -19,7 +19,8 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
-_BLANKS = "".join(map(chr, range(0x21)))
+BLANKS: Final = "".join(map(chr, range(0x21)))
+"""White space and controls, which a URL may have around it."""
 _UNRESERVED: Final = "A-Za-z0-9._~-"
 _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
@@ -28,8 +29,8 @@ _IN_QUERY: Final = _IN_PATH + "?"
 _NORMAL = re.compile(rf"https?://[a-z0-9.-]+/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?")
 """URLs that are their own key, as most are, unless they have a dot segment."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_LINE_BREAKS = re.compile(r"[\t\n\r]")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+LINE_BREAKS = re.compile(r"[\t\n\r]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PORT = re.compile(r":([0-9]*)\Z")
 _UNRESERVED_CHARACTER = re.compile(rf"[{_UNRESERVED}]")
@@ -37,14 +38,14 @@ _INDEX_PAGES: Final = ("/", "/index.html", "/index.htm")
 
 
 def normalise_url(url: str) -> str:
-    """The document key of a URL (see above). Any text gives a key, free of blanks; a key gives itself.
+    """Return the document key of a URL (see above). Any text gives a key, free of blanks; a key gives itself.
 
     Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https keep all but their
     fragment.
     """
     if _NORMAL.fullmatch(url) and "/." not in url:
         return url
-    url = _LINE_BREAKS.sub("", url.strip(_BLANKS)).partition("#")[0]
+    url = LINE_BREAKS.sub("", url.strip(BLANKS)).partition("#")[0]
     parts = _WEB_URL.fullmatch(url)
     if parts is None:
         return _other_url(url)
@@ -55,7 +56,7 @@ def normalise_url(url: str) -> str:
 
 
 def lookup_form(key: str) -> str:
-    """What two document keys must share to be taken for one page's, as the live web takes them.
+    """Return the form that two document keys share if the live web takes them for one page's.
 
     Forgiven are http for https, a slash at the end of the path, ``index.html`` or ``index.htm`` for the folder, and an
     empty query.
@@ -68,7 +69,7 @@ def lookup_form(key: str) -> str:
 
 
 def _other_url(url: str) -> str:
-    scheme = _SCHEME.match(url)
+    scheme = SCHEME.match(url)
     prefix = scheme.group().lower() if scheme else ""
     return prefix + _encode(url[len(prefix) :], _IN_QUERY + "[]")
 
@@ -106,7 +107,7 @@ def _normal_escape(escape: re.Match[str]) -> str:
 
 
 def _remove_dot_segments(path: str) -> str:
-    """RFC 3986, 5.2.4."""
+    """Remove ``.`` and ``..`` from a path (RFC 3986, 5.2.4)."""
     if "/." not in path:
         return path
     segments: list[str] = []
@@ -121,7 +122,7 @@ def _remove_dot_segments(path: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL in lower case, without its port; empty where it has none."""
+    """Return the host of a URL in lower case, without its port; empty where it has none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair

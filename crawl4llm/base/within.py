@@ -1,4 +1,4 @@
-"""Keeps names that come out of data inside their folder: a dataset or run that one received may be hostile.
+"""Names that come out of data, kept inside their folder: a dataset or run that one received may be hostile.
 
 Such a name stands in a file (a journal, a manifest, an index), or it is a link in a folder that somebody else made
 (CWE-22 "Path Traversal", CWE-59 "Link Following"). What the user names on the command line or in settings may lie
@@ -28,10 +28,7 @@ def is_within(name: object) -> TypeGuard[str]:
 
 
 def within(folder: Path, name: object, said_by: Path) -> Path:
-    """Return the path of what is so named below a folder.
-
-    Raises InputError, which names the file ``said_by``, where the name or a link on the way leads out of the folder.
-    """
+    """Return the path of a name below a folder. Raises InputError, naming ``said_by``, where it leads out of it."""
     if not is_within(name) or _leads_out(os.path.realpath(folder), folder / name):
         raise InputError(f"{said_by} names {name!r:.200}, which is not in {folder}; get it anew from its source")
     return folder / name

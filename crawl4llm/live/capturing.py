@@ -1,9 +1,10 @@
-"""Keeps with a request the exchanges that it led to, as they went over the network."""
+"""The capturing middleware: keeps with a request the exchanges that it led to, as they went over the network."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urldefrag
@@ -25,24 +26,24 @@ _MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\x
 
 
 def captures_of(request: Request) -> tuple[Capture, ...]:
-    """The exchanges that led to a request's response: redirects first, its own last; none where it was not sent."""
+    """Return the exchanges that led to a request's response, redirects first; none where it was not sent."""
     captures: tuple[Capture, ...] = request.meta.get(_CAPTURES, ())
     return captures
 
 
 def forget_captures(request: Request) -> None:
-    """Take away what a request has from another one, whose meta was copied."""
+    """Remove the captures that a request has from another one, whose meta was copied."""
     request.meta.pop(_CAPTURES, None)
 
 
 def hop_of(request: Request) -> Hop | None:
-    """How far redirects have led to a request that was not answered; None where there were none."""
+    """Return how far redirects have led to a request that was not answered; None where there were none."""
     redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
     return Hop(request.url, redirects) if redirects else None
 
 
 def go_on(request: Request, hop: Hop) -> Request:
-    """The request for where redirects have led, in the place of one for the document that they began at."""
+    """Return the request for where redirects have led, to replace the one for the document they began at."""
     meta = {**request.meta, _CAPTURES: tuple(hop.captures), "redirect_times": len(hop.captures)}
     return request.replace(url=hop.url, meta=meta)
 
@@ -55,12 +56,12 @@ class Capturing:
     """
 
     def process_request(self, request: Request) -> None:
-        """The request goes to the network now."""
+        """Note that the request goes to the network now."""
         take_exchange(request)  # of a request that this one is a copy of
         request.meta[_SENT] = request.callback is not NO_CALLBACK
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """The answer, as it was sent."""
+        """Keep the exchange with the request; the answer is passed on."""
         exchange = take_exchange(request)
         if request.meta.pop(_SENT, False):
             redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
@@ -70,35 +71,32 @@ class Capturing:
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """There is no answer."""
+        """Forget the request: there is no answer."""
         take_exchange(request)
         request.meta.pop(_SENT, None)
 
 
 def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:
+    capture = _reconstructed(request, response)
     if exchange is None or not exchange.status_line:
-        return _reconstructed(request, response)
+        return capture
     protocol, _, rest = exchange.status_line.partition(b" ")
-    return Capture(
-        url=urldefrag(request.url).url,
+    return replace(
+        capture,
         date=exchange.date,
-        method=request.method,
         request_headers=exchange.request_headers,
-        request_body=request.body,
-        status=response.status,
         reason=rest.partition(b" ")[2].decode("latin-1"),
         headers=exchange.headers,
         exact_headers=True,
-        body=response.body,
+        body_is_decoded=False,
         protocol=protocol.decode("latin-1").lower(),
         ip_address=exchange.ip_address,
-        truncated=_truncated(response.flags),
         milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
 
 
 def _reconstructed(request: Request, response: Response) -> Capture:
-    """What can be told of an exchange through another handler (HTTP/2, a browser)."""
+    """Return the capture of an exchange through another handler (HTTP/2, a browser), as far as it can be known."""
     headers = [(name, value) for name, values in response.headers.items() for value in values]
     return Capture(
         url=urldefrag(request.url).url,
@@ -119,13 +117,13 @@ def _reconstructed(request: Request, response: Response) -> Capture:
 
 
 def _truncated(flags: Sequence[str]) -> Truncation | None:
-    """What Scrapy's flags say of a body that is not whole."""
+    """Return why a body is not whole, by Scrapy's flags."""
     if "dataloss" in flags:
         return "disconnect"
     return "unspecified" if "download_stopped" in flags else None
 
 
 def _is_decoded(headers: HeaderFields, body: bytes) -> bool:
-    """Whether the handler has undone the content coding that the head names."""
+    """Return whether the handler has undone the content coding that the head names."""
     coding = next((value.strip().lower() for name, value in headers if name.lower() == b"content-encoding"), b"")
     return bool(body) and coding in _MAGIC and not body.startswith(_MAGIC[coding])

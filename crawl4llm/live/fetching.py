@@ -1,4 +1,4 @@
-"""FetchPages on the live web: a downloader middleware that makes a page of what was downloaded."""
+"""The fetching of pages on the live web: a downloader middleware that makes a page of what was downloaded."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ class Fetching:
         self._scope = scope
 
     def process_request(self, request: Request) -> None:
-        """A redirect to where the crawl would not follow ends here, before anything is asked for.
-
-        So does a URL for which nobody can be asked.
-        """
+        """Raise NoPage for a URL without a host, and for a redirect to where the crawl would not follow."""
         if is_leased(request) and not _HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if is_leased(request) and captures_of(request):
@@ -59,7 +56,7 @@ class Fetching:
 
 
 def _page(lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
-    """Raises NoPage where what was sent is not HTML."""
+    """Return the page of the last capture. Raises NoPage where that is not HTML, or damaged."""
     hops = [normalise_url(capture.url) for capture in captures[1:]]
     key = hops[-1] if hops else lease.entry.key
     capture = captures[-1]

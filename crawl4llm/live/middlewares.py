@@ -1,4 +1,4 @@
-"""Scrapy's redirects, for a web on which not every Location is a URL."""
+"""Scrapy's redirects and robots.txt, with what a crawl of the live web needs besides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Redirecting(RedirectMiddleware):
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """The request for where a redirect leads, or the answer itself."""
+        """Return the request for where a redirect leads, or the answer itself."""
         try:
             return super().process_response(request, response)
         except ValueError:  # such as javascript:, or a port that is none
@@ -42,6 +42,6 @@ class Robots(RobotsTxtMiddleware):
         """By host and port, as Scrapy keeps the rules."""
 
     async def robot_parser(self, request: Request) -> RobotParser | None:
-        """The rules for a request; None where the host has none."""
+        """Return the rules for a request; None where the host has none."""
         async with self._turns[urlparse_cached(request).netloc]:
             return await super().robot_parser(request)

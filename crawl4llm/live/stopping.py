@@ -25,7 +25,7 @@ class Withdrawn(IgnoreRequest):
 
 
 def is_stopping(crawler: Crawler) -> bool:
-    """Whether the crawl was told to stop (Ctrl-C, SIGTERM), so that nothing more is to be sent."""
+    """Return whether the crawl was told to stop (Ctrl-C, SIGTERM), so that nothing more is to be sent."""
     return crawler.engine is not None and not crawler.engine.running
 
 
@@ -36,8 +36,7 @@ class Stopping:
     """
 
     def __init__(self, crawler: Crawler, grace: float) -> None:
-        self._crawler = crawler
-        self._grace = grace
+        self._crawler, self._grace = crawler, grace
         self._stopped: float | None = None
         self._aborted = False
         self._look = create_looping_call(self._withdraw)
@@ -56,7 +55,7 @@ class Stopping:
         self._look.stop()
 
     def _withdraw(self) -> None:
-        """Called now and then, since Scrapy has no signal for the beginning of a stop."""
+        """End waiting requests; called now and then, since Scrapy has no signal for the beginning of a stop."""
         if not is_stopping(self._crawler):
             return
         self._stopped = self._stopped or time.monotonic()

@@ -1,4 +1,4 @@
-"""What becomes of a document whose download brought no page, and why, as it is counted."""
+"""Outcomes of downloads that brought no page: how the document ends, and the reason that is counted."""
 
 from __future__ import annotations
 
@@ -9,52 +9,30 @@ from typing import Final
 
 from scrapy.exceptions import IgnoreRequest
 
+from crawl4llm.base import reasons
 from crawl4llm.base.errors import MachineError, NoPage, PageError
 from crawl4llm.base.input_files import check_machine
-from crawl4llm.base.reasons import (
-    CONNECTION,
-    CUT_SHORT,
-    DAMAGED,
-    DNS,
-    IGNORED,
-    REFUSED,
-    ROBOTS,
-    SCHEME,
-    TIMEOUT,
-    TOO_LARGE,
-)
 from crawl4llm.frontier import Outcome
 
-_DOWNLOAD_ERRORS: Final = {
-    "CannotResolveHostError": DNS,
-    "DNSLookupError": DNS,
-    "DownloadTimeoutError": TIMEOUT,
-    "TimeoutError": TIMEOUT,
-    "TCPTimedOutError": TIMEOUT,
-    "DownloadConnectionRefusedError": REFUSED,
-    "ConnectionRefusedError": REFUSED,
-    "DownloadCancelledError": TOO_LARGE,
-    "CancelledError": TOO_LARGE,
-    "ResponseDataLossError": CUT_SHORT,
-    "DownloadFailedError": CONNECTION,
-    "ResponseFailed": CONNECTION,
-    "ResponseNeverReceived": CONNECTION,
-    "ConnectionLost": CONNECTION,
-    "ConnectionDone": CONNECTION,
-    "ConnectError": CONNECTION,
-    "NoRouteError": CONNECTION,
-    "TunnelError": CONNECTION,
-    "UnsupportedURLSchemeError": SCHEME,
-    "NotSupported": SCHEME,
+_EXCEPTIONS: Final = {
+    reasons.DNS: "CannotResolveHostError DNSLookupError",
+    reasons.TIMEOUT: "DownloadTimeoutError TimeoutError TCPTimedOutError",
+    reasons.REFUSED: "DownloadConnectionRefusedError ConnectionRefusedError",
+    reasons.TOO_LARGE: "DownloadCancelledError CancelledError",
+    reasons.CUT_SHORT: "ResponseDataLossError",
+    reasons.CONNECTION: "DownloadFailedError ResponseFailed ResponseNeverReceived ConnectionLost ConnectionDone "
+    "ConnectError NoRouteError TunnelError",
+    reasons.SCHEME: "UnsupportedURLSchemeError NotSupported",
 }
+_REASONS: Final = {name: reason for reason, names in _EXCEPTIONS.items() for name in names.split()}
 """By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
 
 _BROKEN_CODINGS: Final = {"brotli.error", "backports.zstd.ZstdError", "compression.zstd.ZstdError"}
-"""What Scrapy's decompression raises, besides gzip's and zlib's errors; not each of these packages is installed."""
+"""Errors of Scrapy's decompression, besides gzip's and zlib's errors; not each of these packages is installed."""
 
 
 def verdict(error: BaseException) -> tuple[Outcome, str] | None:
-    """How a document ends that could not be downloaded, and why; None for an error that was not anticipated."""
+    """Return how a document ends that could not be downloaded, and why; None for an error that was not anticipated."""
     if isinstance(error, NoPage):
         return Outcome.FAILED if error.wanted else Outcome.DROPPED, error.reason
     if isinstance(error, PageError):
@@ -62,12 +40,12 @@ def verdict(error: BaseException) -> tuple[Outcome, str] | None:
     if isinstance(error, IgnoreRequest):
         return Outcome.DROPPED, _said(error)
     if isinstance(error, (gzip.BadGzipFile, zlib.error)):
-        return Outcome.FAILED, DAMAGED
+        return Outcome.FAILED, reasons.DAMAGED
     for kind in type(error).__mro__:
         if f"{kind.__module__}.{kind.__name__}" in _BROKEN_CODINGS:
-            return Outcome.FAILED, DAMAGED
-        if reason := _DOWNLOAD_ERRORS.get(kind.__name__):
-            return Outcome.DROPPED if reason == TOO_LARGE else Outcome.FAILED, reason
+            return Outcome.FAILED, reasons.DAMAGED
+        if reason := _REASONS.get(kind.__name__):
+            return Outcome.DROPPED if reason == reasons.TOO_LARGE else Outcome.FAILED, reason
     return None
 
 
@@ -85,8 +63,8 @@ def machine_error(error: BaseException) -> MachineError | None:
 
 
 def _said(error: IgnoreRequest) -> str:
-    """Why Scrapy's middlewares dropped a request, which they say in words."""
+    """Return why Scrapy's middlewares dropped a request, from the words of their message."""
     message = str(error)
     if "robots.txt" in message:
-        return ROBOTS
-    return TOO_LARGE if "DOWNLOAD_MAXSIZE" in message else IGNORED
+        return reasons.ROBOTS
+    return reasons.TOO_LARGE if "DOWNLOAD_MAXSIZE" in message else reasons.IGNORED

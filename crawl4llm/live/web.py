@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from crawl4llm.base.errors import InputError, MissingRecord
-from crawl4llm.base.pages import Corpus, Link, PageRecord, utc_date
+from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
@@ -30,11 +30,11 @@ class LiveCorpus:
     name = LIVE
 
     def is_key(self, text: str) -> bool:
-        """Whether ``text`` is a normalised URL of the web."""
+        """Return whether ``text`` is a normalised URL of the web."""
         return text.startswith(("http://", "https://")) and host_of(text) != "" and normalise_url(text) == text
 
     def resolve(self, url: str) -> str | None:
-        """The key of a URL; None for one that is not of the web."""
+        """Return the key of a URL; None for one that is not of the web."""
         key = normalise_url(url)
         return key if self.is_key(key) else None
 
@@ -42,11 +42,11 @@ class LiveCorpus:
         return isinstance(key, str) and self.is_key(key)
 
     def identity(self) -> str:
-        """There is but one."""
+        """Return the name: there is but one live web."""
         return self.name
 
     def check(self) -> None:
-        """Nothing to check."""
+        """Check nothing."""
 
     def require(self, *parts: str) -> None:
         """Raise InputError for anything but what each page brings."""
@@ -55,42 +55,24 @@ class LiveCorpus:
                 raise InputError(f"a live crawl cannot know the {part} of a page before it is fetched")
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Close nothing."""
 
     def __len__(self) -> int:
         return 0
 
     def keys(self) -> Iterator[str]:
-        """None that are known."""
+        """Yield no keys: none are known."""
         return iter(())
 
     def sample(self, n: int, seed: int) -> list[str]:
-        """Raises InputError: nobody can draw from the web."""
+        """Raise InputError: nobody can draw from the web."""
         raise InputError("a live crawl needs seeds; give a file with one URL a line: -a seeds=FILE")
 
-    def page(self, key: str) -> PageRecord:
-        """Raises MissingRecord, as all look-ups do."""
-        _not_held(key)
+    def page(self, key: str) -> NoReturn:
+        """Raise MissingRecord, as all look-ups do."""
+        raise MissingRecord(f"{key} is on the live web; it can only be fetched")
 
-    def text(self, key: str) -> str:
-        """See :meth:`page`."""
-        _not_held(key)
-
-    def html(self, key: str) -> bytes:
-        """See :meth:`page`."""
-        _not_held(key)
-
-    def outlinks(self, key: str) -> list[Link]:
-        """See :meth:`page`."""
-        _not_held(key)
-
-    def inlinks(self, key: str) -> list[Link]:
-        """See :meth:`page`."""
-        _not_held(key)
-
-
-def _not_held(key: str) -> NoReturn:
-    raise MissingRecord(f"{key} is on the live web; it can only be fetched")
+    text = html = outlinks = inlinks = page
 
 
 class LiveWeb:
@@ -133,7 +115,7 @@ class LiveWeb:
         return load_rater(LiveCorpus, self._options, self._options.text_extractor, others)
 
     def middleware_argument(self, crawl: Crawl) -> Scope:
-        """Return what says where redirects may lead."""
+        """Return the scope, which says where redirects may lead."""
         return crawl.scope
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
@@ -141,12 +123,12 @@ class LiveWeb:
         return str(uuid.uuid4())
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return what the archive says of pages from the network."""
+        """Return the fields of the archive on pages from the network."""
         return from_the_network(self._settings)
 
 
 def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
-    """Return where the pages of a live crawl, or of the add-on's, come from, and by what manners."""
+    """Return the warcinfo fields on the source of pages, and the politeness, of a live crawl or the add-on."""
     return {
         "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
         "opt-out": "signals in response heads are noted with each page",

@@ -33,7 +33,7 @@ class Exchange:
     """The heads of a request and of its response."""
 
     date: str
-    """When the request was sent."""
+    """Time at which the request was sent."""
     started: float
     """The same by the monotonic clock, in seconds."""
     request_head: bytes = b""
@@ -50,7 +50,7 @@ class Exchange:
 
 
 def take_exchange(request: Request) -> Exchange | None:
-    """What was noted of a request that was sent, once; None where its answer did not come through this handler."""
+    """Return, once, what was noted of a sent request; None if its answer did not come through this handler."""
     exchange: Exchange | None = request.meta.pop(_EXCHANGE, None)
     return exchange
 
@@ -94,12 +94,12 @@ class WireHandler(HTTP11DownloadHandler):
             exchange.cancel()
 
     def _note(self, request: Request) -> None:
-        """Sent for a request in the callback chain that brings its response: what has just begun is its own."""
+        """Attach the exchange just begun; Scrapy sends this in the callback chain of the request's own response."""
         if self._begun is not None:
             request.meta[_EXCHANGE], self._begun = self._begun, None
 
     def _tapped_factory(self, make: Callable[..., Any], *args: Any) -> Any:
-        """A factory of connections, as the pool asks for one."""
+        """Return a factory of connections that are tapped, as the pool asks for one."""
         factory = make(*args)
         build = factory.buildProtocol
 
@@ -113,9 +113,8 @@ class WireHandler(HTTP11DownloadHandler):
 
     def _request(self, connection: Any, send: Callable[[Any], Any], request: Any) -> Any:
         """Send a request over a connection, which has one at a time."""
-        exchange = Exchange(
-            utc_date(), time.monotonic(), ip_address=getattr(connection.transport.getPeer(), "host", None)
-        )
+        address = getattr(connection.transport.getPeer(), "host", None)
+        exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)

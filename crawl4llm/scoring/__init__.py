@@ -27,17 +27,14 @@ class Scorer(Protocol):
 
     @classmethod
     def from_options(cls, options: Options) -> Scorer:
-        """The scorer that the settings describe. Raises InputError."""
-        ...
+        """Return the scorer that the settings describe. Raises InputError."""
 
     @property
     def digest(self) -> str:
         """SHA-256 in hex; scorers that give other scores have another."""
-        ...
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """One finite score for each text; higher is better."""
-        ...
+        """Return one finite score for each text; higher is better."""
 
 
 def score_of(scorer: Scorer, text: str, page: str) -> float:
@@ -53,7 +50,7 @@ def score_of(scorer: Scorer, text: str, page: str) -> float:
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """Weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
+    """Return weights by scorer, from ``name:weight,name:weight``. Raises ValueError that says what is wrong."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, _, weight = (word.strip() for word in part.rpartition(":"))
@@ -69,7 +66,7 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
-    """The scorers that the policy needs, by their names, but for the one that SCORER names. Raises InputError."""
+    """Return the scorers that the policy needs besides SCORER, by their names. Raises InputError."""
     try:
         return {name: load_scorer(replace(options, scorer=name)) for name in names if name != options.scorer}
     except InputError as error:
@@ -77,7 +74,7 @@ def load_scorers(names: Collection[str], options: Options) -> dict[str, Scorer]:
 
 
 def load_scorer(options: Options) -> Scorer:
-    """The scorer that SCORER names. Raises InputError."""
+    """Return the scorer that SCORER names. Raises InputError."""
     return load_scorer_class(options.scorer).from_options(options)
 
 

@@ -1,4 +1,4 @@
-"""What a fastText model file says of itself, without loading it.
+"""FastText model files, checked and read without loading them.
 
 fastText trusts the sizes in its files: a file that was cut short makes it run for minutes, fail to allocate, or crash
 the interpreter. So the layout (fastText's ``FastText::loadModel``, file version 12) is first followed here to the end.
@@ -21,9 +21,8 @@ from crawl4llm.base.input_files import open_input
 
 _MAGIC, _VERSION = 793712314, 12
 _SUPERVISED, _LOSSES = 3, range(1, 5)
-_ENTRIES_AT_ONCE = 5000
+_ENTRIES_AT_ONCE, _WEIGHTS_AT_ONCE = 5000, 1 << 18
 _ENTRY = rb"[^\0]*\0.{9}"
-_WEIGHTS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,7 @@ class _CutShortError(Exception):
 class _Reader:
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
-        self.position = 0
-        self.finite = True
+        self.position, self.finite = 0, True
 
     def take(self, layout: str) -> tuple[int, ...]:
         size = struct.calcsize("<" + layout)
@@ -108,10 +106,7 @@ class _Reader:
 
 
 def inspect_model(path: Path) -> ModelFile:
-    """Check that a file is a whole fastText classifier, and read its labels and digest.
-
-    Raises InputError that names the file where it cannot be read, is no fastText model, or is cut short.
-    """
+    """Read labels and digest of a fastText classifier. Raises InputError where it is none, not whole or unreadable."""
     try:
         with open_input(path) as file:
             if os.fstat(file.fileno()).st_size < 8:

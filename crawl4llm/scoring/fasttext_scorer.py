@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 class FastTextScorer:
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
-    The classifier predicts on the line that :func:`one_line` makes of the text. fastText
-    overshoots 1 by 1e-5 (it adds that before each logarithm), so the result is clipped. Text without a word scores 0.
+    The classifier predicts on the line that :func:`one_line` makes of the text. fastText overshoots 1 by 1e-5 (it adds
+    that before each logarithm), so the result is clipped. Text without a word scores 0.
 
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
@@ -39,7 +39,7 @@ class FastTextScorer:
 
     @classmethod
     def from_options(cls, options: Options) -> FastTextScorer:
-        """The classifier SCORER_MODEL with the label SCORER_LABEL.
+        """Return the classifier SCORER_MODEL with the label SCORER_LABEL.
 
         Raises InputError, too, where the rules beside the model (:mod:`crawl4llm.scoring.model_rules`) belong to
         another one. Options that differ from the rules were set so by the user: they count, with a warning.
@@ -81,7 +81,7 @@ class FastTextScorer:
         self._load()
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """One probability for each text. Raises InputError where the model gives NaN."""
+        """Return one probability for each text. Raises InputError where the model gives NaN."""
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
@@ -115,7 +115,7 @@ def _warn(options: Options, rules: ModelRules) -> None:
 
 
 def one_line(text: str) -> str:
-    """The text stripped and its lines joined with one space (DCLM: ``" ".join(text.strip().splitlines())``)."""
+    """Return the text on one line, as DCLM has it: ``" ".join(text.strip().splitlines())``."""
     line = " ".join(text.strip().splitlines())
     if line.isascii():
         return line

@@ -1,4 +1,4 @@
-"""The length of a page's text: the simplest baseline of what a page is worth."""
+"""The length scorer: the simplest baseline of a page's worth."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class LengthScorer:
 
     @classmethod
     def from_options(cls, options: Options) -> LengthScorer:
-        """It needs no settings."""
+        """Return the scorer, which needs no settings."""
         return cls()
 
     @property
     def digest(self) -> str:
-        """Of its name: there is one of its kind."""
+        """SHA-256 of its name: there is one of its kind."""
         return hashlib.sha256(b"length").hexdigest()
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """One length for each text."""
+        """Return one length for each text."""
         return [float(len(text)) for text in texts]

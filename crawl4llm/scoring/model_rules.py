@@ -1,4 +1,4 @@
-"""The rules beside a model: which label to ask it for, and what the texts were that it learned from.
+"""The rules beside a model: its label for good pages, and how its training texts were made.
 
 ``scrapy trainscorer`` writes them as ``MODEL.json`` next to a model file MODEL: ``model.bin.json`` for ``model.bin``.
 """
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 _FORMAT: Final = "crawl4llm model rules 1"
 
 TEXT_RULE: Final = "dclm"
-"""The name of what :func:`crawl4llm.scoring.fasttext_scorer.one_line` does."""
+"""Name of the rule that :func:`crawl4llm.scoring.fasttext_scorer.one_line` implements."""
 
 
 @dataclass(frozen=True)
 class ModelRules:
-    """What a crawler must do as the training did."""
+    """The choices of the training that a crawler must repeat."""
 
     label: str
     """The label whose probability is the influence score."""
     extractor: str | None
-    """What took the texts from HTML, as TEXT_EXTRACTOR has it; None where no text came from HTML."""
+    """Extractor of the texts, as TEXT_EXTRACTOR has it; None where no text came from HTML."""
     digest: str
     """SHA-256 of the model file, in hex."""
     text_rule: str = TEXT_RULE
-    """What makes one line of a text."""
+    """Rule that makes one line of a text."""
 
     def to_json(self) -> dict[str, Any]:
-        """The content of the file."""
+        """Return the content of the file."""
         return {
             "format": _FORMAT,
             "label": self.label,
@@ -50,15 +50,12 @@ class ModelRules:
 
 
 def rules_path(model: Path) -> Path:
-    """Where the rules of a model file lie."""
+    """Return the path of a model file's rules."""
     return model.with_name(f"{model.name}.json")
 
 
 def read_rules(model: Path) -> ModelRules | None:
-    """The rules beside a model file; None where there are none.
-
-    Raises InputError where the file is damaged, or says what this version cannot do.
-    """
+    """Return the rules beside a model file, if any. Raises InputError where they are damaged or too new."""
     path = rules_path(model)
     try:
         rules = _parse(read_json(path))
@@ -80,10 +77,7 @@ def read_rules(model: Path) -> ModelRules | None:
 
 
 def follow_rules(options: Options, given: Container[str] = ()) -> Options:
-    """The options with label and extractor of the rules beside SCORER_MODEL, but for the settings that were given.
-
-    Raises InputError as :func:`read_rules` does.
-    """
+    """Return options with the rules beside SCORER_MODEL, but for ``given`` settings; raises like :func:`read_rules`."""
     if options.scorer_model is None:
         return options
     rules = read_rules(Path(options.scorer_model).expanduser())

@@ -1,4 +1,4 @@
-"""Put scores of different scales on one, by the scores seen so far.
+"""Normalisers: scores of different scales put on one, by the scores seen so far.
 
 Each score is compared with those seen up to it, itself included, in the order in which documents are discovered. So the
 result does not depend on how many documents come at once, and the first of all, or one of constant scores, is 0.
@@ -12,19 +12,16 @@ from typing import Protocol
 
 
 class Normaliser(Protocol):
-    """For the scores of one scorer."""
+    """A normaliser of the scores of one scorer."""
 
     def seen(self, score: float) -> float:
-        """The next score, normalised."""
-        ...
+        """Return the next score, normalised."""
 
     def dump(self) -> list[float]:
-        """What it knows of the scores so far."""
-        ...
+        """Return the state, which depends on the scores so far."""
 
     def restore(self, dumped: Sequence[float]) -> None:
-        """Go on from what was dumped."""
-        ...
+        """Set the state to a dumped one."""
 
 
 class Unchanged:
@@ -37,7 +34,7 @@ class Unchanged:
         return []
 
     def restore(self, dumped: Sequence[float]) -> None:
-        """There is nothing to know."""
+        """Restore nothing: there is no state."""
 
 
 class ZScore:
@@ -79,9 +76,6 @@ class MinMax:
         self._bounds = list(dumped)
 
 
-NORMALISERS: dict[str, type[Unchanged] | type[ZScore] | type[MinMax]] = {
-    "none": Unchanged,
-    "zscore": ZScore,
-    "minmax": MinMax,
-}
+NORMALISERS: dict[str, type[Unchanged] | type[ZScore] | type[MinMax]]
+NORMALISERS = {"none": Unchanged, "zscore": ZScore, "minmax": MinMax}
 """By their names in ENSEMBLE_NORMALISER."""

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.scoring.rating import PageRater, Rating
 from crawl4llm.scoring.workers import PageWorkers
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Arrays = Mapping[str, NDArray[Any]]
-"""The numbers of a block's pages, by what they say."""
+"""The numbers of a block's pages, by their names."""
 
 _FORMAT = 1
-"""To be raised when what the blocks hold changes."""
+"""Version of the blocks' content."""
 _DIGEST_BYTES = 32
 
 
@@ -45,9 +45,8 @@ class BlockStore:
     """
 
     def __init__(self, parent: Path, depends_on: Mapping[str, Any]) -> None:
-        about = {"format": _FORMAT, **depends_on}
-        self._identity = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).digest()
-        self._about = about
+        self._about = {"format": _FORMAT, **depends_on}
+        self._identity = hashlib.sha256(json.dumps(self._about, sort_keys=True).encode()).digest()
         self.folder = parent / self._identity.hex()[:24]
 
     def load(self, number: int) -> Arrays | None:
@@ -87,17 +86,12 @@ class BlockStore:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp")) as file:
+        file.write(data)
 
 
 BLOCK = 4096
-"""Pages that are computed, and saved, at once: a few seconds of work."""
+"""Pages computed, and saved, at once: a few seconds of work."""
 
 T = TypeVar("T")
 
@@ -107,7 +101,7 @@ class Pages:
     """Documents to look at."""
 
     name: str
-    """Tells them from other documents of the same corpus."""
+    """Name that no other documents of the same corpus have."""
     count: int
     keys: Callable[[], Iterator[str]]
 
@@ -117,13 +111,13 @@ class Task(Generic[T]):
     """A question about each page, with the function that answers it."""
 
     what: str
-    """In a word or two, for the progress bar."""
+    """The question in a word or two, for the progress bar."""
     depends_on: Mapping[str, Any]
-    """All that decides what comes out, but for the pages."""
+    """Everything but the pages that the result depends on."""
     of_page: Callable[[PageRater, str], T]
-    """Runs in a worker process, where it is found by its module and name."""
+    """The function, which a worker process finds by its module and name."""
     pack: Callable[[Sequence[T | Rating]], Arrays]
-    """The block of some pages; a page that failed is a Rating with the reason."""
+    """Function that makes the block of some pages; a page that failed is a Rating with the reason."""
 
 
 def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path) -> list[Arrays]:
@@ -141,7 +135,7 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
             with Progress[str](
                 desc=task.what,
                 total=pages.count,
-                initial=pages.count - _size(missing, pages.count),
+                initial=pages.count - sum(min(BLOCK, pages.count - number * BLOCK) for number in missing),
                 unit=" pages",
                 bar=wants_bar(options.progress_bar),
             ) as bar:
@@ -155,11 +149,6 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
 def blocks_of(count: int) -> int:
     """Return how many blocks so many pages make."""
     return -(-count // BLOCK)
-
-
-def _size(numbers: Sequence[int], count: int) -> int:
-    """Return how many pages some blocks have together, of ``count`` in all blocks."""
-    return sum(min(BLOCK, count - number * BLOCK) for number in numbers)
 
 
 def _keys_of(keys: Iterator[str], numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:

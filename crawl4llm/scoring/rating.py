@@ -1,4 +1,4 @@
-"""What runs in the worker processes: look up pages, take their text, rate them."""
+"""The tasks of the worker processes: look up pages, take their text, rate them."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PageRater:
-    """What a worker needs: pickled where processes are spawned, inherited where they are forked."""
+    """The objects that a worker needs: pickled where processes are spawned, inherited where they are forked."""
 
     corpus: Corpus
     scorer: Scorer
     extractor: str | None
-    """Name of the extractor that takes text from the HTML; None for the corpus's own clean text."""
+    """Name of the extractor of text from HTML; None for the corpus's own clean text."""
     others: Mapping[str, Scorer] = field(default_factory=dict)
     """Scorers that the policy needs besides, by name."""
 
     def text(self, key: str) -> str:
-        """The text that is scored. Raises PageError."""
+        """Return the text that is scored. Raises PageError."""
         if self.extractor is None:
             return self.corpus.text(key)
         return self.extract(self.corpus.html(key))
 
     def extract(self, html: bytes) -> str:
-        """Main text of a page that comes with its HTML, in UTF-8; there must be an extractor."""
+        """Return the main text of HTML in UTF-8; there must be an extractor."""
         assert self.extractor is not None
         return extract_text(html, EXTRACTORS[self.extractor])
 
     def scorer_named(self, name: str) -> Scorer:
-        """One of the others; the scorer of influence where none of them has the name."""
+        """Return one of the others, or else the scorer of influence."""
         return self.others.get(name, self.scorer)
 
 
 class Rating(NamedTuple):
-    """What a page is worth: a finite score, or the reason why it has none; ``no_text`` comes with a score of 0."""
+    """A page's finite score, or the reason why it has none; ``no_text`` comes with a score of 0."""
 
     score: float | None
     reason: str | None = None
@@ -61,34 +61,34 @@ class RatedText(NamedTuple):
 
 
 class SeveralScores(NamedTuple):
-    """What several scorers give one page."""
+    """Scores of several scorers for one page."""
 
     scores: tuple[float, ...]
 
 
 Task = Callable[[PageRater, str], Rating]
-"""Rates a page of the corpus; runs in a worker, found there by its module and name."""
+"""A function that rates a page of the corpus; a worker finds it by its module and name."""
 R = TypeVar("R")
-"""What rates: a :class:`PageRater`, or another object that has what its tasks need."""
+"""Type of the rater: :class:`PageRater`, or another that has what its tasks need."""
 J = TypeVar("J")
-"""What is rated: a document key, or whatever else tells a page."""
+"""Type of what is rated, for example a document key."""
 T = TypeVar("T")
-"""What a task finds out of a page: a Rating, or more."""
+"""Type of a task's result: a Rating, or more."""
 
 
 def influence(rater: PageRater, key: str) -> Rating:
-    """The influence score of a page's main text."""
+    """Return the influence score of a page's main text."""
     return rate_text(rater.scorer, rater.text(key), key)
 
 
 def influence_and_text(rater: PageRater, key: str) -> RatedText:
-    """The influence score of a page's main text, and the text."""
+    """Return the influence score of a page's main text, and the text."""
     text = rater.text(key)
     return RatedText(*rate_text(rater.scorer, text, key), text)
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
-    """The task that scores a page's main text by several scorers of the rater; 0 each where there is none."""
+    """Return the task that scores a page's main text by several scorers; 0 each where there is none."""
     return partial(_scores_by, names=tuple(names))
 
 
@@ -99,15 +99,12 @@ def _scores_by(rater: PageRater, key: str, names: Sequence[str]) -> SeveralScore
 
 
 def rate_text(scorer: Scorer, text: str, page: str) -> Rating:
-    """Return the score of a page's text; 0 with the reason ``no_text`` where there is none.
-
-    Raises InputError, naming the page, where the scorer gives no finite number.
-    """
+    """Return the score of a page's text, 0 with ``no_text`` if it is blank. Raises as :func:`score_of` does."""
     return Rating(score_of(scorer, text, page)) if text.strip() else Rating(0.0, NO_TEXT)
 
 
 def indegree(rater: PageRater, key: str) -> Rating:
-    """The number of links to a page that the corpus records."""
+    """Return the number of links to a page that the corpus records."""
     return Rating(float(len(rater.corpus.inlinks(key))))
 
 
@@ -142,16 +139,14 @@ class HtmlPage:
 
 
 def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
-    """The influence score of a page's main text; 0 with the reason ``no_text`` where it has none."""
     return rate_text(rater.scorer, rater.extract(page.html), page.url)
 
 
 def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
-    """The influence score of a page's main text, and the text."""
     text = rater.extract(page.html)
     return RatedText(*rate_text(rater.scorer, text, page.url), text)
 
 
 def influence_task(*, text: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
-    """The task that gives the influence score of a page, and with ``text`` its main text."""
+    """Return the task that gives the influence score of a page, and with ``text`` its main text."""
     return _html_influence_and_text if text else _html_influence

@@ -1,4 +1,4 @@
-"""Main text of a page from its HTML: what a human came to read, without navigation and boilerplate."""
+"""Text extraction: the main text of an HTML page, without navigation and boilerplate."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def _resiliparse(html: str) -> str:
 
 
 EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "resiliparse": _resiliparse}
-"""By the name that TEXT_EXTRACTOR takes. ``resiliparse`` is what DCLM used (Li et al. 2024) and needs its extra."""
+"""By the name that TEXT_EXTRACTOR takes. DCLM used ``resiliparse`` (Li et al. 2024), which needs its extra."""
 
 
 def load_extractor(name: str) -> Extractor:
-    """An extractor, tried on a small page. Raises InputError where its package is not installed."""
+    """Return an extractor, tried on a small page. Raises InputError where its package is not installed."""
     extractor = EXTRACTORS[name]
     try:
         extractor("<html><body><p>one page</p></body></html>")
@@ -41,7 +41,7 @@ def load_extractor(name: str) -> Extractor:
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:
-    """Main text of a page given in UTF-8; the empty string where it has none."""
+    """Return the main text of a page given in UTF-8; the empty string where it has none."""
     return extractor(html.decode("utf-8", errors="replace"))
 
 

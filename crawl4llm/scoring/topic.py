@@ -1,4 +1,4 @@
-"""Where a page speaks of a topic: in its title, and how often in its text (Cho et al. 1998, section 7)."""
+"""Mentions of a topic in a page's title and text (Cho et al. 1998, section 7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TITLE: Final = re.compile(rb"<title(?:\s[^>]*)?>(.*?)</title", re.IGNORECASE | 
 
 
 class Mentions(NamedTuple):
-    """Where a page speaks of a topic."""
+    """A page's mentions of a topic."""
 
     in_title: bool
     in_body: int
@@ -24,17 +24,17 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(topic: Sequence[str]) -> Callable[[PageRater, str], Mentions]:
-    """The task that looks for any of some words in a page."""
+    """Return the task that looks for any of some words in a page."""
     return partial(_mentions, topic=tuple(topic))
 
 
 def topic_pattern(topic: Sequence[str]) -> re.Pattern[str]:
-    """Any of the words, whole and in whatever case."""
+    """Return a pattern for any of the words, whole and in whatever case."""
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, topic))})(?!\w)", re.IGNORECASE)
 
 
 def has_titles(corpus: Corpus) -> bool:
-    """Whether the corpus holds HTML, and so titles; else the first line of a text stands for its title."""
+    """Return whether the corpus holds HTML, and so titles; else the first line of a text stands for its title."""
     try:
         corpus.require("html")
     except InputError:

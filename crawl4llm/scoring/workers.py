@@ -19,40 +19,29 @@ from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
-from crawl4llm.scoring.rating import (
-    HtmlPage,
-    PageRater,
-    R,
-    RatedText,
-    Rating,
-    T,
-    influence,
-    influence_and_text,
-    influence_task,
-    rate_all,
-)
+from crawl4llm.scoring import rating as tasks
+from crawl4llm.scoring.rating import HtmlPage, PageRater, R, RatedText, Rating, T, rate_all
 
-_SMALLEST_CHUNK, _LARGEST_CHUNK = 16, 128
-_CHUNKS_PER_WORKER = 4
+_SMALLEST_CHUNK, _LARGEST_CHUNK, _CHUNKS_PER_WORKER = 16, 128, 4
 _CHUNKS_AHEAD = 2
 """Chunks handed over for each process: the next one waits while one is worked on."""
 _SECONDS_PER_PAGE = 0.25
-"""What a chunk gets on top of the time limit for each of its pages; if that was not enough, they are run one by one."""
+"""Seconds for each page that a chunk gets on top of the time limit; afterwards its pages are run one by one."""
 
 _ATTEMPTS = 3
-"""How often a page is run by itself when the pool breaks under it."""
+"""Runs of a page by itself while the pool breaks under it."""
 _GRACE = 10.0
 """Seconds without any answer, on top of a chunk's time limit, after which a pool is given up."""
 
 _rater: Any
-"""In a worker process only: what it rates with."""
+"""The rater of a worker process; unset elsewhere."""
 
 P = TypeVar("P", bound="Comparable")
-"""Tells a page, by its order too."""
+"""Type of what identifies a page, such as a document key."""
 
 
 class Comparable(Protocol):
-    """What can be sorted and told apart."""
+    """A value that can be sorted and hashed."""
 
     def __lt__(self, other: Any) -> bool: ...
 
@@ -60,15 +49,14 @@ class Comparable(Protocol):
 
 
 class PageWorkers(Generic[R]):
-    """Rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
+    """A pool that rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
 
     Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model.
     """
 
     def __init__(self, rater: R, processes: int, time_limit: float) -> None:
         self.rater = rater
-        self._processes = processes
-        self._time_limit = time_limit
+        self._processes, self._time_limit = processes, time_limit
         self._pool: ProcessPool | None = None
         self._last_answer = 0.0
 
@@ -102,7 +90,7 @@ class PageWorkers(Generic[R]):
             self._pool = None
 
     async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
-        """What a task finds out of each page, in the order of ``pages``.
+        """Return a task's result for each page, in the order of ``pages``.
 
         The task is found in the workers by its module and name. A page that exceeds the time limit fails as
         ``timeout``; one that ends its process twice as ``killed``.
@@ -161,7 +149,7 @@ class PageWorkers(Generic[R]):
         return future.result()
 
     def _is_at_work(self, pool: ProcessPool, time_limit: float) -> bool:
-        """Whether an answer may still come from a pool.
+        """Return whether an answer may still come from a pool.
 
         Pebble forgets tasks that still waited when it gives up a pool, and a process that is killed while it takes up
         a task leaves a lock for which all others wait.
@@ -201,7 +189,7 @@ def _initialise(rater: Any, crawler: int) -> None:
 
 
 def _nothing() -> None:
-    """A task that shows that the processes run."""
+    """Do nothing: the first task, which shows that the processes run."""
 
 
 def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rating]:
@@ -211,27 +199,24 @@ def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rat
 async def rate_by_key(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
 ) -> list[Rating | RatedText]:
-    """Scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
-    task: Callable[[PageRater, str], Rating | RatedText] = influence_and_text if text else influence
+    """Return the scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
+    task: Callable[[PageRater, str], Rating | RatedText] = tasks.influence_and_text if text else tasks.influence
     return await workers.run(task, [page.key for page in pages])
 
 
 async def rate_by_html(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
 ) -> list[Rating | RatedText]:
-    """Scores of pages as they came; with ``text``, and their main text."""
-    return await workers.run(influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])
+    """Return the scores of pages as they came; with ``text``, and their main text."""
+    return await workers.run(tasks.influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])
 
 
 class HtmlWorkers:
-    """Worker processes that rate pages one by one, as they come in; arguments as for PageWorkers.
-
-    With ``text`` they give the pages' main text, too.
-    """
+    """Worker processes, as PageWorkers, that rate pages one by one as they come; with ``text`` they give it too."""
 
     def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
         self._workers = PageWorkers(rater, processes, time_limit)
-        self._task = influence_task(text=text)
+        self._task = tasks.influence_task(text=text)
 
     def start(self) -> None:
         """Start the processes."""
@@ -242,9 +227,6 @@ class HtmlWorkers:
         self._workers.close()
 
     async def rate(self, page: HtmlPage) -> Rating | RatedText:
-        """The influence score of a page, or the reason why it has none: ``timeout``, ``killed``, ``error``.
-
-        Raises InputError where the scorer gives no finite number.
-        """
+        """Return a page's influence score, or why it has none. Raises InputError where that is no finite number."""
         (rating,) = await self._workers.run(self._task, [page])
         return rating

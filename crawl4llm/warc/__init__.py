@@ -1,7 +1,7 @@
 """WARC files (ISO 28500) and their CDXJ indexes: written by warcio's record writer, read by a parser of our own.
 
 Written: ``writer`` keeps pages; ``page_records`` and ``exchanges`` build their records, of what a corpus holds and of
-what went over the network; ``http_messages`` and ``header_values`` make foreign bytes and strings fit; ``series``
+what went over the network; ``http_messages`` makes foreign bytes fit; ``series``
 appends records to numbered files; ``cdxj`` indexes them by ``urlkey``.
 
 Read: ``reader`` opens any file and is the only way to a record; ``records`` parses heads; ``gzip``, ``zstd`` and

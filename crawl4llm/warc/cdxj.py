@@ -23,21 +23,22 @@ import orjson
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
+from crawl4llm.base.urls import LINE_BREAKS, SCHEME
 from crawl4llm.base.within import is_within
 
 INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
 """Names of the index, and of that of the text files where these are written."""
 REVISIT_MIME = "warc/revisit"
-"""What an index gives as media type of a revisit record (cdxj-indexer)."""
+"""Media type in an index of a revisit record (cdxj-indexer)."""
 _BYTES: Final = re.compile(r"[0-9]{1,17}")
 """An offset or a length; no file system has files in which a longer number would fit."""
 _FAULTS: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What parsing raises for what is no line of an index."""
+"""Errors of parsing something that is no line of an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a document's content record lies, and what it holds."""
+    """An entry of the index: place and content of a document's content record."""
 
     url: str
     """WARC-Target-URI."""
@@ -56,10 +57,8 @@ class Entry:
     id: str
     """The document key; empty for a redirect on the way to a document."""
     language: str | None = None
-    """In the index of text files: the page's language as its source tells it, empty where it tells none.
-
-    None elsewhere, and where `scrapy archive repair` made the line again: the page's metadata record tells it too.
-    """
+    """In the index of text files the page's language, empty where its source tells none; None elsewhere and in lines
+    that `scrapy archive repair` made."""
 
     def line(self) -> bytes:
         """Return the line of the index, with its line feed."""
@@ -92,11 +91,7 @@ class IndexLine(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """File, offset and length of the record.
-
-        Raises ValueError where a number cannot be of a file or the name leads out of its folder, LookupError or
-        TypeError where one is missing or of another kind.
-        """
+        """File, offset and length of the record. ValueError, LookupError or TypeError: one cannot be used."""
         offset, length = (_number(self.fields[name]) for name in ("offset", "length"))
         filename = self.fields["filename"]
         if not is_within(filename):
@@ -179,8 +174,6 @@ def _parse(line: str) -> IndexLine:
 
 
 _WHITE_SPACE = " \t\n\v\f\r"
-_LINE_ENDS_AND_TABS = re.compile(r"[\t\n\r]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WEB_SCHEME = re.compile(r"^(?:https?://(?=https?://))*(https?:)/*")  # pasted twice, or with slashes missing
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -222,8 +215,8 @@ def urlkey(url: str) -> str:
 
 
 def _surt(url: str) -> str:
-    url = _LINE_ENDS_AND_TABS.sub("", url.strip(_WHITE_SPACE))
-    if not _SCHEME.match(url):
+    url = LINE_BREAKS.sub("", url.strip(_WHITE_SPACE))
+    if not SCHEME.match(url):
         url = "http://" + url.lstrip("/")
     scheme, authority, path, query = _split(_WEB_SCHEME.sub(r"\1//", url))
     host, port = _host_and_port(authority, _DEFAULT_PORTS.get(scheme.lower()))
@@ -245,22 +238,15 @@ def _split(url: str) -> tuple[str, str, str, str]:
 @lru_cache(maxsize=4096)
 def _host_and_port(authority: str, default_port: int | None) -> tuple[str, str]:
     """Return the host without brackets, and ``:port`` unless it is the default one; user and password are dropped."""
-    name, port = _name_and_port(authority, default_port)
-    return _host(name), port
-
-
-def _name_and_port(authority: str, default_port: int | None) -> tuple[str, str]:
     host = authority.rpartition("@")[2]
     if "[" in host:
         host, _, rest = host.partition("[")[2].partition("]")
         port = rest.partition(":")[2]
     else:
         host, _, port = host.partition(":")
-    if not port:
-        return host, ""
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError("not a port")
-    return host, "" if int(port) in {0, default_port} else f":{int(port)}"
+    return _host(host), "" if int(port or 0) in {0, default_port} else f":{int(port)}"
 
 
 def _host(name: str) -> str:

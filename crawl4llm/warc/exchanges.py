@@ -68,17 +68,14 @@ class Exchange(NamedTuple):
 
 
 class ExchangeBuilder:
-    """Builds the records of captures, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
+    """Builder of captures' records, with ids and dates of a RecordBuilder; ``credentials`` as in request_head."""
 
     def __init__(self, records: RecordBuilder, *, credentials: bool = False) -> None:
         self._records = records
         self._credentials = credentials
 
     def exchange(self, capture: Capture, key: str, warcinfo_id: str, *, hop: int, find: FindOriginal) -> Exchange:
-        """Return the records of a capture on the way to document ``key``; ``hop``: captures from this one to the page.
-
-        It must have a URL that fits.
-        """
+        """Return the records of a capture with a fitting URL; ``hop`` captures lead from it to the page of ``key``."""
         payload_digest = digest(capture.body)
         original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
         if original and len(original.url) + len(capture.url) > MAX_URI:
@@ -157,8 +154,7 @@ class StoredPayloads:
     """
 
     def __init__(self, directory: Path, size: int, entries: Iterable[Entry] = ()) -> None:
-        self._directory = directory
-        self._size = size
+        self._directory, self._size = directory, size
         self._places: dict[str, int] = {}
         """By digest: number of the file, offset and length in one integer, the smallest that Python can hold."""
         self._files: list[str] = []

@@ -26,16 +26,13 @@ from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, hea
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_START = re.compile(re.escape(GZIP_MAGIC))
-_LENGTH_BYTES: Final = 4
-_SMALLEST_MEMBER: Final = 18
+_LENGTH_BYTES, _SMALLEST_MEMBER = 4, 18
 _LONGEST_END: Final = 4
 """Bytes that may stand after a record's block: two line ends (ISO 28500:2017, 4), in some files fewer."""
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
-_NEXT_READ: Final = 1 << 16
-_NEXT_INFLATED: Final = 1 << 20
+_NEXT_READ, _NEXT_INFLATED = 1 << 16, 1 << 20
 _SEARCHED: Final = 1 << 18
 """Bytes searched at once: few enough that the records in them are still in the processor's cache when they are read."""
 
@@ -47,7 +44,6 @@ class GzipRecords:
         self._file = file
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:
@@ -59,7 +55,6 @@ class GzipRecords:
         return data
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
         starts = range(offset, offset + length, _NEXT_READ)
         stored = (self._file.read(min(_NEXT_READ, offset + length - start), start) for start in starts)
         try:
@@ -78,9 +73,8 @@ class GzipRecords:
             record, http = heads_or_none(opening)
             end, following = self._end(position, record.size if record else None, starts)
             if end is None:
-                yield Frame(position, 0, None, None, opening)
-            else:
-                yield Frame(position, end - position, record, http, opening)
+                end, record, http = position, None, None
+            yield Frame(position, end - position, record, http, opening)
             position = following
 
     def _end(self, position: int, size: int | None, starts: Iterator[tuple[int, int]]) -> tuple[int | None, int | None]:
@@ -91,7 +85,7 @@ class GzipRecords:
                 continue
             if end is not None or _agree(stated, size):
                 return end or start, start
-            if self._is_record(start):
+            if RECORD_START.match(_Opening(self._file, start).data):
                 end = self._measure(position, size)
                 if end is None or end <= start:
                     return end, start
@@ -108,14 +102,10 @@ class GzipRecords:
                 start = match.start()
                 yield base + start, int.from_bytes(data[start - _LENGTH_BYTES : start], "little")
 
-    def _is_record(self, position: int) -> bool:
-        return RECORD_START.match(_Opening(self._file, position).data) is not None
-
     def _measure(self, position: int, size: int | None) -> int | None:
         """Return where the member at ``position`` ends, by inflating it; None for a damaged one."""
         member = zlib.decompressobj(GZIP_WBITS)
-        inflated = 0
-        beyond = b""
+        inflated, beyond = 0, b""
         while not member.eof:
             data = member.unconsumed_tail
             if not data:
@@ -192,7 +182,12 @@ class WholeGzip:
     def __init__(self, file: PreadFile, points: Path) -> None:
         self.path = file.path
         options: dict[str, Any] = {"index_file": str(points)} if points.exists() else {"spacing": _SPACING}
-        self._contents, self._errors = _open(_ForIndexedGzip(file), options)
+        try:
+            package = import_module("indexed_gzip")
+        except ImportError:
+            raise MissingPackage from None
+        self._errors = (package.ZranError, package.NotCoveredError, OSError, EOFError)
+        self._contents = package.IndexedGzipFile(fileobj=_ForIndexedGzip(file), buffer_size=_BUFFER, **options)
         if not points.exists():
             self._contents.build_full_index()
             temporary = points.with_name(f"{points.name}.{os.getpid()}.tmp")
@@ -238,9 +233,6 @@ class _ForIndexedGzip(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
-        return self._position
-
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._file.size}[whence]
         return self._position
@@ -251,12 +243,3 @@ class _ForIndexedGzip(io.RawIOBase):
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
-
-
-def _open(file: _ForIndexedGzip, options: dict[str, Any]) -> tuple[Any, tuple[type[Exception], ...]]:
-    try:
-        indexed_gzip = import_module("indexed_gzip")
-    except ImportError:
-        raise MissingPackage from None
-    contents = indexed_gzip.IndexedGzipFile(fileobj=file, buffer_size=_BUFFER, **options)
-    return contents, (indexed_gzip.ZranError, indexed_gzip.NotCoveredError, OSError, EOFError)

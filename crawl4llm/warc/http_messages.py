@@ -23,7 +23,7 @@ HEADERS_FIELD = "Crawl4LLM-HTTP-Headers"
 """Extension field of a record whose HTTP head is not the one that was received."""
 RECONSTRUCTED, REORDERED, SHORTENED = "reconstructed", "order and case not kept", "shortened"
 WITHHELD = "credentials left out"
-"""What that field says of it."""
+"""Values of that field."""
 
 _LONGEST_PART = 1 << 12
 """Bytes of a method or reason phrase."""
@@ -33,9 +33,7 @@ _NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
 _NO_NAME = re.compile(rb"[^!-9;-~]")
 _IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
 """Without these a message is not understood: they are kept before all others."""
-_FOR_PROXIES = {b"proxy-authorization"}
-_CREDENTIALS = {b"cookie", b"authorization"}
-_SET_COOKIE = {b"set-cookie"}
+_FOR_PROXIES, _CREDENTIALS, _SET_COOKIE = {b"proxy-authorization"}, {b"cookie", b"authorization"}, {b"set-cookie"}
 _SIGNALS = {
     b"x-robots-tag": "X-Robots-Tag",
     b"tdm-reservation": "TDM-Reservation",
@@ -46,9 +44,10 @@ _SIGNALS = {
 
 
 def response_head(capture: Capture) -> tuple[bytes, str | None]:
-    """Return status line and fields of a response with the empty line, and what is to be said of them, if anything."""
+    """Return status line and fields of a response with the empty line; and its notes for HEADERS_FIELD, if any."""
     reason = _clean(capture.reason.encode("latin-1", "replace")[:_LONGEST_PART])
-    line = b"HTTP/%b %03d %b" % (_version(capture), capture.status, reason)
+    version = b"1.0" if capture.protocol == "http/1.0" else b"1.1"
+    line = b"HTTP/%b %03d %b" % (version, capture.status, reason)
     received, withheld = _without(set() if capture.exact_headers else _SET_COOKIE, _fitting(capture))
     fields, shortened = _bounded(received, MAX_HEAD - len(line))
     said = [REORDERED] * (not capture.exact_headers) + [WITHHELD] * withheld + [SHORTENED] * shortened
@@ -56,10 +55,7 @@ def response_head(capture: Capture) -> tuple[bytes, str | None]:
 
 
 def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tuple[bytes, str | None]:
-    """Return request line and fields with the empty line, for the URL as it is written; and what is to be said of them.
-
-    ``credentials``: with Cookie and Authorization.
-    """
+    """Return the head of a request for the URL as written, with Cookie and Authorization if wanted; and its notes."""
     found = _AFTER_HOST.match(url)
     target = found[1] if found else ""
     if not target.startswith("/"):
@@ -86,10 +82,6 @@ def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, boo
     """Return the fields but for some; and whether there were any of these."""
     kept = [field for field in fields if field[0].strip().lower() not in names]
     return kept, len(kept) < len(fields)
-
-
-def _version(capture: Capture) -> bytes:
-    return b"1.0" if capture.protocol == "http/1.0" else b"1.1"
 
 
 def _fitting(capture: Capture) -> list[tuple[bytes, bytes]]:

@@ -1,7 +1,6 @@
-"""The WARC records of pages (ISO 28500:2017, version 1.1), written by warcio.
+"""The WARC records of a corpus's pages (ISO 28500:2017, version 1.1), written by warcio.
 
-Here are those that are made from what a corpus holds; :mod:`crawl4llm.warc.exchanges` has those of pages that came over
-the network.
+:mod:`crawl4llm.warc.exchanges` has those of pages that came over the network.
 
 A page with html becomes a ``response`` (6.3). A corpus keeps no HTTP headers: the record's HTTP head is
 reconstructed, and the extension field ``Crawl4LLM-HTTP-Headers: reconstructed`` says so. Where the URL is neither
@@ -36,14 +35,13 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.urls import BLANKS, SCHEME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 
 MAX_URI = 16 * 1024
 """Longest URI in a header, in bytes; FastWARC reads heads of 32 KiB at most unless told otherwise."""
 
 _URI_CHARACTERS = ":/?#[]@!$&'()*+,;=%"
-_C0_AND_SPACE = "".join(map(chr, range(0x21)))
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN_URI = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9_.~:/?#\[\]@!$&'()*+,;=-]*")
 """A URI that is left as it is."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -61,8 +59,8 @@ def safe_uri(url: str) -> str:
     """
     if _PLAIN_URI.fullmatch(url):
         return url if len(url) <= MAX_URI else ""
-    url = url.strip(_C0_AND_SPACE)
-    if scheme := _SCHEME.match(url):
+    url = url.strip(BLANKS)
+    if scheme := SCHEME.match(url):
         url = scheme[0].lower() + url[scheme.end() :]
     uri = quote(_STRAY_PERCENT.sub("%25", url), safe=_URI_CHARACTERS, errors="surrogatepass")
     return uri if len(uri) <= MAX_URI else ""
@@ -106,7 +104,7 @@ FORMAT_FIELDS = {
     "format": "WARC File Format 1.1",
     "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
 }
-"""What a warcinfo record says of the format."""
+"""Fields of a warcinfo record on the format."""
 
 RESPONSE_TYPE = "application/http; msgtype=response"
 _WARC_FIELDS = "application/warc-fields"
@@ -124,7 +122,7 @@ _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 @dataclass(frozen=True, slots=True)
 class ContentRecord:
-    """A record that the index tells of: its bytes, and what the index and the metadata record say of it."""
+    """A record that the index lists: its bytes, and its fields for the index and the metadata record."""
 
     id: str
     """WARC-Record-ID, angle brackets included."""
@@ -141,7 +139,7 @@ class ContentRecord:
     data: bytes
     """The whole record, uncompressed."""
     language: str | None = None
-    """Of a text: what the index says of its language."""
+    """Language of a text, for the index."""
 
 
 class RecordBuilder:
@@ -188,11 +186,7 @@ class RecordBuilder:
         mime, status, http_head = media_type.partition(";")[0], None, None
         if kind == "response":
             head.append((HEADERS_FIELD, RECONSTRUCTED))
-            status, media_type = "200", RESPONSE_TYPE
-            http_head = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (
-                _HTML.encode(),
-                len(payload),
-            )
+            status, media_type, http_head = "200", RESPONSE_TYPE, _HTTP_HEAD % len(payload)
         data = record_bytes(kind, head, media_type, payload, payload_digest, http_head)
         return ContentRecord(identifier, kind, url, date, mime, status, payload_digest, data)
 
@@ -268,12 +262,11 @@ def record_bytes(
     fields = [("WARC-Type", kind), *head]
     if payload_digest is not None:
         fields.append(("WARC-Payload-Digest", payload_digest))
-    if http_head is not None:
-        fields.append(("WARC-Block-Digest", digest(http_head, payload)))
+    if http_head is None:
+        http, block_digest, length = None, payload_digest or digest(payload), len(payload)
     else:
-        fields.append(("WARC-Block-Digest", payload_digest or digest(payload)))
-    http = None if http_head is None else _HttpHead(http_head)
-    length = len(payload) if http_head is None else len(http_head) + len(payload)
+        http, block_digest, length = _HttpHead(http_head), digest(http_head, payload), len(http_head) + len(payload)
+    fields.append(("WARC-Block-Digest", block_digest))
     headers = StatusAndHeaders("", fields, protocol=_VERSION)
     _WRITER.out = BytesIO()
     _WRITER.write_record(ArcWarcRecord("warc", kind, headers, BytesIO(payload), http, content_type, length))

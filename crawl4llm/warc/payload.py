@@ -1,4 +1,4 @@
-"""What an archived HTTP response says, once it is unwrapped: transfer coding, content coding, charset.
+"""Payloads of archived HTTP responses, unwrapped: transfer coding, content coding, charset.
 
 Archives hold bodies as they came, or decoded under the head of the coded ones; so a coding is undone where the body
 shows it.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
@@ -162,20 +161,17 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     for name in _TO_HTML:
         html = _dict(html).get(name)
     head = _dict(_dict(html).get("Head"))
-    links = (*_refreshes(head), *_links(_dict(html)))
+    links: list[tuple[str | None, str, bool]] = [
+        (refresh_target(_text(meta.get("content"))), "", False)
+        for meta in map(_dict, head.get("Metas") or ())
+        if _text(meta.get("http-equiv")).lower() == "refresh"
+    ]
+    links += [
+        (_text(link.get("url")), _text(link.get("text") or link.get("alt")), False)
+        for link in map(_dict, _dict(html).get("Links") or ())
+        if link.get("path") in _LINKS
+    ]
     return distinct_links(links, url, _text(head.get("Base")))
-
-
-def _refreshes(head: dict[str, Any]) -> Iterator[tuple[str | None, str, bool]]:
-    for meta in head.get("Metas") or ():
-        if _text(_dict(meta).get("http-equiv")).lower() == "refresh":
-            yield refresh_target(_text(meta.get("content"))), "", False
-
-
-def _links(html: dict[str, Any]) -> Iterator[tuple[str | None, str, bool]]:
-    for link in html.get("Links") or ():
-        if _dict(link).get("path") in _LINKS:
-            yield _text(link.get("url")), _text(link.get("text") or link.get("alt")), False
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, Record, heads_or_none, too_large
 
 _NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+\r?\n[A-Z][\w-]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
 """A WARC record may also begin in the middle of a line: where a file that was cut short was joined with another."""
-_LINE_ENDS: Final = b"\r\n"
-_SEARCHED: Final = 1 << 20
-_FIRST_READ: Final = 4096
+_SEARCHED, _FIRST_READ = 1 << 20, 1 << 12
 
 
 class Source(Protocol):
@@ -24,7 +22,6 @@ class Source(Protocol):
 
     def read(self, size: int, position: int) -> bytes:
         """Return up to ``size`` bytes from ``position``; fewer only at the end."""
-        ...
 
 
 class PlainRecords:
@@ -39,7 +36,6 @@ class PlainRecords:
         self._source = source
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > most:
             raise too_large(self._source.path, offset)
         data = self._source.read(length, offset)
@@ -48,7 +44,6 @@ class PlainRecords:
         return data
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
         end = offset + length
         for at in range(offset, end, _SEARCHED):
             data = self._source.read(min(_SEARCHED, end - at), at)
@@ -64,7 +59,7 @@ class PlainRecords:
             following = self._following(opening, record) if record else None
             if following is None:
                 following = self._next_record(opening.position + 1)
-                if record and record.size is not None and not _has_bare_line_feeds(opening, record):
+                if record and record.size is not None and b"\r\n" in opening.data[: record.block_at]:
                     record = None
             yield Frame(opening.position, following.position - opening.position, record, http, opening)
             opening = following
@@ -96,7 +91,7 @@ class _Opening:
     def __init__(self, source: Source, position: int) -> None:
         self._source = source
         data = source.read(_FIRST_READ, position)
-        self.data = data.lstrip(_LINE_ENDS)
+        self.data = data.lstrip(b"\r\n")
         self.position = position + len(data) - len(self.data)
 
     def grow(self) -> bool:
@@ -104,7 +99,3 @@ class _Opening:
         more = self._source.read(len(self.data), self.position + len(self.data))
         self.data += more
         return bool(more)
-
-
-def _has_bare_line_feeds(opening: _Opening, record: Record) -> bool:
-    return b"\r\n" not in opening.data[: record.block_at]

@@ -121,7 +121,7 @@ class StoredRecord(NamedTuple):
 
     @property
     def payload(self) -> bytes:
-        """What its payload digest is over."""
+        """The bytes that its payload digest is over."""
         return self.data[self.http.body_at if self.http else self.record.block_at : self.record.size]
 
 
@@ -141,9 +141,7 @@ class RecordReader(Generic[F]):
     """
 
     def __init__(self, locate: Callable[[F], tuple[Path, Path]], largest: int | None = None, advice: str = "") -> None:
-        self._locate = locate
-        self._largest = largest
-        self._advice = advice
+        self._locate, self._largest, self._advice = locate, largest, advice
         # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
         self._opened = lru_cache(maxsize=keep_open(MAX_OPEN))(partial(_open_located, locate))
 

@@ -28,7 +28,6 @@ _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 _STATUS_LINE = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})")
 
-
 Name = NewType("Name", bytes)
 """A field's name as it is searched for."""
 
@@ -109,10 +108,7 @@ class HttpHead(NamedTuple):
 
 
 def parse_record(data: bytes) -> Record | None:
-    """Return the head that ``data`` begins with; None while it is not all there.
-
-    Raises ValueError where no record begins.
-    """
+    """Return the head that ``data`` begins with; None while it is incomplete. Raises ValueError where none begins."""
     if data.startswith(b"WARC/"):
         return _parse_warc(data)
     line = _ARC_LINE.match(data)
@@ -143,7 +139,6 @@ class Opening(Protocol):
 
     def grow(self) -> bool:
         """Make ``data`` longer; False where there is no more."""
-        ...
 
 
 class Whole:
@@ -158,10 +153,7 @@ class Whole:
 
 
 def parse_heads(opening: Opening) -> tuple[Record, HttpHead | None]:
-    """Return the heads of a record, of which as much is read as they take; None where the block is no HTTP response.
-
-    Raises ValueError where no record begins, or its head does not end.
-    """
+    """Return a record's head, and that of an HTTP response in it. Raises ValueError where no whole head begins."""
     while (record := parse_record(opening.data)) is None:
         _grow(opening)
     http = None
@@ -231,16 +223,12 @@ class RecordFile(Protocol):
 
     def frames(self) -> Iterator[Frame]:
         """Yield all records, in file order. Damage costs no other record than those it hits."""
-        ...
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """Return a record's bytes, decompressed. Raises CorruptRecord where they cannot be had, TooLarge for more than
-        ``most``."""
-        ...
+        """Return a record's bytes, decompressed. Raises CorruptRecord, and TooLarge for more than ``most``."""
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         """Yield a record's bytes in pieces: there may be far more of them than the file has. Raises CorruptRecord."""
-        ...
 
 
 class WholeFileCompressed(Exception):

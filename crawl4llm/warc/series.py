@@ -103,12 +103,8 @@ class WarcFiles:
 
         Raises ArchiveError, and drops nothing, where files before that position are missing or short.
         """
-        self._directory = directory
-        self._names = names
-        self._max_bytes = max_bytes
-        self._max_age = max_age
-        self._private = private
-        self._first_record = first_record
+        self._directory, self._names, self._first_record = directory, names, first_record
+        self._max_bytes, self._max_age, self._private = max_bytes, max_age, private
         self._serial = 0
         self._name: str | None = None
         self._file: AppendFile | None = None
@@ -159,8 +155,7 @@ class WarcFiles:
         """Call the present file full: the next record begins another, the next flush renames this one."""
         if self._file is not None:
             self._full.append(self._file)
-            self._file = None
-            self._name = None
+            self._file, self._name = None, None
             self._serial += 1
 
     def flush(self, *, fsync: bool = False) -> None:
@@ -213,8 +208,6 @@ class WarcFiles:
         del self._full[0]
         file.close()
 
-    # -- going back -----------------------------------------------------------------------------------------------
-
     def _reopen(self, at: Position) -> None:
         """Make the series what it was at a position."""
         found = self._found()
@@ -259,7 +252,7 @@ def _renamed(path: Path, name: str) -> Path:
 
 
 class SeriesPosition(NamedTuple):
-    """How far a series has been written."""
+    """The end of a series and its index."""
 
     serial: int
     """Number of the WARC file that the next page goes to."""
@@ -274,13 +267,13 @@ class Member(NamedTuple):
 
     data: bytes
     content: ContentRecord | None = None
-    """What the index is to say of it; None where it has no line there."""
+    """The record, for its line of the index; None where it has none."""
     key: str = ""
     """Document key; empty for a redirect."""
 
 
 class Addition(NamedTuple):
-    """What was added last; :meth:`IndexedFiles.take_back` undoes it."""
+    """The last addition; :meth:`IndexedFiles.take_back` undoes it."""
 
     members: Sequence[Member]
     entries: list[Entry]
@@ -303,10 +296,7 @@ class IndexedFiles:
         return SeriesPosition(*self.files.position, self._index.size)
 
     def add(self, build: Callable[[str], Sequence[Member]]) -> Addition:
-        """Add the records that ``build`` makes for the file of a name, all to one file.
-
-        Raises ArchiveError, and has added nothing, where that fails.
-        """
+        """Add records, made by ``build`` for a file's name, to one file. ArchiveError, and none added, on failure."""
         members = build(self.files.name)
         size = sum([len(member.data) for member in members])
         if not self.files.fits(size):

@@ -21,33 +21,31 @@ from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, Ser
 
 
 class ArchivePosition(NamedTuple):
-    """How far the archive has been written: a place to commit, and to cut back to."""
+    """The end of the archive: a place to commit, and to cut back to."""
 
     serial: int
-    """Number of the WARC file that the next page goes to."""
+    """The first three are a :class:`crawl4llm.warc.series.SeriesPosition`, of the page files."""
     offset: int
-    """Its size in bytes; 0 where it does not exist yet."""
     index_offset: int
-    """Size of the index in bytes."""
     text_serial: int = 0
-    """The same of the text files; 0 where there are none."""
+    """The last three likewise, of the text files; 0 where there are none."""
     text_offset: int = 0
     text_index_offset: int = 0
 
     @property
     def pages(self) -> SeriesPosition:
-        """That of the page files."""
+        """Position in the page files."""
         return SeriesPosition(*self[:3])
 
     @property
     def texts(self) -> SeriesPosition:
-        """That of the text files."""
+        """Position in the text files."""
         return SeriesPosition(*self[3:])
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInfo:
-    """What an archive says of the crawl it comes from; equal for equal crawls."""
+    """Facts that an archive states about its crawl; equal for equal crawls."""
 
     crawl_id: UUID
     """Namespace of all record ids."""
@@ -56,10 +54,7 @@ class ArchiveInfo:
     start_date: str
     """``2022-08-01T12:00:00Z``: date of the warcinfo records and of pages that carry none."""
     fields: Fields
-    """What the warcinfo records say: software, operator, robots, policy ... (ISO 28500:2017 6.2).
-
-    The crawl id (``isPartOf``) and the format are added.
-    """
+    """Fields of warcinfo records (6.2): software, operator, robots, policy; ``isPartOf`` and the format are added."""
     host: str | None = None
     """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
 
@@ -83,32 +78,25 @@ class ArchiveFormat:
 
 
 class Archive(Protocol):
-    """Where pages are kept, in the order in which they come."""
+    """A store of pages, in the order in which they come."""
 
     keeps_text: bool
     """Whether it wants to have the pages' text."""
 
     def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
-        """Keep a page, ``fields`` about it, and the main text that was taken from it, if it is wanted.
-
-        ArchiveError, and nothing kept of it, where that fails.
-        """
-        ...
+        """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""
 
     def flush(self, *, fsync: bool = False) -> None:
         """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
 
         ArchiveError where that fails; such an archive must not be committed again, but opened at its last commit.
         """
-        ...
 
     def position(self) -> ArchivePosition:
         """Return the end of all pages written; the operating system has every byte before it. Closing keeps it."""
-        ...
 
     def close(self, *, fsync: bool = False) -> None:
         """Finish all files, ``fsync`` as in :meth:`flush`; the archive is not used afterwards."""
-        ...
 
 
 class ArchiveWriter:
@@ -139,10 +127,7 @@ class ArchiveWriter:
         except OSError as exc:
             raise ArchiveError.of("create", directory, exc) from exc
         self.keeps_text = form.text
-        self._directory = directory
-        self._info = info
-        self._max_bytes = max_bytes
-        self._form = form
+        self._directory, self._info, self._max_bytes, self._form = directory, info, max_bytes, form
         self._compress = COMPRESSIONS[form.compression].compress
         self._records = RecordBuilder(info.crawl_id, info.start_date)
         self._exchanges = ExchangeBuilder(self._records, credentials=form.credentials)
@@ -154,7 +139,7 @@ class ArchiveWriter:
         self._payloads = StoredPayloads(directory, form.revisits, cdxj.read(directory / INDEX_NAME) if resumed else ())
 
     def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
-        """See :meth:`Archive.write`. A text of white space alone has no record."""
+        """Keep a page, as :meth:`Archive.write` says. A text of white space alone has no record."""
         added = self._pages.add(partial(self._page_members, page, fields))
         if self._texts is not None and text is not None and text.strip():
             content = [member.content for member in added.members if member.content][-1]
@@ -167,7 +152,6 @@ class ArchiveWriter:
             self._payloads.add(entry)
 
     def flush(self, *, fsync: bool = False) -> None:
-        """See :meth:`Archive.flush`."""
         fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
         for series in self._series:
             series.flush(fsync=fsync)
@@ -175,11 +159,9 @@ class ArchiveWriter:
             self._sync_name()
 
     def position(self) -> ArchivePosition:
-        """See :meth:`Archive.position`."""
         return ArchivePosition(*(place for series in self._series for place in series.position))
 
     def close(self, *, fsync: bool = False) -> None:
-        """See :meth:`Archive.close`."""
         fsync = fsync or self._form.fsync
         for series in self._series:
             series.close(fsync=fsync)
@@ -242,11 +224,11 @@ class NullArchive:
         """Drop the page."""
 
     def flush(self, *, fsync: bool = False) -> None:
-        """Nothing to flush."""
+        """Flush nothing."""
 
     def position(self) -> ArchivePosition:
         """Return the beginning."""
         return ArchivePosition(0, 0, 0)
 
     def close(self, *, fsync: bool = False) -> None:
-        """Nothing to close."""
+        """Close nothing."""

@@ -17,11 +17,9 @@ from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, hea
 
 ZSTD_START: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 """The magic number of a frame, or of a skippable one (3.1.1, 3.1.2)."""
-_FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_DICTIONARY_MAGIC: Final = b"\x5d\x2a\x4d\x18"
+_FRAME_MAGIC, _DICTIONARY_MAGIC = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"
 _SKIPPABLE_HEAD: Final = 8
-_DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
-_CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
+_DICTIONARY_ID_BYTES, _CONTENT_SIZE_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
 _RUN_BLOCK, _RESERVED_BLOCK = 1, 3
 _FIRST_READ, _FIRST_INFLATED = 2048, 1024
 _SEARCHED: Final = 1 << 20
@@ -37,7 +35,6 @@ class ZstdRecords:
         self._dictionary = _read_dictionary(file)
 
     def read(self, offset: int, length: int, most: int | None = None) -> bytes:
-        """See :meth:`crawl4llm.warc.records.RecordFile.read`."""
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:
@@ -49,7 +46,6 @@ class ZstdRecords:
         return data
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
-        """See :meth:`crawl4llm.warc.records.RecordFile.pieces`."""
         yield self.read(offset, length)
 
     def frames(self) -> Iterator[Frame]:
