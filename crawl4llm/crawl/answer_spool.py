@@ -1,4 +1,4 @@
-"""The answer spool: what a live crawl has fetched and could not take yet, in a file of its JOBDIR.
+"""The answer spool: pages that a live crawl has fetched and could not take yet, in a file of its JOBDIR.
 
 A batch is taken in the order of its leases, so that one slow page can hold back thousands. Their answers are written
 here when they take too much memory, and when the crawl is stopped: a crawl that is resumed does not ask for them again.
@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -28,7 +29,8 @@ NAME = "answers.spool"
 _HEAD = struct.Struct("<QIQI")
 _HEADERS, _BODIES = ("request_headers", "headers"), ("request_body", "body")
 _PLAIN = [field.name for field in fields(Capture) if field.name not in {*_HEADERS, *_BODIES}]
-"""Fields of an exchange that JSON takes as they are."""
+"""Fields of an exchange that JSON takes as they are; the same of a page follow."""
+_PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops")
 _SAME = "body"
 """HTML that is the body of the page's own exchange, and not written twice."""
 
@@ -53,7 +55,6 @@ class AnswerSpool:
         """Where the answers begin that are waited for, by token."""
 
     def put(self, answer: Answer) -> None:
-        """See :meth:`crawl4llm.crawl.reorder_buffer.Spool.put`."""
         bodies: list[bytes] = []
         told = {
             "key": answer.lease.entry.key,
@@ -67,13 +68,11 @@ class AnswerSpool:
         answer.page, answer.spooled = None, True
 
     def put_hop(self, lease: Lease, hop: Hop) -> None:
-        """See :meth:`crawl4llm.crawl.reorder_buffer.Spool.put_hop`."""
         bodies: list[bytes] = []
         captures = [_capture_as_json(capture, bodies) for capture in hop.captures]
         self._append(lease, {"key": lease.entry.key, "hop": hop.url, "captures": captures}, bodies)
 
     def restore(self, answer: Answer) -> None:
-        """See :meth:`crawl4llm.crawl.reorder_buffer.Spool.restore`."""
         with self._opened() as file:
             record = _read(file, self._places.pop(answer.lease.token), self._file.size)
         if record is None:
@@ -81,35 +80,34 @@ class AnswerSpool:
         try:
             answer.status, answer.reason = record.told["status"], record.told["reason"]
             answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
-            answer.page = record.told["page"] and _page(record.told["page"], _Pieces(record.bodies))
+            answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
         except (KeyError, TypeError, ValueError):
             raise self._damaged() from None
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
-        """See :meth:`~crawl4llm.crawl.reorder_buffer.Spool.recall`. What is damaged or of other leases is forgotten."""
+        """See :meth:`~crawl4llm.crawl.reorder_buffer.Spool.recall`; damaged records and other leases' are left out."""
         waiting = {answer.lease.token: answer for answer in answers}
         hops: dict[int, Hop] = {}
-        end = 0
-        for place, record in self._records():
-            answer = waiting.get(record.token)
-            if answer is not None and record.told.get("key") == answer.lease.entry.key:
-                if "hop" in record.told:
-                    pieces = _Pieces(record.bodies)
-                    captures = tuple(_capture(one, pieces) for one in record.told["captures"])
-                    hops[record.token] = Hop(record.told["hop"], captures)
-                else:
-                    self._places[record.token] = place
-                    answer.size = record.told["size"]
-            end = record.end
-        self._file.cut(end if self._places or hops else 0)
+        place = 0
+        with self._opened() as file:
+            while (record := _read(file, place, self._file.size)) is not None:
+                answer = waiting.get(record.token)
+                if answer is not None and record.told.get("key") == answer.lease.entry.key:
+                    if "hop" in record.told:
+                        bodies = BytesIO(record.bodies)
+                        captures = tuple(_capture(one, bodies) for one in record.told["captures"])
+                        hops[record.token] = Hop(record.told["hop"], captures)
+                    else:
+                        self._places[record.token] = place
+                        answer.size = record.told["size"]
+                place = record.end
+        self._file.cut(place if self._places or hops else 0)
         return [waiting[token] for token in self._places], hops
 
     def sync(self) -> None:
-        """See :meth:`crawl4llm.crawl.reorder_buffer.Spool.sync`."""
         self._file.sync()
 
     def empty(self) -> None:
-        """See :meth:`crawl4llm.crawl.reorder_buffer.Spool.empty`."""
         if self._file.size:
             self._file.cut(0)
 
@@ -122,14 +120,6 @@ class AnswerSpool:
         head = _HEAD.pack(lease.token, len(text), len(body), zlib.crc32(body, zlib.crc32(text)))
         return self._file.append(head + text + body)
 
-    def _records(self) -> Iterator[tuple[int, _Record]]:
-        """All records up to the first that is damaged, with the places where they begin."""
-        place = 0
-        with self._opened() as file:
-            while (record := _read(file, place, self._file.size)) is not None:
-                yield place, record
-                place = record.end
-
     def _opened(self) -> closing[BinaryIO]:
         try:
             return closing(self._file.path.open("rb"))
@@ -140,21 +130,8 @@ class AnswerSpool:
         return ArchiveError(f"{self._file.path} is damaged; remove it, and the crawl asks for its pages again")
 
 
-class _Pieces:
-    """Cuts bodies from what they were joined to."""
-
-    def __init__(self, joined: bytes) -> None:
-        self._joined = joined
-        self._place = 0
-
-    def next(self, size: int) -> bytes:
-        """The next one, of so many bytes."""
-        self._place += size
-        return self._joined[self._place - size : self._place]
-
-
 def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
-    """The record at a place in a file of so many bytes; None where there is none that is whole."""
+    """Return the record at a place in a file of so many bytes; None where there is none that is whole."""
     file.seek(place)
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
@@ -174,30 +151,21 @@ def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
 
 
 def _page_as_json(page: PageRecord, bodies: list[bytes]) -> dict[str, Any]:
-    told = {
-        "key": page.key,
-        "url": page.url,
-        "date": page.date,
-        "text": page.text,
-        "language": page.language,
-        "outlinks": page.outlinks,
-        "hops": list(page.hops),
-        "captures": [_capture_as_json(capture, bodies) for capture in page.captures],
-        "html": None if page.html is None else len(page.html),
-    }
-    if page.html is not None:
-        if page.captures and page.html == page.captures[-1].body:
-            told["html"] = _SAME
-        else:
-            bodies.append(page.html)
+    told: dict[str, Any] = {name: getattr(page, name) for name in (*_PLAIN_OF_PAGE, "outlinks", "html")}
+    told["captures"] = [_capture_as_json(capture, bodies) for capture in page.captures]
+    if page.html is not None and page.captures and page.html == page.captures[-1].body:
+        told["html"] = _SAME
+    elif page.html is not None:
+        told["html"] = len(page.html)
+        bodies.append(page.html)
     return told
 
 
-def _page(told: Mapping[str, Any], pieces: _Pieces) -> PageRecord:
-    captures = tuple(_capture(one, pieces) for one in told["captures"])
-    html = captures[-1].body if told["html"] == _SAME else None if told["html"] is None else pieces.next(told["html"])
+def _page(told: Mapping[str, Any], bodies: BytesIO) -> PageRecord:
+    captures = tuple(_capture(one, bodies) for one in told["captures"])
+    html = captures[-1].body if told["html"] == _SAME else None if told["html"] is None else bodies.read(told["html"])
     links = None if told["outlinks"] is None else [Link(*link) for link in told["outlinks"]]
-    given = {name: told[name] for name in ("key", "url", "date", "text", "language", "hops")}
+    given = {name: told[name] for name in _PLAIN_OF_PAGE}
     return PageRecord(**given, html=html, outlinks=links, captures=captures)
 
 
@@ -211,10 +179,10 @@ def _capture_as_json(capture: Capture, bodies: list[bytes]) -> dict[str, Any]:
     return told
 
 
-def _capture(told: Mapping[str, Any], pieces: _Pieces) -> Capture:
+def _capture(told: Mapping[str, Any], bodies: BytesIO) -> Capture:
     given = {name: told[name] for name in _PLAIN}
     for name in _HEADERS:
         given[name] = [(field.encode("latin-1"), value.encode("latin-1")) for field, value in told[name]]
     for name in _BODIES:
-        given[name] = pieces.next(told[name])
+        given[name] = bodies.read(told[name])
     return Capture(**given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,18 +23,16 @@ if TYPE_CHECKING:
 
 
 class Commits(Protocol):
-    """Told by the crawl whenever its state is whole: all that was taken is logged, archived and expanded."""
+    """Commits the state of a crawl. Called when it is whole: all that was taken is logged, archived and expanded."""
 
     lasting: bool
     """Whether another process can go on where this one ends."""
 
     def commit(self, crawl: Crawl) -> None:
         """Make log, archive and state last, all together, if it is time. Raises InputError where that fails."""
-        ...
 
     def commit_now(self, crawl: Crawl) -> None:
-        """The same, at once."""
-        ...
+        """Do the same at once."""
 
 
 _CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
@@ -98,6 +97,7 @@ def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: 
     store.put("state", _CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
 
 
+@dataclass
 class JobCommits:
     """Commits to a JOBDIR every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds.
 
@@ -107,53 +107,39 @@ class JobCommits:
 
     lasting = True
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        frontier: DurableFrontier,
-        visited: DurableVisited,
-        log: CrawlLog,
-        pieces: StoredPieces,
-        archive: Archive,
-        options: Options,
-    ) -> None:
-        self._store = store
-        self._pieces = pieces
-        self._frontier = frontier
-        self._visited = visited
-        self._log = log
-        self._archive = archive
-        self._options = options
-        self._pages = 0
-        self._time = time.monotonic()
+    store: Store
+    frontier: DurableFrontier
+    visited: DurableVisited
+    pieces: StoredPieces
+    log: CrawlLog
+    archive: Archive
+    options: Options
+    _pages: int = 0
+    _time: float = field(default_factory=time.monotonic)
 
     def commit(self, crawl: Crawl) -> None:
         """Commit if enough pages were crawled, or enough time went by, since the last time."""
         if (
-            crawl.crawled - self._pages >= self._options.commit_interval_pages
-            or time.monotonic() - self._time >= self._options.commit_interval_seconds
+            crawl.crawled - self._pages >= self.options.commit_interval_pages
+            or time.monotonic() - self._time >= self.options.commit_interval_seconds
         ):
             self.commit_now(crawl)
 
     def commit_now(self, crawl: Crawl) -> None:
-        """Commit. Raises InputError where that fails: then the commit before stands.
-
-        So it does, by RuntimeError, where a document would be lost.
-        """
+        """Commit. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
+        before stands."""
         if problem := crawl.balance.problem:
             raise RuntimeError(f"not committed: {problem}")
-        fsync = self._options.commit_fsync
-        self._log.flush(fsync=fsync)
-        self._archive.flush(fsync=fsync)
-        self._frontier.save()
-        self._visited.save()
-        archive = self._archive.position()
-        state = {"crawl": crawl.save(), "log": self._log.position(), "archive": archive.pages, "texts": archive.texts}
-        self._store.put("state", _CRAWL, json.dumps(state).encode())
-        self._store.put("state", _POLICY, crawl.policy.save())
-        self._pieces.save()
-        self._store.delete("state", _SEEDS)
-        self._store.commit()
+        self.log.flush(fsync=self.options.commit_fsync)
+        self.archive.flush(fsync=self.options.commit_fsync)
+        self.frontier.save()
+        self.visited.save()
+        archive = self.archive.position()
+        state = {"crawl": crawl.save(), "log": self.log.position(), "archive": archive.pages, "texts": archive.texts}
+        self.store.put("state", _CRAWL, json.dumps(state).encode())
+        self.store.put("state", _POLICY, crawl.policy.save())
+        self.pieces.save()
+        self.store.delete("state", _SEEDS)
+        self.store.commit()
         crawl.committed()
         self._pages, self._time = crawl.crawled, time.monotonic()

@@ -56,10 +56,8 @@ class Job:
             self._opened = opened.pop_all()
 
     def settle(self, crawl_id: str, identity: Mapping[str, Any]) -> None:
-        """Begin this crawl, or see to it that it is the one begun before.
-
-        Raises InputError that names what differs, and NothingToDo where it has more pages than are asked for.
-        """
+        """Begin this crawl, or see to it that it is the one begun before. Raises InputError that names what differs,
+        and NothingToDo where it has more pages than are asked for."""
         if not self.is_new:
             self.check(identity)
             return
@@ -85,15 +83,11 @@ class Job:
         if job is None:
             return
         given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | _fixed_settings(self._options)
-        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | {
-            name: value
-            for name, value in job["settings"].items()
-            if name in given  # others there are no more
-        }
+        begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
-            f"{harmless(name)} was {begun[name]!r}, is {given.get(name)!r}"
-            for name in begun
-            if begun[name] != given.get(name)
+            f"{harmless(name)} was {value!r}, is {given[name]!r}"
+            for name, value in begun.items()
+            if name in given and value != given[name]  # there may be settings that this version does not have
         ]
         if different:
             raise InputError(
@@ -144,35 +138,27 @@ class Job:
                 raise self._store.damaged(f"the state of its policy is not that of {policy.name}") from None
 
     def answers(self) -> AnswerSpool:
-        """What keeps answers that cannot be taken yet. Raises InputError."""
+        """Return the spool for answers that cannot be taken yet. Raises InputError."""
         spool = AnswerSpool(self._dir.answers_path)
         self._opened.callback(spool.close)
         return spool
 
     def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
-        """What commits the crawl to this JOBDIR."""
-        return JobCommits(
-            self._store,
-            frontier=self.frontier,
-            visited=self.visited,
-            pieces=self._pieces,
-            log=log,
-            archive=archive,
-            options=self._options,
-        )
+        """Return the object that commits the crawl to this JOBDIR."""
+        return JobCommits(self._store, self.frontier, self.visited, self._pieces, log, archive, self._options)
 
     def close(self) -> None:
         """Forget what was not committed, and let others use the JOBDIR."""
         self._opened.close()
 
     def _stored_counts(self) -> tuple[int, int]:
-        """Pages crawled and documents on lease at the last commit."""
+        """Return the numbers of pages crawled and documents on lease at the last commit."""
         with closing(Store(self._dir.store_path, readonly=True)) as store:
             state = read_state(store).crawl
             return int(state["counts"].get("pages/crawled", 0)) if state else 0, store.count(LEASES)
 
     def _find_output(self, begun: Path) -> Path:
-        """The output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
+        """Return the output directory, which may have been moved. It must bear the crawl's id, whoever names it."""
         given = self._options.output_dir
         output = begun if given is None else Path(given)
         if read_json(output / SETTINGS).get("crawl_id") == self.crawl_id:
@@ -185,7 +171,7 @@ class Job:
 
 
 def _fixed_settings(options: Options) -> dict[str, Any]:
-    """The settings that may not change between runs, as JSON gives them back."""
+    """Return the settings that may not change between runs, as JSON gives them back."""
     settings = {o.name: getattr(options, o.name) for o in fields(Options) if o.metadata["fixed"]}
     given: dict[str, Any] = json.loads(json.dumps({name.upper(): value for name, value in settings.items()}))
     return given

@@ -32,14 +32,14 @@ _LARGEST_NEW_STORE = 1 << 16
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 """Besides the files of the filter."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
-"""What there may be before ``job.json``."""
+"""Files that there may be before ``job.json``."""
 DIGESTS = {
     "corpus_digest": "CORPUS",
     "model_digest": "SCORER_MODEL",
     "seeds_digest": "seeds",
     "policy_settings": "policy",
 }
-"""What decides which pages are crawled and is no setting's value, and what the user gives for it."""
+"""Digests that decide which pages are crawled, and the name of what the user gives for each."""
 
 
 class JobDir:
@@ -52,6 +52,9 @@ class JobDir:
         Raises InputError: it is in use, of another format, damaged, a part of a JOBDIR, or another thing.
         """
         self.path = path
+        self.store_path, self.answers_path = path / store.NAME, path / answers.NAME
+        self.filter_path = path / FILTER
+        """Files of the visited set's filter begin with this name."""
         self._lock: int | None = None
         try:
             if lock:
@@ -74,23 +77,8 @@ class JobDir:
             self.close()
             raise
 
-    @property
-    def store_path(self) -> Path:
-        """The store's file."""
-        return self.path / store.NAME
-
-    @property
-    def answers_path(self) -> Path:
-        """The file of answers that a live crawl could not take yet."""
-        return self.path / answers.NAME
-
-    @property
-    def filter_path(self) -> Path:
-        """The file of the visited set's filter; others begin with its name."""
-        return self.path / FILTER
-
     def holder(self) -> str | None:
-        """Which process uses it, as far as one that has no lock on it can tell; None: none does."""
+        """Return which process uses it, as far as one that has no lock on it can tell; None: none does."""
         try:
             lock = os.open(self.path / LOCK, os.O_RDONLY)
         except FileNotFoundError:
@@ -116,12 +104,12 @@ class JobDir:
             raise self._in_use(holder)
 
     def begin(self, job: Mapping[str, Any]) -> None:
-        """Say what crawl this is. The store must hold its beginning: from now on a missing or empty one is an error."""
+        """Write job.json. The store must hold the crawl's beginning: from now on a missing or empty one is an error."""
         self.job = {"format": FORMAT, "version": __version__, **job}
         write_json(self.path / JOB, self.job, fsync=True, private=True)
 
     def clear(self) -> None:
-        """Remove what a process leaves that ends before it has begun a crawl."""
+        """Remove the files of a process that ended before it had begun a crawl."""
         for path in self.path.iterdir():
             if path.name != LOCK and _is_ours(path.name):
                 path.unlink()
@@ -133,7 +121,7 @@ class JobDir:
             self._lock = None
 
     def _take_lock(self) -> int:
-        """A lock that ends with the process, and is not shared with forked workers (fcntl(2))."""
+        """Take a lock that ends with the process, and is not shared with forked workers (fcntl(2))."""
         lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +177,7 @@ class JobDir:
             )
 
     def _holds_a_crawl(self) -> bool:
-        """Whether the store, for which there is no job.json, is that of a crawl that had begun. Raises StoreError."""
+        """Return whether the store, which has no job.json, is that of a crawl that had begun. Raises StoreError."""
         size = self.store_path.stat().st_size if self.store_path.exists() else 0
         if not 0 < size <= _LARGEST_NEW_STORE:
             return size > 0
@@ -203,16 +191,15 @@ class JobDir:
         return InputError(f"{self.path / JOB} is damaged: {how}; restore it, or begin the crawl anew")
 
     def _in_use(self, holder: str) -> InputError:
-        return InputError(
-            f"JOBDIR {self.path} is in use by process {holder}; wait for it, stop it, or use another JOBDIR"
-        )
+        advice = "wait for it, stop it, or use another JOBDIR"
+        return InputError(f"JOBDIR {self.path} is in use by process {holder}; {advice}")
 
     def _not_ours(self, found: str, wanted: str) -> InputError:
         return InputError(f"JOBDIR {self.path} is not one of crawl4llm ({found}); give {wanted}")
 
 
 def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this can be a job description, of whatever format."""
+    """Return whether this can be a job description, of whatever format."""
     values = [job]
     for _ in range(_DEEPEST):
         values = [inner for value in values for inner in _inner(value)]
@@ -220,7 +207,7 @@ def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_whole(job: Mapping[str, Any]) -> bool:
-    """Whether a job description of our format has all its values, each of its type."""
+    """Return whether a job description of our format has all its values, each of its type."""
     kinds = {"crawl_id": str, "output": str, "digests": dict, "settings": dict}
     if not all(isinstance(job.get(name), kind) for name, kind in kinds.items()):
         return False
@@ -233,7 +220,7 @@ def _is_whole(job: Mapping[str, Any]) -> bool:
 
 
 def _inner(value: Any) -> Iterable[Any]:
-    """The values in a value of JSON."""
+    """Return the values in a value of JSON."""
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
@@ -242,5 +229,5 @@ def _is_ours(name: str) -> bool:
 
 
 def _holder(lock: int) -> str:
-    """The process id that is written in a lock file."""
+    """Return the process id that is written in a lock file."""
     return os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"

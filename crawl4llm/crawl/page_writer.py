@@ -1,4 +1,4 @@
-"""Line 7 of Algorithm 1: fetched pages, with their influence scores, on their way into archive and crawl log."""
+"""The page writer (line 7 of Algorithm 1): rates fetched pages, and writes them to archive and crawl log."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ class Balance(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """What is wrong, in a few words; None where every document is accounted for.
-
-        Where redirects were not counted, more documents may be visited than are in a state.
-        """
+        """The fault, in a few words; None where every document is accounted for. Where redirects were not counted,
+        more documents may be visited than are in a state."""
         missing = self.visited - self.queued - self.leased - self.ended - (self.redirects or 0)
         if missing < 0:
             return f"{-missing:,} documents more are queued, on lease or ended than were visited"
@@ -77,14 +75,14 @@ class Counters:
         return self.influence_sum / self.influence_pages if self.influence_pages else None
 
     def page(self, influence: float | None) -> None:
-        """One more page is crawled."""
+        """Count a crawled page."""
         self.counts["pages/crawled"] += 1
         if influence is not None:
             self.influence_sum += influence
             self.influence_pages += 1
 
     def heard(self, reason: str | None) -> None:
-        """Something came of a fetch or of scoring; ``reason`` says what went wrong, if something did."""
+        """Note the result of a fetch or of scoring; ``reason`` is None on success."""
         self.errors_in_row = self.errors_in_row + 1 if reason == ERROR else 0
 
     def note(self, reason: str | None) -> None:
@@ -104,7 +102,7 @@ RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]
 
 
 class Rated(NamedTuple):
-    """What was found out of a fetched page."""
+    """The ratings of a fetched page."""
 
     influence: float | None
     """Its influence score; None where that could not be computed."""
@@ -134,7 +132,7 @@ class PageWriter:
         self._provenance = provenance
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
-        """What is found out of the pages among ``answers``, by the keys of their leases."""
+        """Rate the pages among ``answers``; return the results by the keys of their leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page is not None]
         known = policy.scores_influence
         if known and not self._archive.keeps_text:
@@ -145,12 +143,11 @@ class PageWriter:
                 self._counters.heard(rating.reason)
                 self._counters.note(rating.reason)
                 self._counters.counts["pages/unrated"] += rating.score is None
-        return {
-            entry.key: Rated(
-                entry.score if known else rating.score, rating.text if isinstance(rating, RatedText) else None
-            )
-            for (entry, _), rating in zip(fetched, ratings, strict=True)
-        }
+        rated = {}
+        for (entry, _), rating in zip(fetched, ratings, strict=True):
+            text = rating.text if isinstance(rating, RatedText) else None
+            rated[entry.key] = Rated(entry.score if known else rating.score, text)
+        return rated
 
     def archive(self, page: PageRecord, leased: Entry, rated: Rated, *, policy: str, iteration: int | None) -> None:
         """Archive the next page of the crawl. Raises InputError where that cannot be written."""
@@ -171,7 +168,7 @@ class PageWriter:
         )
 
     def line(self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None) -> CrawlLine:
-        """The crawl log's line for the page that was crawled last, as the figures stand now."""
+        """Return the crawl log's line for the page that was crawled last, as the figures stand now."""
         return {
             "order": self._counters.crawled - 1,
             "iteration": iteration,
@@ -206,10 +203,8 @@ class NoCommits:
 
 
 def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:
-    """The archive in ``directory``, begun, or with ``at`` taken up again there. Raises InputError.
-
-    Where ``info`` names no host it is a simulation's: each page is stored whole, and no file closes by its age.
-    """
+    """Open the archive in ``directory``: begin it, or with ``at`` go on there. Raises InputError. Where ``info`` names
+    no host it is a simulation's: each page is stored whole, and no file closes by its age."""
     if not options.warc_enabled:
         return NullArchive()
     live = info.host is not None
@@ -235,10 +230,8 @@ def warcinfo_fields(
     extractor: str | None,
     model_digest: str,
 ) -> dict[str, str]:
-    """Return what the warcinfo records say, as far as there is something to say.
-
-    ``software`` names this project and Scrapy with their versions; ``source`` says where the pages come from.
-    """
+    """Return the fields of the warcinfo records that have a value. ``software`` names this project and Scrapy with
+    their versions; ``source`` says where the pages come from."""
     fields = {
         "software": software,
         "operator": options.warc_operator,

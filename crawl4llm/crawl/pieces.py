@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any, Final
 
 import orjson
@@ -15,7 +16,6 @@ from crawl4llm.frontier.store import Store
 _TABLE, _PREFIX = "state", b"policy/"
 _LONGEST_NAME: Final = 400
 """Bytes of a name that stand in its key; of a longer one, that many and a hash (LMDB takes keys of 511 bytes)."""
-_HASH_BYTES: Final = 16
 _MOST: Final = 32_768
 """Values in memory at most, for each mapping."""
 _UNREAD: Final = object()
@@ -31,7 +31,6 @@ class StoredPieces:
         self._mappings: list[StoredMapping] = []
 
     def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
-        """See :meth:`crawl4llm.policies.Pieces.mapping`."""
         self._mappings.append(StoredMapping(self._store, name, is_valid))
         return self._mappings[-1]
 
@@ -58,9 +57,12 @@ class StoredMapping(MutableMapping[str, Any]):
         """Whether all values are in memory."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        value = self._values.get(name, _UNREAD)
+        value = self._values.get(name, _GONE if self._is_whole else _UNREAD)
         if value is _UNREAD:
-            value = self._read(name)
+            key = self._key(name)
+            stored = self._store.get(_TABLE, key)
+            value = self._values[name] = _GONE if stored is None else self._decoded(key, stored)[1]
+            self._heed_most()
         return default if value is _GONE else value
 
     def __getitem__(self, name: str) -> Any:
@@ -74,15 +76,12 @@ class StoredMapping(MutableMapping[str, Any]):
         self._heed_most()
 
     def __delitem__(self, name: str) -> None:
-        if self.get(name, _GONE) is _GONE:
+        if name not in self:
             raise KeyError(name)
         self[name] = _GONE
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name, _GONE) is not _GONE
-
     def __iter__(self) -> Iterator[str]:
-        """Names, in no particular order; nothing may be changed meanwhile."""
+        """Yield names, in no particular order; nothing may be changed meanwhile."""
         self.save()
         return (self._decoded(key, value)[0] for key, value in self._stored())
 
@@ -100,15 +99,6 @@ class StoredMapping(MutableMapping[str, Any]):
                 self._store.put(_TABLE, key, _as_json([name, value] if self._is_long(key) else value))
         self._changed.clear()
 
-    def _read(self, name: str) -> Any:
-        if self._is_whole:
-            return _GONE
-        key = self._key(name)
-        stored = self._store.get(_TABLE, key)
-        value = self._values[name] = _GONE if stored is None else self._decoded(key, stored)[1]
-        self._heed_most()
-        return value
-
     def _heed_most(self) -> None:
         if len(self._values) > _MOST:
             self.save()
@@ -116,15 +106,12 @@ class StoredMapping(MutableMapping[str, Any]):
             self._is_whole = False
 
     def _stored(self) -> Iterator[tuple[bytes, bytes]]:
-        for key, value in self._store.items(_TABLE, self._prefix):
-            if not key.startswith(self._prefix):
-                break
-            yield key, value
+        return takewhile(lambda item: item[0].startswith(self._prefix), self._store.items(_TABLE, self._prefix))
 
     def _key(self, name: str) -> bytes:
         data = name.encode("utf-8", "surrogatepass")
         if len(data) > _LONGEST_NAME:
-            data = data[:_LONGEST_NAME] + blake2b(data, digest_size=_HASH_BYTES).digest()
+            data = data[:_LONGEST_NAME] + blake2b(data, digest_size=16).digest()
         return self._prefix + data
 
     def _is_long(self, key: bytes) -> bool:

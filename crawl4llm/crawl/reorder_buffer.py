@@ -41,7 +41,7 @@ class Hop(NamedTuple):
     """How far the fetch of a document has come that redirects lead elsewhere."""
 
     url: str
-    """What is to be asked for next."""
+    """The URL to be asked for next."""
     captures: Sequence[Capture]
     """The redirects so far."""
 
@@ -51,27 +51,21 @@ class Spool(Protocol):
 
     def put(self, answer: Answer) -> None:
         """Write an answer, and take its page out of memory. Raises InputError where it cannot be written."""
-        ...
 
     def restore(self, answer: Answer) -> None:
         """Give an answer its page back. Raises InputError where it cannot be read."""
-        ...
 
     def put_hop(self, lease: Lease, hop: Hop) -> None:
         """Write how far redirects have led from a document without an answer. Raises InputError."""
-        ...
 
     def recall(self, answers: Iterable[Answer]) -> tuple[list[Answer], dict[int, Hop]]:
-        """Those of the answers that an earlier process has put there, for the same leases; and hops, by token."""
-        ...
+        """Return the answers that an earlier process has put there, for the same leases; and hops, by token."""
 
     def sync(self) -> None:
         """Wait until all that was put is on the disk."""
-        ...
 
     def empty(self) -> None:
         """Forget all that was put. Raises InputError."""
-        ...
 
 
 class ReorderBuffer:
@@ -79,45 +73,41 @@ class ReorderBuffer:
 
     def __init__(self, spool: Spool | None = None) -> None:
         self._answers: dict[int, Answer] = {}
-        self._in_flight = 0
+        self.in_flight = 0
+        """Leases without an answer."""
         self._spool = spool
         self._bytes = 0
         """Of pages in memory."""
         self._hops: dict[int, Hop] = {}
 
     def __len__(self) -> int:
-        """Leases that were not taken yet."""
+        """Return the number of leases that were not taken yet."""
         return len(self._answers)
-
-    @property
-    def in_flight(self) -> int:
-        """Leases without an answer."""
-        return self._in_flight
 
     @property
     def answered(self) -> int:
         """Leases with an answer."""
-        return len(self._answers) - self._in_flight
+        return len(self._answers) - self.in_flight
 
     def add(self, leases: Iterable[Lease]) -> None:
-        """Wait for more."""
+        """Wait for the answers of more leases."""
         for lease in leases:
             self._answers[lease.token] = Answer(lease)
-            self._in_flight += 1
+            self.in_flight += 1
 
     def answer(self, lease: Lease) -> Answer | None:
-        """The place for an answer; None where the lease has had one, or was taken."""
+        """Return the place for an answer; None where the lease has had one, or was taken."""
         answer = self._answers.get(lease.token)
         if answer is None or answer.heard:
             return None
         answer.heard = True
-        self._in_flight -= 1
+        self.in_flight -= 1
         return answer
 
     def hold(self, answer: Answer) -> None:
         """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
         if self._spool is not None and answer.page is not None:
-            answer.size = _size(answer.page)
+            answer.size = len(answer.page.html or b"") + sum(len(capture.body) for capture in answer.page.captures)
             if self._bytes + answer.size > _BYTES_IN_MEMORY:
                 self._spool.put(answer)
             else:
@@ -128,7 +118,7 @@ class ReorderBuffer:
         self._hops[lease.token] = hop
 
     def hop_of(self, lease: Lease) -> Hop | None:
-        """Where to go on with a document, if an earlier process has noted that."""
+        """Return where to go on with a document, if an earlier process has noted that."""
         return self._hops.get(lease.token)
 
     def keep(self) -> None:
@@ -148,7 +138,7 @@ class ReorderBuffer:
             answers, self._hops = self._spool.recall(self._answers.values())
             for answer in answers:
                 answer.heard = answer.spooled = True
-                self._in_flight -= 1
+                self.in_flight -= 1
 
     def committed(self) -> None:
         """Empty the spool, if there is one, once a commit waits for nothing in it. Raises InputError."""
@@ -156,25 +146,23 @@ class ReorderBuffer:
             self._spool.empty()
 
     def withdraw(self, lease: Lease) -> bool:
-        """Wait no more for a lease; whether it had no answer."""
+        """Wait no more for a lease; return whether it had no answer."""
         if self.answer(lease) is None:
             return False
         self._forget(lease)
         return True
 
     def unanswered(self) -> list[Lease]:
-        """Leases without an answer, in their order."""
+        """Return the leases without an answer, in their order."""
         return [answer.lease for answer in self._answers.values() if not answer.heard]
 
     def heard_of_first(self, n: int) -> bool:
-        """Whether the first ``n`` have an answer; there must be one."""
+        """Return whether the first ``n`` have an answer; there must be one."""
         return all(answer.heard for answer in islice(self._answers.values(), n))
 
     def take(self, most: int | None) -> list[Answer]:
-        """The answers up to the first that is missing, ``most`` at most, and no more than fit in memory.
-
-        Raises InputError where one cannot be read.
-        """
+        """Take the answers up to the first that is missing, ``most`` at most, and no more than fit in memory. Raises
+        InputError where one cannot be read."""
         taken: list[Answer] = []
         room = _BYTES_IN_MEMORY
         for answer in islice(takewhile(lambda answer: answer.heard, self._answers.values()), most):
@@ -196,11 +184,6 @@ class ReorderBuffer:
         self._hops.pop(lease.token, None)
 
 
-def _size(page: PageRecord) -> int:
-    """Bytes of a page's content."""
-    return len(page.html or b"") + sum(len(capture.body) for capture in page.captures)
-
-
 class RaisedN:
     """The part of the last batch that N cut off: places that were not filled, and pages whose links wait.
 
@@ -214,7 +197,7 @@ class RaisedN:
         self._pages: list[CrawledPage] = []
 
     def __bool__(self) -> bool:
-        """Whether there are pages whose links wait."""
+        """Return whether there are pages whose links wait."""
         return bool(self._pages)
 
     def fill(self, places: int, missing: int) -> int:
@@ -259,19 +242,19 @@ def leased(lease: Lease) -> dict[str, Any]:
 
 
 def lease_of(request: Request | None) -> Lease:
-    """The lease a request was made for."""
+    """Return the lease a request was made for."""
     assert request is not None
     lease: Lease = request.meta[_LEASE]
     return lease
 
 
 def is_leased(request: Request) -> bool:
-    """Whether the request was made for a leased document."""
+    """Return whether the request was made for a leased document."""
     return _LEASE in request.meta
 
 
 def page_of(request: Request | None) -> PageRecord | None:
-    """The page that was fetched for a request, if there is one."""
+    """Return the page that was fetched for a request, if there is one."""
     assert request is not None
     return request.meta.get(_PAGE)
 

@@ -1,4 +1,4 @@
-"""Where a crawl may go from a page: its outlinks, and redirects."""
+"""The scope of a crawl: which outlinks and redirects of a page are followed."""
 
 from __future__ import annotations
 
@@ -39,10 +39,8 @@ class Scope:
         self._opted_out = opted_out
 
     def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
-        """The documents that a page links to and that were not visited, which now are; and those not wanted.
-
-        All its links are counted. A document that one link may not lead to is not visited: another link may.
-        """
+        """Visit the new documents that a page links to; return them, and log lines of those not wanted. All its links
+        are counted. A document that one link may not lead to is not visited: another link may."""
         entry, _, links = page
         if self._within_domain:
             domain = domain_of_url(entry.url)
@@ -68,7 +66,7 @@ class Scope:
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
-        """The target of a redirect takes the place of the document, and is visited; unless it was visited before."""
+        """Visit targets of redirects, which take the place of the documents; drop those that may not be followed."""
         followed = 0
         for answer in answers:
             for key in answer.page.hops if answer.page is not None else ():
@@ -81,7 +79,7 @@ class Scope:
             counts[REDIRECTS] += followed
 
     def refusal(self, entry: Entry, key: str) -> str | None:
-        """Why a redirect of a leased document to another one is not followed; None where it is."""
+        """Return why a redirect of a leased document to another one is not followed; None where it is."""
         if key == entry.key:
             return None
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
@@ -97,7 +95,7 @@ class Scope:
 def _kept(
     links: Sequence[Link], counts: Counter[str], key: str, may_be_followed: Callable[[Link], bool]
 ) -> Sequence[Link]:
-    """Links without a key, and those that may be followed; the others are counted."""
+    """Return links without a key, and those that may be followed; count the others."""
     kept = [link for link in links if link.key is None or may_be_followed(link)]
     counts[key] += len(links) - len(kept)
     return kept

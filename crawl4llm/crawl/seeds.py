@@ -31,7 +31,7 @@ class Seeds:
 
 
 def sample_seeds(corpus: Corpus, n: int, seed: int) -> Seeds:
-    """``n`` random documents of a corpus, or all of a smaller one."""
+    """Draw ``n`` random documents of a corpus, or all of a smaller one."""
     keys = corpus.sample(min(n, len(corpus)), seed)
     return Seeds(keys, Counter({"seeds/given": len(keys)}))
 
@@ -67,7 +67,7 @@ def read_seeds(path: Path, corpus: Corpus) -> Seeds:
 
 
 def _key(line: str, corpus: Corpus) -> str | None:
-    """The document key a line of the seeds file means; None where it can mean none."""
+    """Return the document key a line of the seeds file means; None where it can mean none."""
     if "://" in line:
         return corpus.resolve(line)
     return line if corpus.is_key(line) else None

@@ -1,4 +1,4 @@
-"""Is a store whole? Asked in a process of its own: LMDB trusts its file, and a damaged one can end who reads it."""
+"""The store check, in a child process, because LMDB can crash on a corrupt file."""
 
 from __future__ import annotations
 
@@ -15,27 +15,23 @@ from crawl4llm.frontier.visited import DurableVisited
 logger = logging.getLogger(__name__)
 
 ID = b"id"
-"""Where the store says whose it is."""
+"""Key of the crawl's id in the store."""
 _HEADER_BYTES = 2 * 4096
 """LMDB begins with two meta pages."""
 _READ_BYTES = 1 << 22
 
 
 def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
-    """Read all of a store and compare the checksums; ``thorough``: also orders, counts and what belongs to what.
-
-    Raises StoreError that says what is wrong.
-    """
+    """Read all of a store and compare the checksums; ``thorough``: also orders, counts and what belongs to what. Raises
+    StoreError that says what is wrong."""
     if not path.exists() or path.stat().st_size < _HEADER_BYTES:
         size = path.stat().st_size if path.exists() else 0
-        raise StoreError(
-            f"{path} is damaged: it holds {size} bytes; restore JOBDIR from a backup, or begin the crawl anew"
-        )
+        advice = "restore JOBDIR from a backup, or begin the crawl anew"
+        raise StoreError(f"{path} is damaged: it holds {size} bytes; {advice}")
     logger.info("Checking %s, %.1f MB", path, path.stat().st_size / 1e6)
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(
-        target=_check, args=(path, crawl_id, thorough, sender), daemon=True
-    )
+    arguments = (path, crawl_id, thorough, sender)
+    process = multiprocessing.get_context("fork").Process(target=_check, args=arguments, daemon=True)
     process.start()
     sender.close()
     try:
@@ -50,16 +46,11 @@ def check_store(path: Path, crawl_id: str, *, thorough: bool = False) -> None:
         raise StoreError(problem)
 
 
-def _read_ahead(path: Path) -> None:
-    """Bring a file into the page cache in one go: LMDB would ask a cold disk for page after page."""
-    with path.open("rb", buffering=0) as file:
-        while file.read(_READ_BYTES):
-            pass
-
-
 def _check(path: Path, crawl_id: str, thorough: bool, problem: Connection) -> None:
     try:
-        _read_ahead(path)
+        with path.open("rb", buffering=0) as file:  # into the page cache: LMDB would ask the disk for page after page
+            while file.read(_READ_BYTES):
+                pass
         store = Store(path, readonly=True)
         store.check_size()
         for table in TABLES:

@@ -1,4 +1,4 @@
-"""A crawl as its JOBDIR holds it: what the actions of ``scrapy frontier`` look at and change."""
+"""The stored crawl: a crawl as its JOBDIR holds it, for the actions of ``scrapy frontier``."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class StoredCrawl:
                 opened.callback(self._dir.close)
             assert self._dir.job is not None
             self.job: dict[str, Any] = self._dir.job
+            self.store_path = self._dir.store_path
             check_store(self.store_path, self.job["crawl_id"], thorough=thorough)
             self._readonly = not change
             self._opened = opened.pop_all()
@@ -52,11 +53,6 @@ class StoredCrawl:
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
-
-    @property
-    def store_path(self) -> Path:
-        """The store's file."""
-        return self._dir.store_path
 
     @cached_property
     def store(self) -> Store:
@@ -89,15 +85,11 @@ class StoredCrawl:
         """Raise InputError unless each visited document is in exactly one state."""
         counts = self.state.crawl["counts"] if self.state.crawl else {}
         if problem := balance(self.visited, self.frontier, counts).problem:
-            raise InputError(
-                f"{self.store_path} is damaged: {problem}; restore JOBDIR from a backup, or begin the crawl anew"
-            )
+            raise self.store.damaged(problem)
 
     def output(self, settings: BaseSettings) -> Path:
-        """Its output directory, or the place that OUTPUT_DIR says it was moved to.
-
-        Raises InputError, also where a file in it is a link that leads out of it.
-        """
+        """Return its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError, also where
+        a file in it is a link that leads out of it."""
         output = Path(settings.get("OUTPUT_DIR") or self.job["output"])
         if read_json(output / SETTINGS).get("crawl_id") != self.job["crawl_id"]:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The web of a run: what it fetches its pages from. Simulations and live crawls differ in this one object."""
+"""The web of a run, from which it fetches its pages: simulations and live crawls differ in this one object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Web(Protocol):
     profile: ClassVar[str]
     """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
     corpus: Corpus
-    """What can be looked up without a fetch."""
+    """The pages that can be looked up without a fetch."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
     rate: RateInWorkers
@@ -41,37 +41,29 @@ class Web(Protocol):
     """The machine that the pages are fetched from, in names of archive files; None where nothing is sent."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Raises InputError where the settings are for another web."""
-        ...
+        """Read the settings. Raises InputError where they are for another web."""
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""
-        ...
 
     def open(self, others: Collection[str] = ()) -> PageRater:
-        """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name.
-
-        Raises InputError.
-        """
-        ...
+        """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
+        InputError."""
 
     def middleware_argument(self, crawl: Crawl) -> Any:
-        """Return what its downloader middleware is made with."""
-        ...
+        """Return the argument that its downloader middleware is made with."""
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
-        """Return a UUID for a new crawl; ``identity``: what decides its pages and their order."""
-        ...
+        """Return a UUID for a new crawl; ``identity``: settings and digests that decide its pages and their order."""
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return what the archive's warcinfo records say of where the pages come from."""
-        ...
+        """Return the fields of the archive's warcinfo records that say where the pages come from."""
 
 
 def load_rater(
     open_corpus: Callable[[], Corpus], options: Options, extractor: str | None, others: Collection[str] = ()
 ) -> PageRater:
-    """Load what rates the pages of a corpus, which is opened after the scorer is: to index one takes its time.
+    """Load the rater of a corpus's pages; the corpus is opened after the scorer, as to index it takes its time.
 
     ``extractor`` is the name of what takes text from HTML; None where the corpus's clean text is scored. Raises
     InputError, also where the corpus lacks what is scored.

@@ -70,45 +70,32 @@ class Frontier(Protocol):
     """A priority queue with leases. All stores pass one contract test suite, and give the same order."""
 
     def push(self, entries: Iterable[Entry]) -> list[Evicted]:
-        """Queue documents that were never pushed before. Returns, counted as dropped, those beyond the caps.
-
-        First the worst of each host that has too many leave, then the worst of all.
-        """
-        ...
+        """Queue documents that were never pushed before. Return those beyond the caps, counted as dropped. First the
+        worst of each host that has too many leave, then the worst of all."""
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
-        """Give queued documents new scores, by key; returns how many have another than before.
-
-        Documents that are not queued are left alone. Of several scores for one document the last one counts.
-        """
-        ...
+        """Give queued documents new scores, by key; return how many have another than before. Documents that are not
+        queued are left alone. Of several scores for one document the last one counts."""
 
     def lease(self, n: int) -> list[Lease]:
         """Take the ``n`` best documents (fewer where there are no more), best first."""
-        ...
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
         """End a document for good; ``reason`` is counted unless it was archived. False: the lease had ended before."""
-        ...
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
         """Queue a leased document again, at its score; ``attempted``: this lease counts. False as for settle."""
-        ...
 
     def __len__(self) -> int:
-        """Documents queued, without those on lease."""
-        ...
+        """Return the number of documents queued, without those on lease."""
 
     @property
     def leased(self) -> int:
         """Documents on lease."""
-        ...
 
     @property
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
         """Numbers of documents that ended, by outcome and reason."""
-        ...
 
     def close(self) -> None:
         """Release what the store holds."""
-        ...

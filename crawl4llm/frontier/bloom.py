@@ -38,10 +38,8 @@ class FingerprintFilter:
     """Says of fingerprints that they are surely new, or maybe not."""
 
     def __init__(self, path: Path, *, fsync: bool) -> None:
-        """An empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added.
-
-        ``fsync``: whether :meth:`save` waits for the disk.
-        """
+        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added. ``fsync``:
+        whether :meth:`save` waits for the disk."""
         self._path = path
         self._fsync = fsync
         self._row = ScalableBloomFilter(_FIRST_CAPACITY, _ERROR_RATE, _GROWTH)
@@ -51,7 +49,7 @@ class FingerprintFilter:
         """Checksums of the full filters' files."""
 
     def add(self, fingerprint: bytes) -> bool:
-        """Add one; whether it was maybe there before."""
+        """Add one; return whether it was maybe there before."""
         key = fingerprint.decode("latin-1")
         filters = self._row.filters
         if not filters or filters[-1].count >= filters[-1].capacity:
@@ -63,7 +61,7 @@ class FingerprintFilter:
         return fingerprint.decode("latin-1") in self._row
 
     def __len__(self) -> int:
-        """Number of fingerprints that it holds, without those that maybe were there before."""
+        """Return the number of fingerprints added, without those that maybe were there before."""
         return len(self._row)
 
     @property
@@ -87,7 +85,7 @@ class FingerprintFilter:
 
     @classmethod
     def load(cls, path: Path, *, fsync: bool) -> FingerprintFilter:
-        """The filter that was saved. Raises OSError or ValueError: there is none, or it is damaged."""
+        """Return the filter that was saved. Raises OSError or ValueError: there is none, or it is damaged."""
         loaded = cls(path, fsync=fsync)
         with path.open("rb") as file:
             _check_sum(file)
@@ -115,7 +113,7 @@ class FingerprintFilter:
         return self._path.with_name(f"{self._path.name}.{number}")
 
     def _write(self, path: Path, header: bytes, one: BloomFilter) -> int:
-        """Write a file, or leave it as it was; returns its checksum."""
+        """Write a file, or leave it as it was; return its checksum."""
         temporary = path.with_name(f"{path.name}.new")
         try:
             with fresh(temporary).open("w+b") as file:
@@ -133,7 +131,7 @@ class FingerprintFilter:
 
 
 def capacity_within(most_bytes: int) -> int:
-    """Fingerprints that a filter holds before it would grow beyond so many bytes."""
+    """Return how many fingerprints a filter holds before it would grow beyond so many bytes."""
     total = 0
     for capacity, size in _sizes():
         most_bytes -= size
@@ -144,7 +142,7 @@ def capacity_within(most_bytes: int) -> int:
 
 
 def bytes_within(most_bytes: int, fingerprints: int) -> int:
-    """Memory of a filter that holds so many; 0 where it would be given up."""
+    """Return the bytes of a filter that holds so many fingerprints; 0 where it would be given up."""
     total = held = 0
     for capacity, size in _sizes():
         if held >= fingerprints:
@@ -154,7 +152,7 @@ def bytes_within(most_bytes: int, fingerprints: int) -> int:
 
 
 def _sizes() -> Iterator[tuple[int, int]]:
-    """Capacity and bytes of each filter in the row, up to one that no machine has the memory for."""
+    """Yield capacity and bytes of each filter in the row, up to one that no machine has the memory for."""
     capacity, error_rate = _FIRST_CAPACITY, _ERROR_RATE * _TIGHTENING
     while capacity < 1 << 48:
         yield capacity, math.ceil(capacity * -math.log(error_rate) / math.log(2) ** 2 / 8)
@@ -162,7 +160,7 @@ def _sizes() -> Iterator[tuple[int, int]]:
 
 
 def _sum(file: BinaryIO, size: int) -> int:
-    """Checksum of the first ``size`` bytes of a file, which is then read or written from there on."""
+    """Return the checksum of the first ``size`` bytes of a file, which is then read or written from there on."""
     file.seek(0)
     crc = 0
     while size > 0 and (chunk := file.read(min(_CHUNK, size))):
@@ -172,7 +170,7 @@ def _sum(file: BinaryIO, size: int) -> int:
 
 
 def _check_sum(file: BinaryIO) -> int:
-    """Check a whole file, which is then read from its beginning; returns its checksum."""
+    """Check a whole file, which is then read from its beginning; return its checksum."""
     size = file.seek(0, 2) - _CRC_BYTES
     crc = _sum(file, size)
     if size < 0 or crc.to_bytes(_CRC_BYTES, "little") != file.read():
@@ -182,7 +180,7 @@ def _check_sum(file: BinaryIO) -> int:
 
 
 def _read(file: BinaryIO) -> BloomFilter:
-    """The filter in a file, from where it is read to the checksum."""
+    """Return the filter in a file, from where it is read to the checksum."""
     start = file.tell()
     size = file.seek(0, 2) - _CRC_BYTES - start
     file.seek(start)

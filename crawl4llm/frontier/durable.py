@@ -109,7 +109,7 @@ class DurableFrontier:
         return {**archived, **self._outcomes}
 
     def close(self) -> None:
-        """Nothing of its own: the store is closed by whoever opened it."""
+        """Do nothing: the store is closed by whoever opened it."""
 
     # -- durability -----------------------------------------------------------------------------------------------
 
@@ -121,18 +121,26 @@ class DurableFrontier:
         for token in self._leases.keys() - self._stored_leases:
             self._store.put(LEASES, token.to_bytes(8, "big"), pack([encode(self._leases[token])]))
         self._stored_leases = set(self._leases)
-        self._store.put("state", STATE, json.dumps(self._state()).encode())
+        state = {
+            "indexed": self.indexed,
+            "runs": self._runs.state(),
+            "queued": self._queued,
+            "last_token": self._last_token,
+            "archived": self._archived,
+            "outcomes": [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()],
+        }
+        self._store.put("state", STATE, json.dumps(state).encode())
 
     def leases(self) -> list[Lease]:
         """Return what is on lease, in the order of tokens."""
         return [Lease(entry, token) for token, entry in sorted(self._leases.items())]
 
     def __iter__(self) -> Iterator[Entry]:
-        """All documents queued at the last save, best first."""
+        """Yield all documents queued at the last save, best first."""
         return (entry for record in self._runs if (entry := self._look_up(record)) is not None)
 
     def rewrite(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
-        """Merge all runs into one, without some documents; yields what went with each piece, to be saved, committed.
+        """Merge all runs into one, without some documents; yield those left out of each piece, to be saved, committed.
 
         Nothing else may be done until it is through; what was saved after a piece can be taken up and rewritten again.
         """
@@ -144,13 +152,11 @@ class DurableFrontier:
 
             def keep(record: Record, gone: list[Entry] = gone) -> bool:
                 entry = self._look_up(record)
-                if entry is None:
-                    return False
-                if unwanted(entry):
-                    self._leave(record)
-                    gone.append(entry)
-                    return False
-                return True
+                if entry is None or not unwanted(entry):
+                    return entry is not None
+                self._leave(record)
+                gone.append(entry)
+                return False
 
             more = self._runs.go_on(_MOST_FRESH, keep)
             self._queued -= len(gone)
@@ -170,7 +176,6 @@ class DurableFrontier:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _enter(self, entries: Iterable[Entry]) -> None:
-        """Queue documents."""
         for entry in entries:
             heapq.heappush(self._fresh, self._record(entry))
             self._queued += 1
@@ -183,14 +188,12 @@ class DurableFrontier:
 
     def _next_best(self, most: int) -> list[Record]:
         """Take the best records, in order; at least one."""
-        many = self._runs.pop_many(most) if most >= _MANY and not self._fresh else []
-        return many or [self._pop_best()]
-
-    def _pop_best(self) -> Record:
+        if most >= _MANY and not self._fresh and (many := self._runs.pop_many(most)):
+            return many
         stored = self._runs.first()
         if stored is None or (self._fresh and self._fresh[0][0] < stored):
-            return heapq.heappop(self._fresh)
-        return self._runs.pop()
+            return [heapq.heappop(self._fresh)]
+        return [self._runs.pop()]
 
     def _pop_worst(self) -> Record:
         stored = self._runs.last()
@@ -217,7 +220,7 @@ class DurableFrontier:
         return self._look_up(record)
 
     def _keep(self) -> Callable[[Record], bool] | None:
-        """Return what tells records of documents that have not left the frontier; None: all are."""
+        """Return a test for records whose documents have not left the frontier; None: all are such."""
         return None
 
     def _stored_lease(self, value: bytes) -> Entry:
@@ -226,16 +229,6 @@ class DurableFrontier:
         except ValueError as error:
             raise self._store.damaged(f"a lease: {error}") from None
         return decode(record)
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "indexed": self.indexed,
-            "runs": self._runs.state(),
-            "queued": self._queued,
-            "last_token": self._last_token,
-            "archived": self._archived,
-            "outcomes": [[outcome.value, reason, count] for (outcome, reason), count in self._outcomes.items()],
-        }
 
 
 def expected_memory(documents: int) -> int:

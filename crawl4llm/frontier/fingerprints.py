@@ -37,10 +37,8 @@ _MOVES = 16_384
 
 
 def fingerprint(key: str) -> bytes:
-    """128 bits of BLAKE2b (RFC 7693) that stand for a key.
-
-    That two of 100 million keys share one has a chance of 1.5e-23: less than that of a memory error.
-    """
+    """Return 128 bits of BLAKE2b (RFC 7693) that stand for a key. Two of 100 million keys share one with a probability
+    of 1.5e-23: less than that of a memory error."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
 
 
@@ -71,7 +69,7 @@ class _Run:
 
     @classmethod
     def of(cls, state: list[Any]) -> _Run:
-        """The run that :meth:`state` told of."""
+        """Return the run that :meth:`state` told of."""
         run_id, level, start, end, xor_of_all, parts, merged = state
         return cls(run_id, level, start, end, int(xor_of_all, 16), parts, bytes.fromhex(merged))
 
@@ -80,10 +78,8 @@ class FingerprintRuns:
     """All fingerprints of a store."""
 
     def __init__(self, store: Store, state: dict[str, Any] | None = None) -> None:
-        """Take up the runs that :meth:`state` told of; none without.
-
-        Raises StoreError where the store holds more blocks or fewer.
-        """
+        """Take up the runs that :meth:`state` told of; none without. Raises StoreError where the store holds more
+        blocks or fewer."""
         self._store = store
         self._next_id: int = state["next"] if state else 0
         self._runs = [_Run.of(run) for run in state["runs"]] if state else []
@@ -102,11 +98,7 @@ class FingerprintRuns:
 
     def state(self) -> dict[str, Any]:
         """Return where the runs are; to be committed with them."""
-        return {
-            "next": self._next_id,
-            "blocks": self._store.count(TABLE),
-            "runs": [run.state() for run in self._runs],
-        }
+        return {"next": self._next_id, "blocks": self._store.count(TABLE), "runs": [run.state() for run in self._runs]}
 
     # -- looking up -----------------------------------------------------------------------------------------------
 
@@ -216,7 +208,7 @@ class FingerprintRuns:
             run.parts, run.merged = [], b""
 
     def _least(self, run: _Run) -> tuple[list[bytes], list[tuple[bytes, bytes]], bool]:
-        """The next fingerprints of a merge, sorted; key and last one of each block in use; whether that is all."""
+        """Return the next fingerprints of a merge, sorted; key and last one of each block in use; if that is all."""
         left = {part: self._blocks(part, run.merged) for part in run.parts}
         heads: dict[int, list[bytes]] = {}
         moved: list[bytes] = []
@@ -242,7 +234,7 @@ class FingerprintRuns:
     # -- blocks ---------------------------------------------------------------------------------------------------
 
     def _blocks(self, place: int, after: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Key and fingerprints of each block of a run or part; of the first one, only those after ``after``."""
+        """Yield key and fingerprints of each block of a run or part; of the first one, only those after ``after``."""
         prefix = _ID.pack(place)
         for key, block in self._store.items(TABLE, prefix):
             if not key.startswith(prefix):

@@ -143,7 +143,7 @@ class IndexedFrontier(DurableFrontier):
 
     @staticmethod
     def _host_key(host: str, sort_key: bytes) -> bytes:
-        """Documents of a host in order of their sort keys; very long keys that begin alike, in any order."""
+        """Return a key that sorts as the sort key does among those of a host; long ones that begin alike, anyhow."""
         place = sort_key[: SCORE_BYTES + _KEY_BYTES]
         rest = _fingerprint(sort_key) if len(place) < len(sort_key) else b""
         return _fingerprint(host)[:8] + place + rest

@@ -35,9 +35,14 @@ class MemoryFrontier:
         entries = list(entries)
         for entry in entries:
             self._enter(entry)
-        if self._caps == NO_CAPS:
-            return []
-        return [*self._heed_host_cap(entries), *self._heed_total_cap()]
+        evicted: list[Evicted] = []
+        if self._caps.per_host is not None:
+            for host in sorted({host_of(entry.url) for entry in entries} & self._hosts.keys()):
+                queued = [self._queued[key] for key in self._hosts[host]]
+                evicted += self._evict(len(queued) - self._caps.per_host, queued, HOST_FULL)
+        if self._caps.total is not None:
+            evicted += self._evict(len(self._queued) - self._caps.total, self._queued.values(), FRONTIER_FULL)
+        return evicted
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
         changed = 0
@@ -107,21 +112,8 @@ class MemoryFrontier:
             self._hosts[host].discard(key)
         return entry
 
-    def _heed_host_cap(self, entries: Iterable[Entry]) -> list[Evicted]:
-        assert self._caps.per_host is not None or not self._hosts
-        evicted = []
-        for host in sorted({host_of(entry.url) for entry in entries} & self._hosts.keys()):
-            surplus = len(self._hosts[host]) - (self._caps.per_host or 0)
-            evicted += self._evict(surplus, [self._queued[key] for key in self._hosts[host]], HOST_FULL)
-        return evicted
-
-    def _heed_total_cap(self) -> list[Evicted]:
-        if self._caps.total is None:
-            return []
-        return self._evict(len(self._queued) - self._caps.total, self._queued.values(), FRONTIER_FULL)
-
     def _evict(self, surplus: int, among: Iterable[Entry], reason: str) -> list[Evicted]:
-        """The worst first."""
+        """Drop the worst, worst first."""
         if surplus <= 0:
             return []
         worst = heapq.nlargest(surplus, among, key=_place)
@@ -138,7 +130,7 @@ class MemoryFrontier:
 
 
 def _place(entry: Entry) -> tuple[float, str]:
-    """Sorts as the frontier does."""
+    """Return what sorts as the frontier does."""
     return -entry.score, entry.key
 
 
@@ -149,9 +141,8 @@ class MemoryVisited:
         self._keys: set[str] = set()
 
     def add(self, keys: Iterable[str]) -> list[str]:
-        seen = self._keys
-        new = [key for key in dict.fromkeys(keys) if key not in seen]
-        seen.update(new)
+        new = [key for key in dict.fromkeys(keys) if key not in self._keys]
+        self._keys.update(new)
         return new
 
     def __contains__(self, key: object) -> bool:

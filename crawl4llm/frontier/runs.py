@@ -37,19 +37,15 @@ score, best first; then the document key in UTF-8, whose order is that of code p
 def encode(entry: Entry) -> Record:
     """Return the record of an entry."""
     key = entry.key.encode("utf-8", "surrogatepass")
-    flags = 0
-    url = parent = b""
+    flags = _HAS_PARENT if entry.parent is not None else 0
+    url, parent = b"", (entry.parent or "").encode("utf-8", "surrogatepass")
     if entry.url == entry.key:
         flags |= _URL_IS_KEY
     else:
         url = entry.url.encode("utf-8", "surrogatepass")
-    if entry.parent is not None:
-        flags |= _HAS_PARENT
-        parent = entry.parent.encode("utf-8", "surrogatepass")
-    score = _order(entry.score)
     if not entry.score and str(entry.score)[0] == "-":
         flags |= _IS_NEGATIVE_ZERO
-    return score + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
+    return _order(entry.score) + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
 
 
 def decode(record: Record) -> Entry:
@@ -68,16 +64,12 @@ def score_of(sort_key: bytes) -> float:
     """Return the score in a sort key."""
     (word,) = _WORD.unpack_from(sort_key)
     bits = _POSITIVE - word if word < _SIGN else word
-    score: float = _DOUBLE.unpack(_WORD.pack(bits))[0]
-    return score
+    return float(_DOUBLE.unpack(_WORD.pack(bits))[0])
 
 
 def _order(score: float) -> bytes:
-    """Return eight bytes that ascend as scores descend.
-
-    The bits of a double, taken as an integer, ascend with positive numbers and with the size of negative ones
-    (IEEE 754-2008, 3.4); the two zeros are made one.
-    """
+    """Return eight bytes that ascend as scores descend. The bits of a double, taken as an integer, ascend with positive
+    numbers and with the size of negative ones (IEEE 754-2008, 3.4); the two zeros are made one."""
     (bits,) = _WORD.unpack(_DOUBLE.pack(score + 0.0))
     return _WORD.pack(_POSITIVE - bits if bits < _SIGN else bits)
 
@@ -156,9 +148,6 @@ class SortedRuns:
         self._runs = {run[0]: _Run(*run) for run in state["runs"]} if state else {}
         self._heads: list[tuple[bytes, int]] | None = None
 
-    def __len__(self) -> int:
-        return sum(run.count for run in self._runs.values())
-
     def state(self) -> dict[str, Any]:
         """Return where the runs are; to be committed with them."""
         return {"next": self._next_id, "runs": [run.state() for run in self._runs.values()]}
@@ -185,7 +174,7 @@ class SortedRuns:
             run.target = target.id
 
     def go_on(self, moves: int, keep: Callable[[Record], bool]) -> bool:
-        """Merge on; whether there is more to do."""
+        """Merge on; return whether there is more to do."""
         for target in sorted(self._targets()):
             self._merge(self._runs[target], moves, keep)
         self._heads = None
@@ -225,14 +214,13 @@ class SortedRuns:
     def _take_next(self, runs: Sequence[_Run]) -> list[Record]:
         """Take from runs what comes next, in order: up to the first end of a loaded block all of it is loaded."""
         bound = min(self._head(run)[-1][0] for run in runs)
-        return sorted(record for run in runs for record in self._take(run, bound))
-
-    def _take(self, run: _Run, bound: bytes) -> list[Record]:
-        """Take from the loaded block of a run what is not beyond ``bound``."""
-        head, start = self._head(run), run.skip
-        end = bisect_right(head, bound, lo=start, key=itemgetter(0))
-        self._advance(run, end - start)
-        return head[start:end]
+        taken: list[Record] = []
+        for run in runs:
+            head, start = self._head(run), run.skip
+            end = bisect_right(head, bound, lo=start, key=itemgetter(0))
+            self._advance(run, end - start)
+            taken += head[start:end]
+        return sorted(taken)
 
     def _append(self, run: _Run, records: Sequence[Record]) -> None:
         """Add records at the end of a run."""
@@ -255,7 +243,7 @@ class SortedRuns:
     # -- taking ---------------------------------------------------------------------------------------------------
 
     def first(self) -> bytes | None:
-        """Sort key of the best record."""
+        """Return the sort key of the best record."""
         heads = self._sorted_heads()
         return heads[0][0] if heads else None
 
@@ -280,7 +268,7 @@ class SortedRuns:
         return self._take_next(runs)
 
     def last(self) -> bytes | None:
-        """Sort key of the worst record."""
+        """Return the sort key of the worst record."""
         return max((self._tail(run)[-1][0] for run in self._runs.values() if run.count), default=None)
 
     def pop_last(self) -> Record:
@@ -299,7 +287,7 @@ class SortedRuns:
         return record
 
     def __iter__(self) -> Iterator[Record]:
-        """All records, best first; nothing may be changed meanwhile."""
+        """Yield all records, best first; nothing may be changed meanwhile."""
         return heapq.merge(*map(self._records, self._runs.values()))
 
     def _records(self, run: _Run) -> Iterator[Record]:

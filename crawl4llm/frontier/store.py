@@ -38,7 +38,7 @@ _NEXT_TO_NOTHING = 1 << 16
 _MAP_SIZE = 1 << (40 if sys.maxsize > 1 << 32 else 30)
 """Address space, not disk or memory; where less is allowed, the map is small and grows at commits."""
 _LEAST, _MOST = 64 << 20, 1 << 30
-"""What such a map leaves free for the next transaction: a quarter of what is allowed, but no less and no more."""
+"""Bounds of the bytes that such a map leaves free for the next transaction: a quarter of the limit, within them."""
 
 
 class StoreError(InputError):
@@ -72,7 +72,7 @@ class Store:
             raise self._error(error) from None
 
     def _begin(self) -> bool:
-        """Open file, tables and a transaction; False where a crawl has written beyond the map since it was made."""
+        """Open file, tables and a transaction; return False where a crawl has meanwhile written beyond the map."""
         self._env = self._open()
         try:
             self.check_size()
@@ -108,7 +108,7 @@ class Store:
             return open_file(map_size=self.path.stat().st_size + _free_space(readonly=self._readonly))
 
     def _allocate_lock_file(self) -> None:
-        """Have disk for LMDB's lock file, to which it writes through a map: on a full disk that ends the process."""
+        """Allocate LMDB's lock file, to which it writes through a map: on a full disk that ends the process."""
         with suppress(OSError):  # a place where nothing can be written; LMDB says so, or reads without
             lock = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
@@ -127,7 +127,7 @@ class Store:
         return int(info["last_pgno"] + 1) * int(page)
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        """A value. Raises StoreError where its checksum tells that it, or its key, was changed."""
+        """Return a value. Raises StoreError where its checksum tells that it, or its key, was changed."""
         try:
             value = self._txn.get(key, db=self._tables[table])
         except lmdb.Error as error:
@@ -143,14 +143,14 @@ class Store:
             raise self._error(error) from None
 
     def delete(self, table: str, key: bytes) -> bool:
-        """Remove a value; whether there was one."""
+        """Remove a value; return whether there was one."""
         try:
             return bool(self._txn.delete(key, db=self._tables[table]))
         except lmdb.Error as error:
             raise self._error(error) from None
 
     def items(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in order of keys, from ``start`` on."""
+        """Yield keys and values in order of keys, from ``start`` on."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 if cursor.set_range(start):
@@ -160,7 +160,7 @@ class Store:
             raise self._error(error) from None
 
     def last_key(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
-        """The greatest key that begins with ``prefix`` and is smaller than ``end``."""
+        """Return the greatest key that begins with ``prefix`` and is smaller than ``end``."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 found = cursor.prev() if cursor.set_range(end) else cursor.last()
@@ -170,15 +170,8 @@ class Store:
         return key if found and key.startswith(prefix) else None
 
     def count(self, table: str) -> int:
-        """Number of values."""
+        """Return the number of values."""
         return int(self._txn.stat(self._tables[table])["entries"])
-
-    def clear(self, table: str) -> None:
-        """Remove all values."""
-        try:
-            self._txn.drop(self._tables[table], delete=False)
-        except lmdb.Error as error:
-            raise self._error(error) from None
 
     def commit(self) -> None:
         """Make everything since the last commit permanent, all of it or nothing. Raises StoreError: then nothing."""
@@ -186,9 +179,8 @@ class Store:
             self._txn.commit()
             self._grow()
             self._txn = self._env.begin(write=True)
-            if (
-                self.path.stat().st_size < self.size
-            ):  # pages at the end that were taken and given back in one transaction
+            # Pages at the end may have been taken and given back in one transaction.
+            if self.path.stat().st_size < self.size:
                 os.truncate(self.path, self.size)
         except (lmdb.Error, OSError) as error:
             raise self._error(error) from None
@@ -208,9 +200,7 @@ class Store:
 
     def _check_lock_file(self) -> None:
         """Raise StoreError where LMDB's lock file counts the transactions of another file: see :func:`put_in_place`.
-
-        LMDB would believe it, and could take the store for an empty one.
-        """
+        LMDB would believe it, and could take the store for an empty one."""
         with self._env.begin() as txn:
             if txn.id() > self._env.info()["last_txnid"]:
                 raise StoreError(f"{self.path} is still read as it was before it was compacted; wait until that ends")
@@ -238,7 +228,7 @@ class Store:
         return content
 
     def damaged(self, how: str) -> StoreError:
-        """The error for a store whose content cannot be right."""
+        """Return the error for a store whose content cannot be right."""
         return StoreError(f"{self.path} is damaged: {how}; restore JOBDIR from a backup, or begin the crawl anew")
 
     def _no_space(self) -> StoreError:
@@ -269,13 +259,13 @@ def _disk_is_full(folder: Path) -> bool:
 
 
 def _free_space(*, readonly: bool = False) -> int:
-    """Bytes that a map which is to grow has beyond what is stored."""
+    """Return the bytes that a map which is to grow has beyond what is stored."""
     allowed: int = resource.getrlimit(resource.RLIMIT_AS)[0]
     return 0 if readonly else max(_LEAST, min(allowed // 4, _MOST))
 
 
 def put_in_place(copy: Path, path: Path) -> None:
-    """Let a copy that :meth:`Store.copy_to` made take the place of a store that nobody writes to.
+    """Replace a store that nobody writes to by a copy that :meth:`Store.copy_to` made.
 
     Those who read the old one go on with it. LMDB's lock file, which they share, counts its transactions, so whoever
     opens the copy needs another one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,8 +19,7 @@ STATE = b"visited"
 _LEAST_BEHIND = 65_536
 """Fingerprints, at least, that a saved filter may lack before it is saved again; half a second to add them."""
 _BYTES_PER_FINGERPRINT = 128
-"""What saving the filter may write for each fingerprint added."""
-
+"""Bytes that saving the filter may write for each fingerprint added."""
 _BYTES_IN_MEMORY = 100
 """Of a fingerprint."""
 
@@ -30,8 +30,7 @@ class VisitedSet(Protocol):
     """Remembers keys. Exact: a key that was never added is always new. One contract test suite for all."""
 
     def add(self, keys: Iterable[str]) -> list[str]:
-        """Add keys; returns those that were new, each once, in the order given."""
-        ...
+        """Add keys; return those that were new, each once, in the order given."""
 
     def __contains__(self, key: object) -> bool: ...
 
@@ -64,9 +63,8 @@ class DurableVisited:
 
         self._filter: FingerprintFilter | None = None
         self._filter_capacity = capacity_within(filter_bytes)
-        self._filter_mark: Mark | None = (
-            Mark(state["filter"][0], int(state["filter"][1], 16)) if state.get("filter") else None
-        )
+        mark = state.get("filter")
+        self._filter_mark = Mark(mark[0], int(mark[1], 16)) if mark else None
 
         # What was added since the last save, and two generations of what was used lately: the young one, when it is
         # full, becomes the old one, which is forgotten.
@@ -83,7 +81,8 @@ class DurableVisited:
 
     def add(self, keys: Iterable[str]) -> list[str]:
         wanted = dict.fromkeys(keys)
-        self._keep_filter_within_bounds(len(wanted))
+        if self._filter is not None and len(self._filter) + len(wanted) > self._filter_capacity:
+            self._give_filter_up()
         new = []
         for key in wanted:
             one = fingerprint(key)
@@ -114,10 +113,8 @@ class DurableVisited:
     # -- durability -----------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write to the store what it does not hold yet, and the filter to its files when that is due.
-
-        Raises StoreError, or InputError where the filter cannot be written.
-        """
+        """Write to the store what it does not hold yet, and the filter to its files when that is due. Raises
+        StoreError, or InputError where the filter cannot be written."""
         self._runs.add(sorted(self._fresh))
         self._young |= self._fresh
         self._fresh = set()
@@ -126,16 +123,15 @@ class DurableVisited:
         if self._filter is not None:
             behind = self._runs.added_since(self._filter_mark.size if self._filter_mark else 0)
             if behind > max(_LEAST_BEHIND, self._filter.growing_bytes // _BYTES_PER_FINGERPRINT):
-                self._save_filter(self._filter)
+                self._filter.save(self._runs.mark)
+                self._filter_mark = self._runs.mark
         mark = self._filter_mark
         state = {"runs": self._runs.state(), "filter": [mark.size, f"{mark.xor:x}"] if mark else None}
         self._store.put("state", STATE, json.dumps(state).encode())
 
     def load_filter(self, *, progress: bool = False) -> None:
         """Take up the saved filter, where one is needed; ``progress``: with a bar, where much must be added to it.
-
-        Before this is called, all that is not in memory is looked up on disk.
-        """
+        Before this is called, all that is not in memory is looked up on disk."""
         if self._known_from:
             self._take_up_filter(progress=progress)
 
@@ -146,7 +142,7 @@ class DurableVisited:
     def close(self) -> None:
         """Save the filter as it is; the store is closed by whoever opened it. Raises InputError."""
         if self._filter is not None and self._runs.mark not in self._filter.marks:
-            self._save_filter(self._filter)
+            self._filter.save(self._runs.mark)
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
@@ -181,13 +177,11 @@ class DurableVisited:
         start = self._filter_mark.size if self._filter_mark else 0
         lacking = self._runs.added_since(start)
         bar = tqdm(self._runs.since(start), "visited set", lacking, unit=" keys", disable=not progress or not lacking)
-        for one in bar:
-            self._filter.add(one)
-        for one in self._fresh:
+        for one in chain(bar, self._fresh):
             self._filter.add(one)
 
     def _trusted_mark(self, loaded: FingerprintFilter) -> Mark:
-        """The latest set that a filter held for sure; ValueError where that is none of this store.
+        """Return the latest set that a filter held for sure; ValueError where that is none of this store.
 
         That is the set which the store holds now, or the one it held when it last saved the filter. What the filter
         holds beyond that does no harm, as it only ever says "maybe": a kill between saving the filter and the store's
@@ -201,10 +195,6 @@ class DurableVisited:
             raise ValueError("much of what it holds is not in the store")
         return max(known)
 
-    def _keep_filter_within_bounds(self, more: int) -> None:
-        if self._filter is not None and len(self._filter) + more > self._filter_capacity:
-            self._give_filter_up()
-
     def _give_filter_up(self) -> None:
         self._filter = self._filter_mark = None
         FingerprintFilter.remove(self._filter_path)
@@ -214,13 +204,8 @@ class DurableVisited:
             self._filter_capacity,
         )
 
-    def _save_filter(self, one: FingerprintFilter) -> None:
-        mark = self._runs.mark
-        one.save(mark)
-        self._filter_mark = mark
-
 
 def expected_memory(documents: int, *, cache: int, filter_bytes: int) -> int:
-    """Bytes that a set of so many documents takes."""
+    """Return the bytes that a set of so many documents takes."""
     in_cache = min(documents, cache) * _BYTES_IN_MEMORY
     return in_cache + (bytes_within(filter_bytes, documents) if documents > cache else 0)

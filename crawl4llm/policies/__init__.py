@@ -63,59 +63,45 @@ class Policy(Protocol):
     reranks: bool
     """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...]
-    """What it reads of the corpus, besides what every crawl needs (see Corpus.require)."""
+    """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
 
     def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
-        """A policy for a crawl whose pages these workers look up.
-
-        The same calls in the same order must give the same scores in the end, whatever the sizes of the slices in
-        which pages and candidates come.
-        """
+        """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
+        same scores in the end, whatever the sizes of the slices in which pages and candidates come."""
 
     @classmethod
     def scorers(cls, options: Options) -> Sequence[str]:
-        """Names of scorers that it needs besides SCORER, as that setting has them. Raises InputError."""
-        ...
+        """Return the names of scorers it needs besides SCORER, as that setting has them. Raises InputError."""
 
     def identity(self) -> Mapping[str, object]:
-        """The settings and digests of files that decide its scores: with others, they make up the crawl's identity."""
-        ...
+        """Return the settings and digests of files that decide its scores; they are part of the crawl's identity."""
 
     def crawled(self, page: CrawledPage) -> None:
-        """Told of each page in crawl order, before its new outlinks are scored. Pages that end the crawl are not told:
-        their links are not followed."""
-        ...
+        """Learn of a page. Called in crawl order, before the page's new outlinks are scored; not for pages that end the
+        crawl, whose links are not followed."""
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """One rating for each candidate, in their order: the seeds, then what was found on the pages crawled last."""
-        ...
+        """Return a rating for each candidate, in order: the seeds, then what was found on the pages crawled last."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
-        """Asked after each :meth:`score`: keys and new scores of documents that may be queued; others are ignored."""
-        ...
+        """Return keys and new scores, after each :meth:`score`; documents that are not queued are ignored."""
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
-        """Told what left the frontier, in that order."""
-        ...
+        """Note what left the frontier, in that order."""
 
     def save(self) -> bytes:
-        """All it has learned; equal crawls give equal bytes. Not asked between :meth:`crawled` and :meth:`reranked`."""
-        ...
+        """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
 
     def load(self, state: bytes) -> None:
         """Go on, in a new policy, from what :meth:`save` gave."""
-        ...
 
 
 class Pieces(Protocol):
-    """The place where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
+    """Where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
 
     def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
         """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
-
-        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged.
-        """
-        ...
+        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged."""
 
 
 class BasePolicy:
@@ -132,29 +118,25 @@ class BasePolicy:
 
     @classmethod
     def scorers(cls, options: Options) -> Sequence[str]:
-        """See :meth:`Policy.scorers`."""
         return ()
 
     def identity(self) -> Mapping[str, object]:
-        """See :meth:`Policy.identity`."""
         return {}
 
     def crawled(self, page: CrawledPage) -> None:
         """See :meth:`Policy.crawled`."""
 
     def reranked(self) -> Iterable[tuple[str, float]]:
-        """See :meth:`Policy.reranked`."""
         return ()
 
     def dequeued(self, entries: Sequence[Entry]) -> None:
         """See :meth:`Policy.dequeued`."""
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Called in a crawl with JOBDIR, before :meth:`load`: what the policy keeps in pieces of it, :meth:`save` need
-        not give. A policy without this method keeps everything itself."""
+        """Keep in pieces what :meth:`save` then need not return. Called in a crawl with JOBDIR, before :meth:`load`; a
+        policy without this method keeps everything itself."""
 
     def save(self) -> bytes:
-        """See :meth:`Policy.save`."""
         return b""
 
     def load(self, state: bytes) -> None:
@@ -167,7 +149,7 @@ def is_number(value: Any) -> bool:
 
 
 def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:
-    """Return what :meth:`Policy.save` must give of a mapping: nothing where it keeps itself (see :class:`Pieces`)."""
+    """Return the part of a mapping for :meth:`Policy.save`: nothing where pieces hold it (see :class:`Pieces`)."""
     return mapping if isinstance(mapping, dict) else {}
 
 
@@ -178,7 +160,7 @@ _PARTS = (
     *("name", "looks_ahead", "scores_influence", "reranks", "corpus_parts"),
     *("scorers", "identity", "crawled", "score", "reranked", "dequeued", "save", "load"),
 )
-"""What a policy class must have."""
+"""Attributes that a policy class must have."""
 
 
 def known_policies() -> list[str]:
@@ -193,13 +175,11 @@ def load_policy(name: str) -> type[Policy]:
     else:
         dotted = name if "." in name else f"{__name__}.{name}.Policy"
     path, _, attribute = dotted.rpartition(".")
+    found, why = None, "it is no policy class"
     try:
         found = getattr(import_module(path), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        found, why = None, str(error)
-    else:
-        why = "it is no policy class"
+        why = str(error)
     if isinstance(found, type) and all(hasattr(found, part) for part in _PARTS):
-        policy: type[Policy] = found
-        return policy
+        return found
     raise InputError(f"URL_POLICY = {name!r} cannot be loaded ({why}); known are: {', '.join(known_policies())}")

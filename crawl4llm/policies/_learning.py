@@ -19,14 +19,9 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.policies._means import shrunken
 
 K = TypeVar("K", int, str)
+V = TypeVar("V")
 
-_KINDS: Final[Mapping[str, set[type]]] = {
-    "text": {str},
-    "text?": {str, type(None)},
-    "whole": {int},
-    "number": {int, float},
-    "list": {list},
-}
+_NUMBER: Final = (int, float)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
 """Words also end where a capital follows (``userGuide``), and where digits begin."""
 _CASES = (re.compile("[a-z]+"), "a"), (re.compile("[A-Z]+"), "A"), (re.compile("[0-9]+"), "0")
@@ -81,7 +76,7 @@ def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
 
 
 def _parts(url: str) -> tuple[str, list[str], str]:
-    """Host, folders and file name of a URL."""
+    """Return host, folders and file name of a URL."""
     try:
         path = urlsplit(url).path
     except ValueError:
@@ -95,12 +90,12 @@ def _paths(host: str, folders: list[str]) -> list[str]:
 
 
 def _words(text: str, most: int) -> list[str]:
-    """Words in lower case; numbers by their length only, since most occur once."""
+    """Return words in lower case; numbers by their length only, since most occur once."""
     return [f"#{len(word)}" if word.isdigit() else word.lower() for word in _WORD.findall(text)[:most]]
 
 
 def _look(text: str) -> str:
-    """A text with its runs of letters and digits cut to one character each: ``std::sort()`` is ``a::a()``."""
+    """Return a text with its runs of letters and digits cut to one character each: ``std::sort()`` is ``a::a()``."""
     for run, character in _CASES:
         text = run.sub(character, text)
     return text[:16]
@@ -125,7 +120,7 @@ class RecentRanks:
         self._ordered: list[float] = []
 
     def add(self, score: float) -> float:
-        """Count a page; returns its target, between 0 and 1. Pages of equal score share the mean of their ranks."""
+        """Count a page and return its target, 0 to 1. Pages of equal score share the mean of their ranks."""
         if len(self._recent) == _WINDOW:
             del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
         self._recent.append(score)
@@ -150,18 +145,8 @@ class Waiting:
     """A document of which nothing is known but its URL, until links to it are seen."""
 
     __slots__ = (
-        "anchors",
-        "depth",
-        "first",
-        "least",
-        "links",
-        "most",
-        "parent",
-        "places",
-        "score",
-        "total",
-        "url",
-        "words",
+        *("url", "depth", "parent", "places", "words", "anchors", "score"),
+        *("links", "total", "first", "least", "most"),
     )
 
     def __init__(self, url: str, depth: int = 0, parent: str | None = None) -> None:
@@ -176,10 +161,10 @@ class Waiting:
         self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
         """Number of pages that link to it; sum, first, minimum and maximum of their targets of learning."""
         self.score = 0.0
-        """What was predicted last."""
+        """The last prediction."""
 
     def linked(self, target: float, anchor: str, *, boilerplate: bool) -> None:
-        """A page links to it whose own target of learning is ``target``."""
+        """Count a link from a page whose own target of learning is ``target``."""
         if not self.links:
             self.first = target
         self.links += 1
@@ -203,9 +188,8 @@ class Waiting:
     @staticmethod
     def is_valid(piece: Any) -> bool:
         """Return whether a piece is a document's."""
-        if not is_turn_of(piece, "text", "whole", "text?", "list", "whole", *["number"] * 5):
-            return False
-        return all(type(anchor) is int and 0 <= anchor < 1 << 32 for anchor in piece[1][3])
+        kinds = ((str,), (int,), (str, type(None)), (list,), (int,), *[_NUMBER] * 5)
+        return is_turn_of(piece, *kinds) and all(type(one) is int and 0 <= one < 1 << 32 for one in piece[1][3])
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
@@ -274,26 +258,24 @@ class Learner:
 
 
 def _described(features: Iterable[int], facts: Sequence[float]) -> str:
-    """A document in Vowpal Wabbit's text format: features with the value 1, and facts."""
+    """Return a document in Vowpal Wabbit's text format: features with the value 1, and facts."""
     return f"|f {' '.join(map(str, features))} |d {' '.join(f'{name}:{fact:.4f}' for name, fact in enumerate(facts))}"
 
 
-def is_turn_of(piece: Any, *kinds: str) -> bool:
-    """Return whether a piece was written by :class:`InTurn`, its value a list of such kinds of values (see _KINDS)."""
+def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
+    """Return whether a piece was written by :class:`InTurn`, its value a list with values of these types."""
     if not isinstance(piece, list) or len(piece) != 2 or type(piece[0]) is not int or not isinstance(piece[1], list):
         return False
-    return len(piece[1]) == len(kinds) and all(
-        type(part) in _KINDS[kind] for part, kind in zip(piece[1], kinds, strict=True)
-    )
+    return len(piece[1]) == len(kinds) and all(type(part) in kind for part, kind in zip(piece[1], kinds, strict=True))
 
 
-class InTurn:
+class InTurn(Generic[K]):
     """Keeps in pieces what changes of a dict whose order matters: each has its turn, a number, before its value."""
 
     def __init__(self) -> None:
         self._pieces: MutableMapping[str, Any] | None = None
         self._next = 0
-        self._changed: dict[str, bool] = {}
+        self._changed: dict[K, bool] = {}
         """Whether it went to the end of the dict, in this order, or stays where it is."""
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> list[tuple[str, Any]]:
@@ -303,29 +285,25 @@ class InTurn:
         self._next = stored[-1][0] + 1 if stored else 0
         return [(name, value) for _, name, value in stored]
 
-    def moved(self, name: str) -> None:
+    def moved(self, key: K) -> None:
         """Note that an item is new, was taken to the end, or is there no more."""
         if self._pieces is not None:
-            self._changed.pop(name, None)
-            self._changed[name] = True
+            self._changed.pop(key, None)
+            self._changed[key] = True
 
-    def changed(self, name: str) -> None:
+    def changed(self, key: K) -> None:
         """Note that an item has changed."""
         if self._pieces is not None:
-            self._changed.setdefault(name, False)
+            self._changed.setdefault(key, False)
 
-    @property
-    def unsaved(self) -> Iterable[str]:
-        """Names of items that have changed."""
-        return self._changed
-
-    def save(self, values: Mapping[str, Any]) -> bool:
-        """Write what has changed; what is not among the values is gone. False: there are no pieces."""
+    def save(self, items: Mapping[K, V], as_json: Callable[[V], Any]) -> bool:
+        """Write items that have changed; one that is not there any more is removed. False: there are no pieces."""
         if self._pieces is None:
             return False
-        for name, moved in self._changed.items():
-            if name in values:
-                self._pieces[name] = [self._next if moved else self._pieces[name][0], values[name]]
+        for key, moved in self._changed.items():
+            name = str(key)
+            if key in items:
+                self._pieces[name] = [self._next if moved else self._pieces[name][0], as_json(items[key])]
                 self._next += moved
             else:
                 self._pieces.pop(name, None)
@@ -339,16 +317,15 @@ class RunningMeans(Generic[K]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._sums: OrderedDict[K, tuple[float, int]] = OrderedDict()
-        self._turns = InTurn()
-        self._key_of: Callable[[str], K]
+        self._turns: InTurn[K] = InTurn()
 
     def add(self, key: K, value: float) -> None:
         """Count a value."""
         total, count = self._sums.pop(key, (0.0, 0))
         self._sums[key] = total + value, count + 1
-        self._turns.moved(str(key))
+        self._turns.moved(key)
         if len(self._sums) > self._most:
-            self._turns.moved(str(self._sums.popitem(last=False)[0]))
+            self._turns.moved(self._sums.popitem(last=False)[0])
 
     def count(self, key: K) -> int:
         """Return how many values a key has."""
@@ -361,17 +338,15 @@ class RunningMeans(Generic[K]):
     @staticmethod
     def is_valid(piece: Any) -> bool:
         """Return whether a piece is a mean's."""
-        return is_turn_of(piece, "number", "whole")
+        return is_turn_of(piece, _NUMBER, (int,))
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
         """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
-        self._key_of = key_of
         self._sums = OrderedDict((key_of(name), (total, count)) for name, (total, count) in self._turns.keep_in(pieces))
 
     def save(self) -> list[tuple[K, float, int]]:
         """Write changed pieces; return all sums, in an order that matters, where there are none."""
-        changed = ((name, self._sums.get(self._key_of(name))) for name in self._turns.unsaved)
-        if self._turns.save({name: list(sums) for name, sums in changed if sums}):
+        if self._turns.save(self._sums, list):
             return []
         return [(key, total, count) for key, (total, count) in self._sums.items()]
 
@@ -379,4 +354,4 @@ class RunningMeans(Generic[K]):
         """Go on from what :meth:`save` gave."""
         for key, total, count in sums:
             self._sums[key] = total, count
-            self._turns.moved(str(key))
+            self._turns.moved(key)

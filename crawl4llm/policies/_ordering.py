@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 
 def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
-    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one.
-
-    Raises InputError.
-    """
+    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one. Raises
+    InputError."""
     policy: Policy = load_policy(options.url_policy)(workers, options)
     if options.order == "asc":
         policy = Ascending(policy)
@@ -38,7 +36,7 @@ def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
 
 
 def _bits(number: float) -> int:
-    """The bits of a positive double; larger numbers have larger ones."""
+    """Return the bits of a positive double; larger numbers have larger ones."""
     return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 
@@ -96,8 +94,7 @@ class Wrapper(ABC):
 
     @classmethod
     def scorers(cls, options: Options) -> Sequence[str]:
-        """None; the inner policy has its own."""
-        return ()
+        return ()  # the inner policy has its own
 
     def identity(self) -> Mapping[str, object]:
         return self._inner.identity()
@@ -182,20 +179,21 @@ class HotQueue(Wrapper):
         self._crawled.append(page)
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
-        """Page by page, so that a document's class depends on the pages up to the one on which it was found."""
+        """Score page by page, so that a document's class depends on the pages up to the one on which it was found."""
         pages, self._crawled = self._crawled, []
         found: dict[str | None, list[Candidate]] = {}
         for candidate in candidates:
             found.setdefault(candidate.parent, []).append(candidate)
         topics = await self._workers.run(mentions_of(self._topic), [page.entry.key for page in pages])
         for page, mentions in zip(pages, topics, strict=True):
-            self._follow(page, on_topic=isinstance(mentions, Mentions) and _is_on_topic(mentions))
+            on_topic = isinstance(mentions, Mentions) and (mentions.in_title or mentions.in_body >= _MENTIONS)
+            self._follow(page, on_topic=on_topic)
             self._hot.discard(page.entry.key)
             self._hot.update(candidate.key for candidate in found.get(page.entry.key, ()) if self._is_hot(candidate))
         return await super().score(candidates)
 
     def save(self) -> bytes:
-        """One line of its own, then what the policy inside saves."""
+        """Return one line of its own, then what the policy inside saves."""
         own = json.dumps([self._graph.dump(), sorted(self._distance.items()), sorted(self._hot)])
         return own.encode() + b"\n" + super().save()
 
@@ -228,7 +226,3 @@ class HotQueue(Wrapper):
         link = f"{candidate.anchor} {unquote(candidate.url)}"
         words = f"{link} {_BETWEEN_WORDS.sub(' ', link)}"
         return self._words.search(words) is not None or self._graph.number(candidate.key) in self._distance
-
-
-def _is_on_topic(mentions: Mentions) -> bool:
-    return mentions.in_title or mentions.in_body >= _MENTIONS

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.policies import SCORER_PREFIX, BasePolicy, Candidate, Rating
 from crawl4llm.scoring.rating import scores_by
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
-    from crawl4llm.scoring.rating import PageRater
-    from crawl4llm.scoring.workers import PageWorkers
 
 
 class ScorerPolicy(BasePolicy):
@@ -20,9 +18,9 @@ class ScorerPolicy(BasePolicy):
     name = "scorer"
     looks_ahead = True
 
-    def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
-        super().__init__(workers, options)
-        self._scorers = self.scorers(options)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._scorers = self.scorers(self._options)
 
     @classmethod
     def scorers(cls, options: Options) -> list[str]:
@@ -37,6 +35,6 @@ class ScorerPolicy(BasePolicy):
         return [page if isinstance(page, Rating) else Rating(self._combined(page.scores)) for page in pages]
 
     def _combined(self, scores: Sequence[float]) -> float:
-        """One score of those that the scorers gave, in the order in which documents were discovered."""
+        """Return one score for those of all scorers. Called in the order in which documents were discovered."""
         (score,) = scores
         return score

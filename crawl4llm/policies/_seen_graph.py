@@ -30,7 +30,7 @@ class SeenGraph:
         """The place of a page in ``_pages``."""
 
     def __len__(self) -> int:
-        """Number of documents seen."""
+        """Return the number of documents seen."""
         return len(self._keys)
 
     @property
@@ -50,7 +50,7 @@ class SeenGraph:
         return self._keys[number]
 
     def add(self, key: str, targets: Iterable[str]) -> int:
-        """A page was crawled and links to some documents, each given once; returns the page's number."""
+        """Add a crawled page and the documents that it links to, each given once; return the page's number."""
         page = self.number(key)
         self._places[page] = len(self._pages)
         self._pages.append(page)

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 
 SEED_SCORE = 1.0
-"""What a policy that predicts influence gives a seed: nothing is known of it, but that somebody chose it; as good as a
-page can be."""
+"""A seed's score where influence is predicted: as good as a page can be, since somebody chose it."""
 
 S = TypeVar("S")
-"""What is kept of the links to one document, as JSON has it."""
+"""Type of what is kept of the links to one document, as JSON has it."""
 _NOT_QUEUED: Any = object()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies._scorer_policy import ScorerPolicy
@@ -13,8 +13,6 @@ from crawl4llm.scoring.normalisers import NORMALISERS
 
 if TYPE_CHECKING:
     from crawl4llm.options import Options
-    from crawl4llm.scoring.rating import PageRater
-    from crawl4llm.scoring.workers import PageWorkers
 
 
 class Policy(ScorerPolicy):
@@ -25,17 +23,16 @@ class Policy(ScorerPolicy):
 
     name = "ensemble"
 
-    def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
-        super().__init__(workers, options)
-        self._weights = list(parse_weights(options.ensemble_weights).values())
-        self._normalisers = [NORMALISERS[options.ensemble_normaliser]() for _ in self._weights]
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._weights = list(parse_weights(self._options.ensemble_weights).values())
+        self._normalisers = [NORMALISERS[self._options.ensemble_normaliser]() for _ in self._weights]
 
     @classmethod
     def scorers(cls, options: Options) -> list[str]:
         if not options.ensemble_weights:
-            raise InputError(
-                "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
-            )
+            fault = "ENSEMBLE_WEIGHTS is not set; give scorers and their weights, for example fasttext:1,length:0.5"
+            raise InputError(fault)
         return list(parse_weights(options.ensemble_weights))
 
     def identity(self) -> Mapping[str, object]:

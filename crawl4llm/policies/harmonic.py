@@ -67,9 +67,8 @@ class HarmonicRanks:
             kind, name_at, value_at = _COLUMNS.get(len(fields), ("", 0, 0))
             self._kind = self._kind or kind
             if not kind or kind != self._kind:
-                raise self._fault(
-                    number, f"has {len(fields)} columns; it takes 2 (key, value), or Common Crawl's 5 or 6"
-                )
+                fault = f"has {len(fields)} columns; it takes 2 (key, value), or Common Crawl's 5 or 6"
+                raise self._fault(number, fault)
             try:
                 value = float(fields[value_at])
             except ValueError:

@@ -48,9 +48,8 @@ class _Host(NamedTuple):
     total: float = 0.0
     pages: int = 0
     score: float | None = None
-    """What its documents have; None before the first is scored."""
+    """The score of its documents; None before the first is scored."""
     queued: int = 0
-    """Its documents in the frontier."""
     buckets: int = 1
     """Into how many buckets their keys are divided, by a hash: each is found without an index, and moves alone."""
 
@@ -114,10 +113,8 @@ class Policy(PageByPagePolicy):
             self._hosts[name] = host._replace(queued=queued, buckets=host.buckets if queued else 1)
 
     def save(self) -> bytes:
-        hosts = {
-            name: [*stored[:3], list(self._keys_of(name, _Host(*stored)))]
-            for name, stored in not_kept(self._hosts).items()
-        }
+        kept = not_kept(self._hosts).items()
+        hosts = {name: [*stored[:3], list(self._keys_of(name, _Host(*stored)))] for name, stored in kept}
         return json.dumps([hosts, not_kept(self._domains), self._all]).encode()
 
     def load(self, state: bytes) -> None:
@@ -148,8 +145,7 @@ class Policy(PageByPagePolicy):
         name = host_of(candidate.url)
         host = self._add(name, candidate.key)
         if host.score is None:
-            host = host._replace(score=self._score_of(name, host))
-            self._hosts[name] = host
+            host = self._hosts[name] = host._replace(score=self._score_of(name, host))
         return float(host.score or 0)
 
     def _score_of(self, name: str, host: _Host) -> float:
@@ -177,8 +173,7 @@ class Policy(PageByPagePolicy):
             filled.setdefault(f"{host.bucket(one)} {name}", []).append(one)
         for bucket_name, keys in filled.items():
             self._queued[bucket_name] = [*self._queued.get(bucket_name, ()), *keys]
-        host = host._replace(queued=host.queued + 1)
-        self._hosts[name] = host
+        host = self._hosts[name] = host._replace(queued=host.queued + 1)
         return host
 
 
@@ -186,18 +181,13 @@ def _is_host(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != len(_Host._fields):
         return False
     total, pages, score, queued, buckets = value
-    return (
-        _is_mean([total, pages])
-        and (score is None or is_number(score))
-        and type(queued) is type(buckets) is int
-        and 0 < buckets <= _MOST_BUCKETS
-    )
+    is_counted = type(queued) is type(buckets) is int and 0 < buckets <= _MOST_BUCKETS
+    return is_counted and _is_mean([total, pages]) and (score is None or is_number(score))
 
 
 def _is_mean(value: Any) -> bool:
-    return (
-        isinstance(value, list) and len(value) == 2 and is_number(value[0]) and type(value[1]) is int and value[1] >= 0
-    )
+    is_pair = isinstance(value, list) and len(value) == 2
+    return is_pair and is_number(value[0]) and type(value[1]) is int and value[1] >= 0
 
 
 def _are_keys(value: Any) -> bool:

@@ -36,8 +36,7 @@ _INTERVAL: Final = 20
 _REFRESHED: Final = 10 * _INTERVAL
 """Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
 _MOST_WAITING: Final = 50_000
-"""Documents that are ranked anew, and of which more is learnt from than their URL; the worst above that keep their
-score."""
+"""Documents that are ranked anew, and known by more than their URL; the worst above that keep their score."""
 _MOST_MEANS: Final = 200_000
 
 
@@ -66,9 +65,9 @@ class Policy(PageByPagePolicy):
         """Of pages first seen on the same page, by its key."""
         self._waiting: dict[str, Waiting] = {}
         """In the order in which they were ranked last."""
-        self._waiting_turns = InTurn()
+        self._waiting_turns: InTurn[str] = InTurn()
         self._leased: dict[str, Waiting] = {}
-        self._leased_turns = InTurn()
+        self._leased_turns: InTurn[str] = InTurn()
         self._pages = 0
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
@@ -82,7 +81,7 @@ class Policy(PageByPagePolicy):
             stored = turns.keep_in(pieces.mapping(name, Waiting.is_valid))
             known.update((key, Waiting.load(value)) for key, value in stored)
 
-    def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn], ...]:
+    def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn[str]], ...]:
         return ("waiting", self._waiting, self._waiting_turns), ("leased", self._leased, self._leased_turns)
 
     def _take(self, page: CrawledPage, found: Sequence[Candidate]) -> Mapping[str, float]:
@@ -122,7 +121,7 @@ class Policy(PageByPagePolicy):
             "linked": list(self._linked),
         }
         for name, known, turns in self._known():
-            kept = turns.save({key: known[key].save() for key in turns.unsaved if key in known})
+            kept = turns.save(known, Waiting.save)
             state[name] = {} if kept else {key: waiting.save() for key, waiting in known.items()}
         return json.dumps(state).encode()
 
@@ -143,7 +142,7 @@ class Policy(PageByPagePolicy):
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _learn(self, page: CrawledPage) -> float:
-        """Learn from a page; returns its target, or that of pages on average where its influence is not known."""
+        """Learn from a page and return its target, or that of pages on average where its influence is not known."""
         known = self._leased.pop(page.entry.key, None) or Waiting(page.entry.url, page.entry.depth)
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
@@ -159,7 +158,7 @@ class Policy(PageByPagePolicy):
         return target
 
     def _see_links(self, links: Iterable[Link], target: float) -> None:
-        """Links of a page, to documents that wait; several to one document count as the first of them."""
+        """Note a page's links to documents that wait; several to one document count as the first of them."""
         seen = set()
         for link in links:
             if link.key in self._waiting and link.key not in seen:
@@ -175,11 +174,10 @@ class Policy(PageByPagePolicy):
             del self._waiting[key]
             self._waiting_turns.moved(key)
         linked = [key for key in self._linked if key in self._waiting]
-        oldest = list(islice(self._waiting, _REFRESHED))
+        keys = dict.fromkeys([*linked, *islice(self._waiting, _REFRESHED)])
         self._linked.clear()
-        keys = list(dict.fromkeys([*linked, *oldest]))
         self._rank(keys)
-        self._changed.update(dict.fromkeys(keys))
+        self._changed.update(keys)
 
     def _rank(self, keys: Iterable[str]) -> None:
         """Predict for documents that wait, which are then the ones ranked last."""

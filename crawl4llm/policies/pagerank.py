@@ -69,11 +69,11 @@ class Policy(BasePolicy):
         self._graph = SeenGraph.restored(dumped)
 
     def _start_ranks(self) -> None:
-        """Nothing is known yet of the links to a document seen for the first time."""
+        """Give documents seen for the first time the IR of one to which no links are known."""
         self._ranks.extend([1 - self._damping] * (len(self._graph) - len(self._ranks)))
 
     def _solve(self) -> None:
-        """By the paper's iteration, whose steps shrink by the factor d."""
+        """Solve the equations by the paper's iteration, whose steps shrink by the factor d."""
         size = len(self._graph)
         sources, targets = self._graph.links()
         links = np.bincount(sources, minlength=size)

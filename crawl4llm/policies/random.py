@@ -36,11 +36,9 @@ class Policy(BasePolicy):
             self._clock = max(self._clock, -entries[-1].score)
 
     def save(self) -> bytes:
-        """The clock."""
         return struct.pack("<d", self._clock)
 
     def load(self, state: bytes) -> None:
-        """Set the clock."""
         (self._clock,) = struct.unpack("<d", state)
 
     def _waiting_time(self, key: str) -> float:
