@@ -1,4 +1,4 @@
-"""What a crawl knows of a page: text, score, links, and why it was queued, crawled, dropped or failed."""
+"""``scrapy explain``: a page's text, score and links, and why a crawl queued, took or dropped it, or failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
-"""Policies whose score of a page can be told without the crawl."""
+"""Scores of policies whose score of a page can be computed without the crawl."""
 
 
 def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str]:
@@ -58,7 +58,8 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
         text = rater.text(key)
         rated = influence(rater, key)
         yield f"influence  {rated.score:.6f}{' (it has no text)' if rated.reason else ''}"
-        yield f"text       {len(text):,} characters, {_origin(rater)}"
+        origin = "the corpus's clean text" if rater.extractor is None else f"extracted by {rater.extractor}"
+        yield f"text       {len(text):,} characters, {origin}"
     except PageError as error:
         text = ""
         yield f"influence  none: {error.reason} ({error})"
@@ -75,7 +76,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
 def _fate(
     corpus: Corpus, rater: PageRater, key: str, run: Path, facts: dict[str, Any], inlinks: Container[str] | None
 ) -> Iterator[str]:
-    """Yield what became of the document in a run."""
+    """Yield lines about the document's way through a run."""
     own, crawled, last = None, [], None
     log = run / crawl_log.NAME
     for last in crawl_log.read_log(log):
@@ -123,13 +124,8 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
 
 
 def _ended(failure: dict[str, Any]) -> Iterator[str]:
-    """Yield how a document ended without a page."""
     yield f"{failure['outcome']:<11}{failure['reason']}"
     yield f"found      {_origin_of(failure)}"
-
-
-def _origin(rater: PageRater) -> str:
-    return "the corpus's clean text" if rater.extractor is None else f"extracted by {rater.extractor}"
 
 
 def _origin_of(line: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Unites the parts of an index into columns and sorted tables, with a byte of memory for each document."""
+"""The union of an index's parts: columns and sorted tables, made with a byte of memory for each document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENDS: Final = {"key_ends": "key_lengths", "alias_ends": "alias_lengths", "targe
 
 
 class Merged(NamedTuple):
-    """What the columns hold."""
+    """Counts of the columns."""
 
     documents: int
     duplicates: int
@@ -34,7 +34,7 @@ class Merged(NamedTuple):
     texts: int
     """Documents whose text is held besides."""
     counts: Counter[str]
-    """Records by what they are, or why they are left out."""
+    """Records by kind, or by the reason why they are left out."""
 
 
 def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], *, keep_last: bool) -> Merged:
@@ -74,8 +74,7 @@ class _Writer:
             part.column(name).tofile(self._files[name])
         for name in _IN_SOME_PARTS:
             if self._items[name]:
-                column = part.column(name) or array("Q", bytes(8 * documents))
-                column.tofile(self._files[name])
+                (part.column(name) or array("Q", bytes(8 * documents))).tofile(self._files[name])
         for name, lengths in _ENDS.items():
             ends = array("Q", accumulate(part.column(lengths), initial=self._ends[name]))
             self._ends[name] = ends[-1]
@@ -95,7 +94,7 @@ class _Writer:
         self._aliases += len(aliases)
 
     def finish(self, *, keep_last: bool) -> _Duplicates:
-        """Write the tables, and what is known only at the end; returns which documents were chosen."""
+        """Write the tables and the columns known only at the end; returns the choice of documents."""
         array("Q", [self._documents]).tofile(self._files["file_starts"])
         for name in (*_COPIED, "key_ends"):
             self._files[name].flush()
@@ -116,7 +115,7 @@ class _Writer:
 
 
 class _Duplicates:
-    """Finds documents with one key, and chooses which one stays."""
+    """The choice of one document among those with one key."""
 
     def __init__(self, columns: Columns, documents: int, keep_last: bool) -> None:
         self._columns = columns
@@ -154,7 +153,7 @@ class _Duplicates:
         self.texts += 1
 
     def drop_failed(self) -> None:
-        """Leave documents without a page out of those that are held; they are found all the same."""
+        """Leave documents without a page out of those that are held; look-ups still find them."""
         kinds = self._columns["kinds"].tobytes()
         number = kinds.find(FAILED)
         while number >= 0:
@@ -167,11 +166,11 @@ SORTED_AT_ONCE: Final = 1 << 21
 _ENTRY: Final = np.dtype([("hash", np.uint64), ("number", np.uint32)])
 
 Choose = Callable[[Sequence[int]], Iterable[int]]
-"""Of several numbers under one hash, given in ascending order: those that stay, in that order."""
+"""Returns which of several numbers under one hash stay; both are in ascending order."""
 
 
 class TableWriter:
-    """Writes one table of ``expected`` entries: two columns, sorted by hash and then by number, of any length.
+    """A writer of one table of ``expected`` entries: two columns, sorted by hash and then by number, of any length.
 
     Entries are spread by the first bits of their hashes over files, in ``folder`` but without a name, that are small
     enough to be sorted in memory, and are then written one after the other.

@@ -84,8 +84,7 @@ class WarcCorpus:
 
     def page(self, key: str) -> PageRecord:
         """Return the page with its html, or text if none is held; outlinks are None where neither HTML nor WAT is."""
-        number, hops = self._reach(key)
-        key = hops[-1] if hops else key
+        number, key, hops = self._reach(key)
         stored = self._content(number, key)
         page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
@@ -101,8 +100,7 @@ class WarcCorpus:
 
         Raises MissingRecord where there is neither.
         """
-        number, hops = self._reach(key)
-        key = hops[-1] if hops else key
+        number, key, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
             return _text(self._content(number, key))
         place = self._index.text_place(number)
@@ -119,19 +117,19 @@ class WarcCorpus:
 
     def html(self, key: str) -> bytes:
         """Return the page's HTML in UTF-8. Raises NoHtml where only its text is held."""
-        number, hops = self._reach(key)
+        number, at, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
-        return self._html(number, self._content(number, hops[-1] if hops else key))
+        return self._html(number, self._content(number, at))
 
     def outlinks(self, key: str) -> list[Link]:
         """Return the page's links in page order; empty where neither HTML nor WAT is held."""
-        number, hops = self._reach(key)
+        number, at, _ = self._reach(key)
         has_html = self._index.kind(number) != TEXT and not self._index.links_place(number).length
-        return self._links(number, hops[-1] if hops else key, self.html(key) if has_html else None) or []
+        return self._links(number, at, self.html(key) if has_html else None) or []
 
     def inlinks(self, key: str) -> list[Link]:
-        """Nothing: WARC files do not record them."""
+        """Return an empty list: WARC files do not record inlinks."""
         self._reach(key)
         return []
 
@@ -149,14 +147,16 @@ class WarcCorpus:
 
     def keys(self) -> Iterator[str]:
         """Yield all keys: files by name, records by offset."""
-        return (self._index.key(self._index.document(position)) for position in range(len(self)))
+        return map(self._key_at, range(len(self)))
 
     def sample(self, n: int, seed: int) -> list[str]:
         """Return ``n`` distinct documents in the order drawn. Raises InputError where fewer are held."""
         if n > len(self):
             raise InputError(f"CORPUS {self.given}: holds {len(self)} documents; {n} cannot be drawn")
-        drawn = random.Random(seed).sample(range(len(self)), n)
-        return [self._index.key(self._index.document(position)) for position in drawn]
+        return list(map(self._key_at, random.Random(seed).sample(range(len(self)), n)))
+
+    def _key_at(self, position: int) -> str:
+        return self._index.key(self._index.document(position))
 
     def require(self, *parts: str) -> None:
         """Raise InputError unless the collection holds each of ``parts`` (``text html outlinks inlinks``)."""
@@ -179,7 +179,7 @@ class WarcCorpus:
             raise InputError(f"CORPUS {given}: has changed since it was indexed; run `scrapy corpus index`")
 
     def identity(self) -> str:
-        """Return the SHA-256 of names and sizes of all files and of what decides which documents the index holds."""
+        """Return the SHA-256 of names and sizes of all files and of the options that decide on documents."""
         return hashlib.sha256(json.dumps([self._files, self._opened_with[3]]).encode()).hexdigest()
 
     def close(self) -> None:
@@ -235,8 +235,8 @@ class WarcCorpus:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _reach(self, key: str) -> tuple[int, tuple[str, ...]]:
-        """Return the page at a key, and the keys that redirects lead to from there, in a replay.
+    def _reach(self, key: str) -> tuple[int, str, tuple[str, ...]]:
+        """Return the page at a key, its own key, and all keys to which redirects lead until there, in a replay.
 
         Raises MissingRecord, and NoPage where the crawl had none.
         """
@@ -249,7 +249,7 @@ class WarcCorpus:
         if self._index.kind(number) == FAILED:
             place = self._index.place(number)
             raise read_failure(self._root / self._files[place.file][0], place.offset, place.length)
-        return number, hops
+        return number, at, hops
 
     def _html(self, number: int, stored: StoredRecord) -> bytes:
         """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""

@@ -26,7 +26,7 @@ _NAME_PARTS = re.compile(r"(.+\.w?arc)(?:\.(wet|wat))?(?:\.gz|\.zst)?(?:\.open)?
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _MOST_LISTED: Final = 1_000_000
 _LONGEST_LINE: Final = 8192
-"""Of a list; a path takes no more than 4096 bytes."""
+"""Characters of a line in a list; a path takes no more than 4096 bytes."""
 _COMPRESSIONS: Final = (".gz", ".zst", "")
 _WET, _WAT, _WARC = "wet", "wat", "warc"
 
@@ -46,7 +46,7 @@ class WarcFile(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """All that there are."""
+        """Names of all that there are."""
         return [name for name in (self.name, self.wet, self.wat) if name]
 
 
@@ -96,14 +96,14 @@ def _find(path: Path, folders: _Folders) -> tuple[Path, Iterable[Path]]:
     if path.exists():
         return path.parent, [path] if _is_archive(path) else _read_list(path, folders)
     if glob.has_magic(str(path)):
-        return _glob_root(path), _glob(path, folders)
+        return next(parent for parent in path.parents if not glob.has_magic(str(parent))), _glob(path, folders)
     if path.is_symlink():
         path.stat()  # says whether it leads nowhere or in a circle
     raise InputError(f"CORPUS {path}: no such file or folder")
 
 
 class _Folders:
-    """Entries of folders, each read once."""
+    """A cache of folders' entries, each read once."""
 
     def __init__(self) -> None:
         self._read: dict[Path, dict[str, os.DirEntry[str]]] = {}
@@ -145,10 +145,6 @@ def _glob(pattern: Path, folders: _Folders) -> Iterator[Path]:
     return _expand([_absolute(Path(match)) for match in matches], folders)
 
 
-def _glob_root(pattern: Path) -> Path:
-    return next(parent for parent in pattern.parents if not glob.has_magic(str(parent)))
-
-
 def _is_archive(path: Path) -> bool:
     return _ARCHIVE_NAME.fullmatch(path.name) is not None or begins_like_archive(path)
 
@@ -184,7 +180,7 @@ def _expand(paths: Iterable[Path], folders: _Folders) -> Iterator[Path]:
 
 
 def _group(root: Path, found: set[Path], folders: _Folders) -> list[WarcFile]:
-    """Put WET and WAT files to the archive files that they were made from."""
+    """Group WET and WAT files with the archive files that they were made from."""
     files = []
     for path in found:
         kind = _kind(path)
@@ -274,7 +270,7 @@ def scan_failures(path: Path) -> PartColumns:
 
 
 def read_failure(path: Path, offset: int, length: int) -> NoPage:
-    """Return why the crawl had no page of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
+    """Return the crawl's failure of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:

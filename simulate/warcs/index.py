@@ -47,7 +47,7 @@ FINAL_COLUMNS: Final[Mapping[str, Code]] = {
 
 
 class Place(NamedTuple):
-    """Where a record lies."""
+    """The place of a record."""
 
     file: int
     """The number of the file, in the order of the manifest."""
@@ -76,7 +76,7 @@ class Columns:
         return self._mapped[name]
 
     def close(self) -> None:
-        """Let go of all mappings; a column that is asked for is mapped again."""
+        """Release all mappings; a column that is asked for is mapped again."""
         self._mapped.clear()
 
     def text(self, texts: str, ends: str, number: int) -> str:
@@ -85,7 +85,7 @@ class Columns:
         return bytes(self[texts][start : self[ends][number]]).decode()
 
     def found(self, hashes: str, numbers: str, wanted: int) -> Iterator[int]:
-        """Yield what a table has under a hash, in ascending order."""
+        """Yield the numbers under a hash in a table, in ascending order."""
         table = self[hashes]
         for at in range(bisect_left(table, wanted), len(table)):
             if table[at] != wanted:
@@ -94,7 +94,7 @@ class Columns:
 
 
 class _Table(NamedTuple):
-    """The columns by which something is found under a key."""
+    """The columns of a look-up by key."""
 
     hashes: str
     numbers: str
@@ -103,7 +103,7 @@ class _Table(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """What was found: by its own spelling, and by one that is forgiven."""
+    """The result of a look-up: by the exact spelling, and by one that is forgiven."""
 
     exact: int | None
     forgiven: int | None
@@ -140,7 +140,7 @@ class WarcIndex:
         return self._columns.text("keys", "key_ends", number)
 
     def kind(self, number: int) -> int:
-        """Return the kind of a document: one of those of :mod:`simulate.warcs.part`."""
+        """Return the kind of a document, one of :mod:`simulate.warcs.part`."""
         return self._columns["kinds"][number]
 
     def place(self, number: int) -> Place:
@@ -172,7 +172,7 @@ class WarcIndex:
     def look_up(self, key: str) -> int | str | None:
         """Return the document at a URL, given as a key; or the key or payload digest to which an alias leads.
 
-        What is recorded of the URL itself comes before what is recorded of one that is spelt otherwise.
+        Records of the URL itself come before those of one that is spelt otherwise.
         """
         form = lookup_form(key)
         document = self._choose(_DOCUMENTS, key, form)
@@ -186,7 +186,7 @@ class WarcIndex:
         return None if alias.forgiven is None else self._target(alias.forgiven)
 
     def named(self, name: int) -> Iterator[int]:
-        """Yield documents that may have a name, which is given as it is filed."""
+        """Yield documents that may have a name, given by its hash or end."""
         return self._columns.found("names", "name_documents", name)
 
     def _choose(self, table: _Table, key: str, form: str) -> _Choice:
@@ -212,7 +212,7 @@ class WarcIndex:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what an index says of itself. Raises InputError where there is none, or one of another version."""
+    """Return the manifest of an index. Raises InputError where there is none, or one of another version."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())

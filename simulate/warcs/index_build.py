@@ -1,4 +1,4 @@
-"""Builds the index of a collection of archive files: a part for each file, in parallel, then columns over all of them.
+"""The build of a collection's index: a part for each archive file, in parallel, then columns over all of them.
 
 Parts are put in place whole and say what they were made from. So after a kill, or a change to some of the files, only
 the parts that are missing or stale are made. See :mod:`simulate.warcs.index` for the result.
@@ -29,7 +29,7 @@ FIRST, LAST = "first", "last"
 
 
 class IndexOptions(NamedTuple):
-    """What decides, beside the files, what an index holds."""
+    """The options that decide, beside the files, on the content of an index."""
 
     duplicates: str = FIRST
     """Which of several documents with one key is held: FIRST or LAST in corpus order, of those with HTML if any has."""
@@ -44,13 +44,13 @@ DEFAULTS: Final = IndexOptions()
 
 
 class IndexSummary(NamedTuple):
-    """What an index holds, and what making it took."""
+    """Counts of an index and of its build."""
 
     documents: int
     duplicates: int
     """Documents left out because another one has their key."""
     counts: Mapping[str, int]
-    """Records by what they are, or why they are left out (see :mod:`simulate.warcs.scan`)."""
+    """Records by kind, or by the reason why they are left out (see :mod:`simulate.warcs.scan`)."""
     files_read: int
     files_kept: int
     """Files that an earlier build has read."""
@@ -100,13 +100,12 @@ def is_current(collection: Collection, folder: Path, options: IndexOptions) -> b
 
 
 def state_digest(collection: Collection, options: IndexOptions) -> str:
-    """Return what an index notes of the state of the collection that it was made from."""
-    state = [collection.files, options]
-    return hashlib.sha256(json.dumps(state).encode("utf-8", "surrogatepass")).hexdigest()
+    """Return the digest by which an index knows the state of the collection that it was made from."""
+    return hashlib.sha256(json.dumps([collection.files, options]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def points_path(folder: Path, name: str) -> Path:
-    """Return where the entry points go of a file that is compressed as a whole."""
+    """Return the path of the entry points into a file that is compressed as a whole."""
     return folder / "points" / _file_name(name)
 
 
@@ -154,7 +153,7 @@ def _file_name(name: str) -> str:
 
 
 def _make_part(job: _PartJob) -> str | None:
-    """Make a part; returns what is wrong with a file of which nothing can be read."""
+    """Make a part; returns the fault of a file of which nothing can be read."""
     wet, wat = (job.source(name) if name else None for name in (job.file.wet, job.file.wat))
     main = job.source(job.file.name)
     try:
@@ -202,6 +201,8 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
         merged = write_columns(temporary, parts, keep_last=options.duplicates == LAST)
         shutil.rmtree(columns, ignore_errors=True)
         temporary.replace(columns)
+    pages = (job.file for job, part in zip(jobs, parts(), strict=True) if part.counts.get(PAGE))
+    without_text = (file.name for file in pages if file.wet is None)
     return {
         "format": FORMAT,
         "byteorder": sys.byteorder,
@@ -210,19 +211,13 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
         "documents": merged.documents,
         "duplicates": merged.duplicates,
         "counts": dict(sorted(merged.counts.items())),
-        "without_text": None
-        if merged.texts
-        else next((job.file.name for job, part in zip(jobs, parts(), strict=True) if _lacks_text(job, part)), None),
+        "without_text": None if merged.texts else next(without_text, None),
         "files": files,
     }
 
 
-def _lacks_text(job: _PartJob, part: StoredPart) -> bool:
-    return job.file.wet is None and bool(part.counts.get(PAGE))
-
-
 def _remove_stale(folder: Path, jobs: Sequence[_PartJob], manifest: Mapping[str, Any]) -> None:
-    """Remove what belongs to earlier states of the collection."""
+    """Remove all that belongs to earlier states of the collection."""
     with writing(folder):
         wanted = {job.path for job in jobs}
         wanted |= {points_path(folder, name) for job in jobs for name in job.file.names}

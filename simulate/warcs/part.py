@@ -104,7 +104,7 @@ class PartColumns:
 
 
 class PartIdentity(NamedTuple):
-    """What a part was made from: where it differs, the part is another."""
+    """The files that a part was made from: where it differs, the part is another."""
 
     name: str
     signature: str

@@ -1,4 +1,4 @@
-"""Scans one archive file: which of its records are documents, which lead to others, and what the rest is.
+"""The scan of one archive file: its records that are documents, those that lead to others, and counts of the rest.
 
 A document is a ``response`` (ISO 28500:2017, 6.3) with status 200 or without an HTTP head (as in ClueWeb22), or a
 ``resource`` (6.4), of an HTML media type; or a ``conversion`` (6.8) to plain text, of which only the text is held.
@@ -27,14 +27,11 @@ DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url"
 """Why a record is left out, other than for its kind or its HTTP status (``http_404``)."""
 PAGE, PLAIN_TEXT, REDIRECT, CANONICAL = "html", "text", "redirect", "canonical"
 REVISIT, REVISIT_BY_DIGEST = "revisit", "revisit_by_digest"
-"""What a record, or a link in one, is counted as that is not left out."""
+"""Counts of records, and of links in them, that are not left out."""
 
-_RECORD_ID: Final = field_name("WARC-Record-ID")
-_REFERS_TO: Final = field_name("WARC-Refers-To")
-REFERS_TO_URI: Final = field_name("WARC-Refers-To-Target-URI")
-PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
-_IDENTIFIED_TYPE: Final = field_name("WARC-Identified-Payload-Type")
-TREC_ID: Final = field_name("WARC-TREC-ID")
+_RECORD_ID, TREC_ID = field_name("WARC-Record-ID"), field_name("WARC-TREC-ID")
+_REFERS_TO, REFERS_TO_URI = field_name("WARC-Refers-To"), field_name("WARC-Refers-To-Target-URI")
+PAYLOAD_DIGEST, _IDENTIFIED_TYPE = field_name("WARC-Payload-Digest"), field_name("WARC-Identified-Payload-Type")
 _LOCATION: Final = field_name("Location")
 _SOFTWARE = re.compile(rb"^software: *crawl4llm/", re.IGNORECASE | re.MULTILINE)
 """In the warcinfo record of a file: it is of this project (ISO 28500:2017, 6.2)."""
@@ -57,10 +54,7 @@ class Source(NamedTuple):
 def scan_part(
     main: Source, wet: Source | None = None, wat: Source | None = None, *, canonical_links: bool
 ) -> PartColumns:
-    """Index an archive file with the WET and WAT files beside it.
-
-    Raises UnreadableFile, and OSError where a file cannot be read.
-    """
+    """Index an archive file with the WET and WAT files beside it. Raises UnreadableFile and OSError."""
     collector = _Collector(canonical_links, beside=bool(wet or wat))
     scan(*main, collector.collect)
     for source, prefix in ((wet, "text"), (wat, "link")):
@@ -70,7 +64,7 @@ def scan_part(
 
 
 class _Collector:
-    """Collects the records of one part."""
+    """A collector of the records of one part."""
 
     def __init__(self, canonical_links: bool, *, beside: bool) -> None:
         self._canonical_links = canonical_links
@@ -101,7 +95,7 @@ class _Collector:
         self.part.columns.update({f"{prefix}_{what}": column for what, column in places.items()})
 
     def _take(self, frame: Frame) -> str:
-        """Take a record, and return what it is to be counted as."""
+        """Take a record, and return the name under which it is counted."""
         record, http = frame.record, frame.http
         if record is None:
             return DAMAGED
@@ -125,7 +119,7 @@ class _Collector:
             return f"http_{http.status}"
         kind = media_type(http.fields.get(CONTENT_TYPE)) if http else b""
         if record.kind == "revisit":
-            return self._add_repeated(frame, record, key) if not kind or is_html(kind, b"") else NOT_HTML
+            return self._add_document(frame, record, REVISITED, key) if not kind or is_html(kind, b"") else NOT_HTML
         kind = kind or media_type(record.fields.get(CONTENT_TYPE))
         if record.kind == "conversion":
             return self._add_document(frame, record, TEXT, key) if kind == b"text/plain" else NOT_HTML
@@ -145,14 +139,10 @@ class _Collector:
         place = frame.offset, frame.length
         digest = b"" if kind == REVISITED else get(PAYLOAD_DIGEST)
         self.part.add_document(place, kind, key, digest=digest, name=get(TREC_ID))
-        return PAGE if kind == HTML else PLAIN_TEXT
-
-    def _add_repeated(self, frame: Frame, record: Record, key: str) -> str:
-        self._add_document(frame, record, REVISITED, key)
-        return REVISIT
+        return {HTML: PAGE, TEXT: PLAIN_TEXT, REVISITED: REVISIT}[kind]
 
     def _add_revisit(self, key: str, record: Record) -> str:
-        """Return the page is the one that the record names or, where it names none, the one with the same payload."""
+        """Add an alias to the page that the record names or, where it names none, to the one with the same payload."""
         original = record.fields.get(REFERS_TO_URI).strip(b"<>").decode("utf-8", "surrogateescape")
         if original:
             self._add_alias(key, normalise_url(original))
@@ -171,7 +161,7 @@ class _Collector:
             self.part.counts[CANONICAL] += 1
 
     def _add_alias(self, key: str, target: str | None) -> bool:
-        """Add an alias, unless it says no more than what look-ups forgive; of ours any, for what a crawl asked for."""
+        """Add an alias, unless look-ups forgive the difference; in archives of ours any, as a crawl asked for it."""
         if not target or target == key or (not self._ours and lookup_form(target) == lookup_form(key)):
             return False
         self.part.add_alias(key, target)

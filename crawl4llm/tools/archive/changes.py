@@ -54,7 +54,7 @@ class Changes:
         self._entered.close()
 
     def stage(self, path: Path, like: Path | None = None) -> Path:
-        """Return where to write what ``path`` is to hold; permissions are those of ``like``, by default ``path``."""
+        """Return where to write the new content of ``path``; permissions are those of ``like``, by default ``path``."""
         self._new[path] = new = _beside(path)
         with writing(path), suppress(FileNotFoundError):
             os.close(os.open(fresh(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -62,15 +62,15 @@ class Changes:
         return new
 
     def staged(self, path: Path) -> Path | None:
-        """Return where that was written, if it was staged."""
+        """Return where the new content of a file lies; None where it was not staged."""
         return self._new.get(path)
 
     def leave(self, path: Path) -> None:
-        """Let a file that was staged be as it is."""
+        """Keep a file that was staged as it is."""
         self._new.pop(path).unlink()
 
     def remove(self, path: Path) -> None:
-        """Let a file go."""
+        """Remove a file at commit."""
         self._gone.append(path)
 
     def commit(self) -> None:
@@ -98,7 +98,7 @@ def is_unfinished(folder: Path) -> bool:
 
 
 def complete(folder: Path) -> None:
-    """Put in place what a journal names, if there is one. Raises InputError where that fails, or is not to be done."""
+    """Put the files of a journal in place, if there is one. Raises InputError where that fails or must not be."""
     path = folder / JOURNAL
     try:
         renamed, gone = _read_journal(path)
@@ -117,7 +117,7 @@ def complete(folder: Path) -> None:
 
 
 def _read_journal(path: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files that are to be replaced, and those that are to go, all below the journal's folder.
+    """Return the files to replace and those to remove, all below the journal's folder.
 
     Raises InputError where the journal says anything that :class:`Changes` does not write: it may have come with the
     folder, from anywhere. Raises FileNotFoundError.
@@ -170,6 +170,6 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield what a file's new content is written to; it is put in place, on the disk, only when all went well."""
+    """Yield a file for new content; it is put in place, on the disk, only when all went well."""
     with writing(path), replacing(path, _beside(path), fsync=True) as file:
         yield file

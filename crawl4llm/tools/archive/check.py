@@ -1,4 +1,4 @@
-"""``scrapy archive check``: compares what records, indexes, lists and the crawl log say of each other."""
+"""``scrapy archive check``: the comparison of records, indexes, lists and crawl log with each other."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NAMES: Final = "SELECT name FROM files WHERE files.file = "
 _DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND c.offset = r.offset
         OR r.kind = 'text' AND c.rid = r.refers
     JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
-"""Whose record, or whose text, is at a place."""
+"""The document whose record, or text, is at a place."""
 _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 
 def check(dataset: Dataset, facts: Facts) -> None:
-    """Note in the facts, which a survey with digests found, all that does not fit together."""
+    """Note all contradictions in the facts, which a survey with digests found."""
     _check_open_files(dataset, facts)
     check_index(facts, dataset.index, CONTENT)
     check_index(facts, dataset.text_index, (TEXT,))
@@ -54,81 +54,50 @@ def _check_open_files(dataset: Dataset, facts: Facts) -> None:
             facts.problem(name, None, f"is still {path.name}: the crawl did not end well; finish it")
 
 
-def _note(facts: Facts, query: str) -> None:
-    """Note as problems what a query finds: file, offset, what."""
-    for file, offset, what in list(facts.rows(query)):
-        facts.problem(file, offset, what)
-
-
 def _check_names(facts: Facts) -> None:
     """Check that each record has a name of its own (ISO 28500:2017, 5.2)."""
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' has the WARC-Record-ID of another record: ' || r.name
         FROM records r WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
-        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
-        FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""",
-    )
+        AND EXISTS (SELECT 1 FROM records e WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset))""")
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
+        FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
 
 
 def _check_revisits(facts: Facts) -> None:
     """Check that a revisit stands for the payload of another record, which is in the dataset (6.7)."""
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'revisit of a record that is not there' FROM records r
         WHERE r.kind = 'revisit' AND NOT EXISTS
-            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} r.file), r.offset, 'revisit has another payload digest than the record that it repeats'
+            (SELECT 1 FROM records o WHERE o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit')""")
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset,
+        'revisit has another payload digest than the record that it repeats'
         FROM records r JOIN records o ON o.rid = r.refers
-        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""",
-    )
+        WHERE r.kind = 'revisit' AND o.kind != 'revisit' AND o.digest != r.digest""")
 
 
 def _check_texts(facts: Facts) -> None:
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
-        WHERE t.kind = '{TEXT}' AND NOT EXISTS
-            (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} t.file), t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
-        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
+    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of a record that is not there' FROM records t
+        WHERE t.kind = '{TEXT}'
+        AND NOT EXISTS (SELECT 1 FROM records c WHERE c.rid = t.refers AND c.kind {IN_CONTENT})""")
+    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'text of ' || t.url || ' refers to a record of ' || c.url
+        FROM records t JOIN records c ON c.rid = t.refers WHERE t.kind = '{TEXT}' AND c.url != t.url""")
+    facts.note(f"""SELECT ({_NAMES} t.file), t.offset, 'a second text of ' || t.url FROM (
             SELECT file, offset, url, row_number() OVER (PARTITION BY refers ORDER BY file, offset) AS number
-            FROM records WHERE kind = '{TEXT}') t
-        WHERE t.number > 1""",
-    )
+            FROM records WHERE kind = '{TEXT}') t WHERE t.number > 1""")
 
 
 def _check_documents(facts: Facts) -> None:
     """Check that a document is in the dataset once."""
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
+    facts.note(f"""SELECT ({_NAMES} d.file), d.offset, 'document ' || d.doc || ' is also in ' || ({_NAMES} o.file)
             || ', record at ' || o.offset
         FROM (SELECT doc FROM documents GROUP BY doc HAVING count(*) > 1) twice
         JOIN documents d ON d.doc = twice.doc JOIN documents o ON o.doc = twice.doc
         WHERE (o.file, o.offset) = (SELECT file, offset FROM documents f WHERE f.doc = twice.doc ORDER BY 1, 2 LIMIT 1)
-        AND (d.file, d.offset) != (o.file, o.offset)""",
-    )
+        AND (d.file, d.offset) != (o.file, o.offset)""")
 
 
 def _check_log(dataset: Dataset, facts: Facts) -> None:
-    """Every crawled page has its content record, and the reverse; both are in the same order."""
+    """Check that every crawled page has its content record, and the reverse; both are in the same order."""
     name = dataset.log.name
     last = -1
     for number, line in enumerate(read_lines(dataset.log), 1):
@@ -145,26 +114,16 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     load_lost(dataset, facts)
     facts.execute("CREATE INDEX log_by_doc ON log(doc)")
     facts.execute("CREATE INDEX lost_by_doc ON lost(doc)")
-    _note(
-        facts,
-        f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
-        WHERE doc NOT IN (SELECT doc FROM documents) AND doc NOT IN (SELECT doc FROM lost)""",
+    facts.note(f"""SELECT '{name}', number, 'page ' || doc || ' has no record with content' FROM log
+        WHERE doc NOT IN (SELECT doc FROM documents) AND doc NOT IN (SELECT doc FROM lost)""")
+    facts.note(
+        f"SELECT '{name}', max(number), 'page ' || doc || ' is there twice' FROM log GROUP BY doc HAVING count(*) > 1"
     )
-    _note(
-        facts,
-        f"SELECT '{name}', max(number), 'page ' || doc || ' is there twice' FROM log GROUP BY doc HAVING count(*) > 1",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} file), offset, 'document ' || doc || ' is not in {name}' FROM documents
-        WHERE doc NOT IN (SELECT doc FROM log)""",
-    )
-    _note(
-        facts,
-        f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
+    facts.note(f"""SELECT ({_NAMES} file), offset, 'document ' || doc || ' is not in {name}' FROM documents
+        WHERE doc NOT IN (SELECT doc FROM log)""")
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
         WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
-            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))""",
-    )
+            WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))""")
     _check_order(dataset, facts)
 
 
@@ -196,9 +155,8 @@ def _check_stated(facts: Facts) -> None:
 
 
 def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
-    """Note where the index and the records of some kinds do not fit; its lines are in the table ``lines`` then."""
-    marks = ",".join("?" * len(kinds))
-    indexed = f"kind IN ({marks})"
+    """Note where the index and the records of some kinds differ; takes its lines into the table ``lines``."""
+    indexed = f"kind IN ({','.join('?' * len(kinds))})"
     if not index.exists():
         if facts.first(f"SELECT 1 FROM records WHERE {indexed}", *kinds):
             facts.problem(index.name, None, "is missing")
@@ -220,7 +178,7 @@ def check_index(facts: Facts, index: Path, kinds: Collection[str]) -> None:
         facts.add("lines", [(index.name, number, files[filename], offset, as_in_warc(parsed.id), line)])
     facts.execute("CREATE INDEX IF NOT EXISTS lines_by_place ON lines(file, offset)")
     twice = "SELECT max(number) FROM lines WHERE list = ? GROUP BY file, offset HAVING count(*) > 1"
-    for (number,) in list(facts.rows(twice, index.name)):
+    for number in facts.column(twice, index.name):
         facts.problem(index.name, number, "leads to a record that is indexed already")
     missing = f"""SELECT f.name, r.offset, r.kind FROM records r JOIN files f ON f.file = r.file WHERE r.{indexed}
         AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.file = r.file AND l.offset = r.offset AND l.list = ?)"""
@@ -246,7 +204,7 @@ def _differences(facts: Facts, file: int, line: IndexLine, kinds: Collection[str
 
 
 def _note_older(facts: Facts, index: Path, wrong: Collection[str]) -> None:
-    """Say which files that the index does not fit were changed after it."""
+    """Note which of the files that differ from the index were changed after it."""
     written = index.stat().st_mtime_ns
     for name, changed in list(facts.rows("SELECT name, changed FROM files ORDER BY file")):
         if name in wrong and changed > written:
@@ -276,7 +234,6 @@ def _number(line: bytes) -> int:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--problems`` and ``--jobs``."""
     parser.add_argument(
         "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
     )

@@ -18,15 +18,11 @@ from crawl4llm.tools.archive.lines import read_lines
 
 MD5, COUNTS = "archive.md5", "archive_counts.txt"
 _COUNT_WIDTH: Final = 16
-"""ClueWeb12's own lines have the last digit there, 16 places behind the name."""
-DOCUMENTS, LENGTH, TYPE, TREC_ID = (
-    b"WARC-Number-of-Documents",
-    b"WARC-File-Length",
-    b"WARC-Data-Type",
-    b"WARC-TREC-ID",
-)
+"""Places behind the name at which the last digit stands, as in ClueWeb12's own lines."""
+DOCUMENTS, LENGTH = b"WARC-Number-of-Documents", b"WARC-File-Length"
+TYPE, TREC_ID = b"WARC-Data-Type", b"WARC-TREC-ID"
 DATA_TYPE: Final = b"web crawl"
-"""What ClueWeb12 calls the documents of its directories ``wb``."""
+"""ClueWeb12's name for the documents of its directories ``wb``."""
 
 
 def write_md5(path: Path, digests: Iterable[tuple[str, str]]) -> None:
@@ -51,7 +47,7 @@ def document_counts(facts: Facts) -> dict[str, int]:
 
 
 def check_lists(dataset: Dataset, facts: Facts) -> None:
-    """Compare all MD5 files and record-count files with the files that they name, and note what differs."""
+    """Compare all MD5 files and record-count files with the files that they name, and note differences."""
     counts = {name: str(count) for name, count in document_counts(facts).items()}
     digests = dict(facts.rows("SELECT name, md5 FROM files"))
     for path in dataset.lists("*.md5"):
@@ -81,13 +77,12 @@ def _check_list(path: Path, dataset: Dataset, facts: Facts, found: Mapping[str, 
 
 
 def _entries(path: Path, *, digest_first: bool) -> Iterator[tuple[int, str, str]]:
-    """Number, file and value of each line."""
+    """Yield number, file and value of each line."""
     for number, line in enumerate(read_lines(path), 1):
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if text.strip():
-            first, second = (
-                (text.split(None, 1) if digest_first else text.rsplit(None, 1)) if " " in text.strip() else (text, "")
-            )
+            split = text.split if digest_first else text.rsplit
+            first, second = split(None, 1) if " " in text.strip() else (text, "")
             yield (number, second.lstrip("*"), first.lower()) if digest_first else (number, first, second)
 
 
@@ -107,7 +102,7 @@ def with_field(record: bytes, name: bytes, value: bytes) -> bytes:
 
 
 def field_length(name: bytes, value: bytes) -> int:
-    """Bytes that a new field takes."""
+    """Return the bytes that a new field takes."""
     return len(name) + len(value) + len(b": \r\n")
 
 

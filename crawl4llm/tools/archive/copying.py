@@ -1,4 +1,4 @@
-"""Copies a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
+"""Copies of a dataset: in ClueWeb12's layout with its document ids, and as a sample like its B13.
 
 A file of the dataset becomes a file of the copy. In ClueWeb12's layout it is the file ``0000wb-00`` of the directory
 ``0000wb`` of the segment ``NAME_00``: two digits each for segment, directory and file, and its documents have ids from
@@ -16,12 +16,7 @@ from typing import Final, NamedTuple
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import writing
-from crawl4llm.tools.archive.clueweb12 import (
-    COUNTS,
-    MD5,
-    write_counts,
-    write_md5,
-)
+from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, write_counts, write_md5
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.rewrite import (
@@ -41,12 +36,12 @@ _PER_FOLDER: Final = 100
 
 
 class CopyOptions(NamedTuple):
-    """What kind of copy."""
+    """The kind of a copy."""
 
     name: str | None = None
-    """Of the dataset, for ids and ClueWeb12's layout; None: names stay, and there are no ids."""
+    """Name of the dataset, for ids and ClueWeb12's layout; None: names stay, and there are no ids."""
     every: int | None = None
-    """Which documents are kept; None: all."""
+    """k: every kth document is kept; None: all."""
 
 
 class _File(NamedTuple):
@@ -59,7 +54,7 @@ class _File(NamedTuple):
 
 
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[str]:
-    """Copy a dataset into a new folder; yields what was written. Raises InputError."""
+    """Copy a dataset into a new folder; yields a line for the user. Raises InputError."""
     if out.resolve().is_relative_to(dataset.root.resolve()):
         raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
     with writing(out):
@@ -90,7 +85,7 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
 
 def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_File]:
     paths = dataset.warc_files()
-    texts = {file for (file,) in facts.rows("SELECT DISTINCT file FROM records WHERE kind = ?", TEXT)}
+    texts = set(facts.column("SELECT DISTINCT file FROM records WHERE kind = ?", TEXT))
     serial = 0
     for number, name in list(facts.rows("SELECT file, name FROM files ORDER BY file")):
         if options.name is None:
@@ -110,23 +105,16 @@ def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_Fi
 
 
 def _copy_file(facts: Facts, out: Path, file: _File, refill: Refill, *, numbered: bool) -> int:
-    """Copy what is kept of a file, if there are documents in it; returns how many."""
+    """Copy the kept records of a file, if documents are among them; returns the number of documents."""
     if facts.first("SELECT 1 FROM kept WHERE file = ? AND number IS NOT NULL", file.number) is None:
         return 0
     path = out / file.name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as target:
         shutil.copymode(file.source, path)
+        number, source, name, prefix = file
         return write_kept(
-            facts,
-            file.number,
-            file.source,
-            file.name,
-            target,
-            refill,
-            counted=numbered,
-            filename=path.name,
-            id_prefix=file.id_prefix,
+            facts, number, source, name, target, refill, counted=numbered, filename=path.name, id_prefix=prefix
         )
 
 
@@ -141,7 +129,5 @@ def _write_lists(out: Path, name: str | None, digests: list[tuple[str, str]], co
         write_md5(out / f"{segment}.md5", [entry for entry in digests if entry[0].startswith(within)])
         with writing(out):
             (out / "recordcounts").mkdir(exist_ok=True)
-        write_counts(
-            out / "recordcounts" / f"{segment}_counts.txt",
-            [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)],
-        )
+        held = [(file.removeprefix(within), count) for file, count in counts if file.startswith(within)]
+        write_counts(out / "recordcounts" / f"{segment}_counts.txt", held)

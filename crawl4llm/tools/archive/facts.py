@@ -1,4 +1,4 @@
-"""The database of all records of a dataset, what they are and where they lie.
+"""The database of all records of a dataset: their kinds, headers and places.
 
 They may be more than fit in memory: it is SQLite, in a temporary file (``TMPDIR``), some 400 bytes a record. Each file
 is surveyed into one of its own, which is then merged.
@@ -23,11 +23,11 @@ from crawl4llm.warc.page_records import one_line
 CONTENT = ("response", "resource", "conversion", "revisit")
 """Records with a page's content; they are in the index."""
 IN_CONTENT = f"IN ({', '.join(map(repr, CONTENT))})"
-"""In queries: whether a kind is one of them."""
+"""The same as a condition in queries."""
 TEXT = "text"
-"""What we call a conversion record with text that was extracted from another record."""
+"""Our kind for a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
-"""What we call a record whose head can be read, and whose content cannot."""
+"""Our kind for a record whose head can be read, and whose content cannot."""
 
 _TABLES = """
 CREATE TABLE files(
@@ -41,7 +41,7 @@ CREATE TABLE damage(file INTEGER, offset INTEGER, length INTEGER);
 CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
 """
 _STEPS = 100_000
-"""Of SQLite's virtual machine, after which it is looked whether it is time for a line: some milliseconds."""
+"""Steps of SQLite's virtual machine between two looks whether it is time for a line: some milliseconds."""
 _MERGED = ("files", "records", "refs", "damage", "problems")
 _INDEXES = f"""
 CREATE INDEX by_rid ON records(rid);
@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
 
 class Facts:
-    """The database, in a file of its own, or in a temporary one that is removed when it is closed."""
+    """The database, in a file of its own, or in a temporary one that is removed on exit."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crawl4llm-") if path is None else None
@@ -105,10 +105,6 @@ class Facts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close it; a temporary one is gone."""
         with _full_disk():
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
@@ -117,7 +113,7 @@ class Facts:
             self._folder.cleanup()
 
     def merge(self, part: Path) -> None:
-        """Take over what another database holds, and remove it."""
+        """Take over the rows of another database, and remove it."""
         with _full_disk():
             self._db.execute("COMMIT")
             self._db.execute("ATTACH ? AS part", (str(part),))
@@ -128,9 +124,9 @@ class Facts:
         part.unlink()
 
     def index(self) -> None:
-        """To be called when all is in: makes look-ups fast, and the table of documents.
+        """Build the indexes and the table of documents, once all records are in.
 
-        From now on, as queries may take long, a line is printed now and then where standard error is no terminal.
+        From then on, as queries may take long, a line is printed now and then where standard error is no terminal.
         """
         if not sys.stderr.isatty():
             self._db.set_progress_handler(Lines("comparing records").say_time, _STEPS)
@@ -146,11 +142,16 @@ class Facts:
                 self._db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
 
     def problem(self, file: str, offset: int | None, what: str) -> None:
-        """Note what is wrong."""
+        """Note a problem."""
         self.add("problems", [(file, offset, one_line(what))])
 
+    def note(self, query: str) -> None:
+        """Note as problems the rows that a query finds: file, offset, what."""
+        for file, offset, what in list(self.rows(query)):
+            self.problem(file, offset, what)
+
     def execute(self, statement: str, *values: object) -> None:
-        """Change tables."""
+        """Execute a statement that changes tables."""
         with _full_disk():
             self._db.execute(statement, values)
 
@@ -159,6 +160,10 @@ class Facts:
         with _full_disk():
             cursor = self._db.cursor()
             yield from cursor.execute(query, values)
+
+    def column(self, query: str, *values: object) -> list[Any]:
+        """Return the only column that a query selects."""
+        return [value for (value,) in self.rows(query, *values)]
 
     def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
         """Return the first row that a query finds."""
@@ -170,7 +175,7 @@ class Facts:
         return int(row[0]) if row else 0
 
     def define(self, name: str, function: Any) -> None:
-        """Make a function of one argument known to queries."""
+        """Define a function of one argument for queries."""
         self._db.create_function(name, 1, function, deterministic=True)
 
 
@@ -188,5 +193,5 @@ def _full_disk() -> Iterator[None]:
 
 
 def hashed(name: str | bytes) -> bytes:
-    """Return what a record's name is looked up by."""
+    """Return the hash by which a record's name is looked up."""
     return hashlib.blake2b(name if isinstance(name, bytes) else name.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""``scrapy archive finish``: gives files their final names, writes MD5 and count files and a sorted index."""
+"""``scrapy archive finish``: final names of the files, MD5 and count files, and a sorted index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
-    """Finish a dataset of which a survey with MD5 digests was made; yields what was done.
+    """Finish a dataset of which a survey with MD5 digests was made; yields a line for each step.
 
     Raises InputError, before anything is changed, where a WARC file is damaged or the index does not fit.
     """
@@ -96,7 +96,6 @@ def _rename_open_files(dataset: Dataset) -> int:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add what is made on request."""
     parser.add_argument(
         "--trec-ids",
         type=_dataset_name,
@@ -117,7 +116,6 @@ def _dataset_name(text: str) -> str:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Finish, and yield what was written."""
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
         raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")

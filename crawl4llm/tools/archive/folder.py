@@ -1,4 +1,4 @@
-"""The folder of a dataset, a crawl's output directory or any folder of WARC files, and the crawl that may go on."""
+"""The folder of a dataset: a crawl's output directory or any folder of WARC files; and the crawl that may go on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SORTED_INDEX = "sorted.cdxj"
 """The index in byte order, which ``finish`` writes."""
 PURGED, LOST = "purged.jsonl", "lost.jsonl"
-"""What was removed because a domain opted out; pages of the crawl log that ``repair`` found to be gone."""
+"""Logs of domains removed because they opted out, and of logged pages that ``repair`` found to be gone."""
 
 _WARC_NAME = re.compile(rf"(.+\.warc(?:\.gz|\.zst)?)({re.escape(OPEN_SUFFIX)})?")
 
@@ -38,7 +38,7 @@ class Dataset:
     """The files of a dataset. Names of WARC files are paths below ``root``, without ``.open``."""
 
     def __init__(self, given: Path) -> None:
-        """Raises InputError where there is no dataset, or a link in its place: it might be changed elsewhere."""
+        """Find the files. Raises InputError where there is no dataset, or a link that leads out of it."""
         if not given.is_dir():
             raise InputError(f"{given} is no folder; give the OUTPUT_DIR of a crawl, or a folder of WARC files")
         self.given = given
@@ -47,7 +47,7 @@ class Dataset:
         run = given if self.root != given else given.absolute().parent
         has_log = ((run / crawl_log.NAME).exists() and run / WARC == self.root.absolute()) or self.root != given
         self.base = run if has_log else self.root
-        """The folder with all that belongs to it."""
+        """The folder with all that belongs to the dataset."""
         self.log = self.base / crawl_log.NAME
         """The crawl log, which may not exist."""
         self.index = self.root / INDEX_NAME
@@ -58,7 +58,7 @@ class Dataset:
         self._require_files(self.log, self.index, self.text_index, self.sorted_index, *others)
 
     def warc_files(self) -> dict[str, Path]:
-        """Paths of the WARC files by name, numbers in names in their order.
+        """Return paths of the WARC files by name, numbers in names in their order.
 
         Raises InputError where there are none, or what has such a name cannot be read as a file or lies elsewhere.
         """

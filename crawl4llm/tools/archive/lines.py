@@ -1,4 +1,4 @@
-"""Reads and sorts indexes and logs of a dataset line by line; they may be cut short or damaged."""
+"""Lines of a dataset's indexes and logs, read and sorted; files may be cut short or damaged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -25,7 +26,7 @@ _MERGED_AT_ONCE: Final = 64
 def differences(
     line: IndexLine, url: str, date: str, digest: str, status: str | None, document: str | None
 ) -> list[str]:
-    """Return what a line says otherwise than its record does; ``document``: its key, None where it is not known.
+    """Return the names of the values in which a line and its record differ; ``document``: its key, None if not known.
 
     Indexes of others may have keys of another form, no status and no id.
     """
@@ -73,6 +74,11 @@ def load_lost(dataset: Dataset, facts: Facts) -> None:
 def as_in_warc(key: str) -> str:
     """Return a document key as a metadata record has it."""
     return re.sub(r"\s+$", "", one_line(key).strip())
+
+
+def now() -> str:
+    """Return the time in UTC, such as ``2026-01-31T12:00:00Z``."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def sort_lines(lines: Iterable[bytes], out: BinaryIO, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""``scrapy archive purge``: takes a domain that opted out from a dataset and from its exports.
+"""``scrapy archive purge``: the removal of a domain that opted out from a dataset and from its exports.
 
 Pages go, redirects through the domain, texts, entries of indexes and log. What is left in the crawl log of other pages
 stays, also where they were found on a page of the domain; so do the lines of ``failures.jsonl``, which say that its
@@ -14,7 +14,6 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import PURGED, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import now, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
@@ -53,11 +52,11 @@ def purge(
     listing: Path | None = None,
     ask: Callable[[str], None] | None = None,
 ) -> Iterator[str]:
-    """Purge a domain with all below it; yields what went, when it is gone.
+    """Purge a domain with all below it; yields lines about what went, when it is gone.
 
-    ``ask`` is told before what will go, and may raise InputError.
-    ``listing`` is what ``scrapy frontier --purge`` wrote; the run's own is taken where it is there. Raises InputError,
-    and nothing has changed, where a file is damaged, as nobody can tell what the damaged part holds.
+    ``ask`` is told before what will go, and may raise InputError. ``listing`` is what ``scrapy frontier --purge``
+    wrote; the run's own is taken where it is there. Raises InputError, and nothing has changed, where a file is
+    damaged, as nobody can tell what the damaged part holds.
     """
     if listing is None:
         listing = dataset.base / f"purge-{domain.name}.jsonl"
@@ -80,7 +79,7 @@ def purge(
         if ask is not None:
             going = ", ".join(f"{count:,} {what}" for what, count in counts.items())
             ask(f"purge {domain.name} and all below it from {dataset.given}: {going}")
-        files = [file for (file,) in facts.rows("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")]
+        files = facts.column("SELECT DISTINCT file FROM gone UNION SELECT file FROM refilled")
         told = stage_rewrite(dataset, facts, changes, files, Refill(dataset, facts))
         counts["pages in the log"] = _stage_log(dataset, facts, changes)
         _stage_note(dataset, facts, changes, domain, counts)
@@ -110,23 +109,18 @@ def _select_others(facts: Facts) -> None:
     """Fill the tables ``gone``, ``kept`` and ``refilled``: revisits of other domains, whose original goes."""
     facts.execute("CREATE TEMP TABLE gone(file INTEGER, offset INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID")
     facts.execute("INSERT INTO gone SELECT file, offset FROM records WHERE kind != 'warcinfo' AND of_domain(url)")
-    facts.execute(
-        """INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
+    facts.execute("""INSERT OR IGNORE INTO gone SELECT r.file, r.offset FROM documents d
         JOIN records r ON r.file = d.file AND r.page = d.page AND r.kind != 'warcinfo'
-        WHERE d.doc IN (SELECT doc FROM purged)"""
-    )
-    facts.execute(
-        f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset FROM records t JOIN records c ON c.rid = t.refers
-        JOIN gone g ON g.file = c.file AND g.offset = c.offset WHERE t.kind = '{TEXT}'"""
-    )
+        WHERE d.doc IN (SELECT doc FROM purged)""")
+    facts.execute(f"""INSERT OR IGNORE INTO gone SELECT t.file, t.offset
+        FROM records t JOIN records c ON c.rid = t.refers JOIN gone g ON g.file = c.file AND g.offset = c.offset
+        WHERE t.kind = '{TEXT}'""")
     new_kept(facts)
-    facts.execute(
-        f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
+    facts.execute(f"""INSERT OR IGNORE INTO kept SELECT r.file, r.offset,
             CASE WHEN r.kind = '{TEXT}'
                 OR EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
                 OR r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents) THEN 1 END
-        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)"""
-    )
+        FROM records r WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.file = r.file AND g.offset = r.offset)""")
     find_refilled(facts)
 
 
@@ -158,15 +152,9 @@ def _stage_log(dataset: Dataset, facts: Facts, changes: Changes) -> int:
 def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain, counts: dict[str, int]) -> None:
     """Stage the log of purges with one line more."""
     path = dataset.base / PURGED
-    names = (
-        "SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset ORDER BY g.file, g.offset"
-    )
-    note: dict[str, Any] = {
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "domain": domain.name,
-        "counts": counts,
-        "records": [name for (name,) in facts.rows(names)],
-    }
+    records = facts.column("""SELECT r.name FROM gone g JOIN records r ON r.file = g.file AND r.offset = g.offset
+        ORDER BY g.file, g.offset""")
+    note = {"date": now(), "domain": domain.name, "counts": counts, "records": records}
     with writing(path), changes.stage(path).open("wb") as out:
         out.writelines(read_lines(path))
         out.write(f"{json.dumps(note)}\n".encode())
@@ -202,8 +190,7 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
 
 
 def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
-    """Stage a manifest and a card whose totals fit the files, and that say what went."""
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Stage a manifest and a card with new totals and a note of the purge."""
 
     def total(name: str) -> int:
         return sum(shard[name] for shard in manifest["shards"])
@@ -211,10 +198,7 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
     manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
     try:
         manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
-        manifest["purged"] = [
-            *manifest.get("purged", []),
-            {"date": date, "domain": domain.name, "documents": gone},
-        ]
+        manifest["purged"] = [*manifest.get("purged", []), {"date": now(), "domain": domain.name, "documents": gone}]
     except TypeError:
         raise damaged(folder / MANIFEST) from None
     text = card(manifest, folder / MANIFEST)
@@ -225,7 +209,7 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
 
 
 def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
-    """Write a file without the domain's documents; returns what a manifest says of it."""
+    """Write a file without the domain's documents; returns its entry of the manifest."""
     with writing(path):
         form = path.name.partition(".")[2]
         file = open_file(new, form)
@@ -250,15 +234,15 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    if path.suffix == ".gz":
-        with open_input(path) as file, gzip.open(file) as lines:
-            yield from lines
-    elif path.suffix == ".zst":
-        with open_input(path) as file, zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
-            yield from buffered
-    else:
-        with open_input(path) as plain:
-            yield from plain
+    with open_input(path) as file:
+        if path.suffix == ".gz":
+            with gzip.open(file) as lines:
+                yield from lines
+        elif path.suffix == ".zst":
+            with zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
+                yield from buffered
+        else:
+            yield from file
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -271,7 +255,6 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--export``, ``--listing``, ``--whole-suffix`` and ``--yes``."""
     parser.add_argument(
         "--export", type=Path, action="append", default=[], metavar="DIR", help="also from this export; may be repeated"
     )
@@ -285,7 +268,6 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Purge, and yield what went."""
     domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
     ask = None if opts.yes or not can_ask() else confirm
     dataset = idle_dataset(opts.arguments[1], settings)

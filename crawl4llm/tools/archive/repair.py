@@ -1,4 +1,4 @@
-"""``scrapy archive repair``: takes out what is no whole page, and makes the indexes fit again.
+"""``scrapy archive repair``: the removal of all that is no whole page, with indexes made to fit.
 
 A page stays if all its records are there, if a payload that it repeats is there, and if the crawl log has it: a crawl
 that is killed may have archived pages that it had not logged, and takes them as not crawled where it is resumed. Of a
@@ -14,7 +14,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import Changes, writing
 from crawl4llm.tools.archive.facts import IN_CONTENT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset, resumable
-from crawl4llm.tools.archive.lines import load_lost, parse_log_line, read_lines
+from crawl4llm.tools.archive.lines import load_lost, now, parse_log_line, read_lines
 from crawl4llm.tools.archive.rewrite import keep_texts, load_lines, new_kept, stage_rewrite
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.warc.cdxj import parse_index_line
@@ -39,7 +38,7 @@ _COPIED = 1 << 20
 
 
 def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
-    """Repair a dataset; yields what was changed, when all of it is in place. Raises InputError."""
+    """Repair a dataset; yields lines about the changes once all are in place. Raises InputError."""
     with ExitStack() as opened:
         changes = opened.enter_context(Changes(dataset.base))
         facts = opened.enter_context(surveyed(dataset, processes, digests=True, label="reading"))
@@ -47,29 +46,20 @@ def repair(dataset: Dataset, processes: int, *, discard: bool) -> Iterator[str]:
         load_lines(dataset, facts)
         told = [*_mend_log(dataset, facts, changes)]
         _select_whole_pages(dataset, facts)
-        files = [
-            file
-            for (file,) in facts.rows(
-                """SELECT file FROM damage UNION SELECT r.file FROM records r
-            WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)"""
-            )
-        ]
+        files = facts.column("""SELECT file FROM damage UNION SELECT r.file FROM records r
+            WHERE NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)""")
         told += [_cut(dataset, facts, changes, file, discard=discard) for file in files]
         of_indexes = stage_rewrite(dataset, facts, changes, files)
-        told += [*_index_changes(dataset, changes), *of_indexes]
-        told += _lost_pages(dataset, facts, changes)
+        told += [*_index_changes(dataset, changes), *of_indexes, *_lost_pages(dataset, facts, changes)]
         if told:
             changes.commit()
     yield from told or ["nothing to repair"]
 
 
 def _refuse_foreign(dataset: Dataset, facts: Facts) -> None:
-    for name, what in list(
-        facts.rows(
-            """SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
-            WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)"""
-        )
-    ):
+    foreign = facts.rows("""SELECT f.name, p.what FROM files f JOIN problems p ON p.file = f.name
+        WHERE f.bytes = 0 AND p.offset = 0 AND NOT EXISTS (SELECT 1 FROM records r WHERE r.file = f.file)""")
+    for name, what in list(foreign):
         path = dataset.warc_files()[name]
         if path.stat().st_size:
             raise InputError(f"{path}: {what}; no record of it can be read: take it away, then repair the rest")
@@ -101,40 +91,29 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
         facts.execute("INSERT OR IGNORE INTO kept SELECT file, offset, NULL FROM records WHERE kind != 'unreadable'")
         return
     logged = "AND d.doc IN (SELECT doc FROM log)" if dataset.log.exists() else ""
-    facts.execute(
-        f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset FROM documents d
-        JOIN records c ON c.file = d.file AND c.offset = d.offset
+    facts.execute(f"""CREATE TEMP TABLE whole AS SELECT d.file AS file, d.page AS page, d.offset AS offset
+        FROM documents d JOIN records c ON c.file = d.file AND c.offset = d.offset
         WHERE d.m_file = d.file AND d.m_page = d.page {logged}
         AND (c.kind != 'revisit' OR EXISTS (SELECT 1 FROM records o JOIN documents e
             ON e.file = o.file AND e.offset = o.offset AND e.m_page = e.page
-            WHERE o.rid = c.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'))"""
-    )
-    facts.execute(
-        """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
-        FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page"""
-    )
+            WHERE o.rid = c.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'))""")
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
+        FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page""")
     keep_texts(facts)
-    facts.execute(
-        """DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
+    facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
             WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)
             AND EXISTS (SELECT 1 FROM records e JOIN kept k ON k.file = e.file AND k.offset = e.offset
-                WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset)))"""
-    )
+                WHERE e.rid = r.rid AND (e.file, e.offset) < (r.file, r.offset)))""")
 
 
 def _cut(dataset: Dataset, facts: Facts, changes: Changes, file: int, *, discard: bool) -> str:
-    """Keep aside what a file loses, and say what that is."""
+    """Keep aside the stretches that a file loses, and describe them."""
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
     path = dataset.warc_files()[names[file]]
-    stretches = list(
-        facts.rows(
-            """SELECT r.offset, r.length, 1 FROM records r WHERE r.file = ?
-                AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)
-            UNION ALL SELECT offset, length, 0 FROM damage WHERE file = ? ORDER BY 1""",
-            file,
-            file,
-        )
-    )
+    query = """SELECT r.offset, r.length, 1 FROM records r WHERE r.file = ?1
+            AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.file = r.file AND k.offset = r.offset)
+        UNION ALL SELECT offset, length, 0 FROM damage WHERE file = ?1 ORDER BY 1"""
+    stretches = list(facts.rows(query, file))
     size = sum(length for _, length, _ in stretches)
     records = sum(whole for _, _, whole in stretches)
     said = f"{path.name}: {size:,} bytes from offset {stretches[0][0] if stretches else 0} on are cut"
@@ -159,7 +138,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _index_changes(dataset: Dataset, changes: Changes) -> Iterator[str]:
-    """Yield what has changed in the indexes; those that have not are left alone."""
+    """Yield the changes of the indexes; those that have none are left alone."""
     for index in (dataset.index, dataset.text_index, dataset.sorted_index):
         new = changes.staged(index)
         if new is None:
@@ -176,16 +155,11 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
     """Note the pages of the log that are gone."""
     path = dataset.base / LOST
     load_lost(dataset, facts)
-    gone = [
-        doc
-        for (doc,) in facts.rows(
-            """SELECT doc FROM log WHERE doc NOT IN (SELECT doc FROM lost) AND doc NOT IN
-        (SELECT d.doc FROM documents d JOIN kept k ON k.file = d.file AND k.offset = d.offset) ORDER BY number"""
-        )
-    ]
+    gone = facts.column("""SELECT doc FROM log WHERE doc NOT IN (SELECT doc FROM lost) AND doc NOT IN
+        (SELECT d.doc FROM documents d JOIN kept k ON k.file = d.file AND k.offset = d.offset) ORDER BY number""")
     if not gone:
         return []
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = now()
     lines = [f"{json.dumps({'date': date, 'id': doc})}\n".encode() for doc in gone]
     with writing(path):
         changes.stage(path).write_bytes(b"".join([*read_lines(path), *lines]))
@@ -193,12 +167,10 @@ def _lost_pages(dataset: Dataset, facts: Facts, changes: Changes) -> list[str]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--discard``."""
     parser.add_argument("--discard", action="store_true", help="do not keep what is cut")
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Repair, and yield what was changed."""
     dataset = idle_dataset(opts.arguments[0], settings)
     with resumable(dataset, settings):
         yield from repair(dataset, opts.jobs or cores(), discard=opts.discard)

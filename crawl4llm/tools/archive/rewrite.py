@@ -1,4 +1,4 @@
-"""Writes WARC files anew with the records that are ``kept``, and all that names them: indexes, MD5 and count files.
+"""WARC files written anew with the ``kept`` records, and all that names them: indexes, MD5 and count files.
 
 A revisit whose original is taken away becomes what the original was: its page is another's, who did not opt out where
 the original's owner did. The payload is stored with the HTTP head that the revisit kept (ISO 28500:2017, 6.7.2), or the
@@ -30,7 +30,7 @@ from crawl4llm.warc.records import CONTENT_TYPE, DATE
 MOVES = """CREATE TABLE moves(
     file INTEGER, offset INTEGER, new_name TEXT, new_offset INTEGER, new_length INTEGER, line BLOB,
     PRIMARY KEY (file, offset)) WITHOUT ROWID"""
-"""Where records went; a line of their own where they are other records now. Those that are not here are gone."""
+"""New places of records, with a line of the index for those that were changed. Those that are not here are gone."""
 _LEFT_OUT: Final = re.compile(
     rb"(?im)^(?:WARC-Profile|WARC-Refers-To(?:-Target-URI|-Date)?|WARC-Truncated|WARC-Block-Digest|WARC-Payload-Digest|"
     rb"Content-Type|Content-Length|WARC-Type):[^\n]*\n"
@@ -41,10 +41,8 @@ def keep_others(facts: Facts, rewritten: Iterable[int]) -> None:
     """Note in the table of moves that the records of all other files stay where they are."""
     facts.execute("CREATE TEMP TABLE rewritten(file INTEGER PRIMARY KEY)")
     facts.add("rewritten", [(file,) for file in rewritten])
-    facts.execute(
-        """INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
-        FROM records r JOIN files f ON f.file = r.file WHERE r.file NOT IN (SELECT file FROM rewritten)"""
-    )
+    facts.execute("""INSERT INTO moves SELECT r.file, r.offset, f.name, r.offset, r.length, NULL
+        FROM records r JOIN files f ON f.file = r.file WHERE r.file NOT IN (SELECT file FROM rewritten)""")
 
 
 def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[int, int]:
@@ -85,8 +83,8 @@ def stage_rewrite(
 ) -> list[str]:
     """Stage some files with those of their records that are ``kept``, then indexes, MD5 and count files.
 
-    Returns what is to be said of the indexes. Raises InputError where a file is no longer the one that was
-    surveyed: it is being copied, or written by something that cannot be told.
+    Returns lines about the indexes. Raises InputError where a file is no longer the one that was surveyed: it is being
+    copied, or written by something that cannot be told.
     """
     names: dict[int, str] = dict(facts.rows("SELECT file, name FROM files"))
     paths = dataset.warc_files()
@@ -215,23 +213,21 @@ def _changed(line: bytes, values: dict[str, tuple[str, int] | None], *, is_md5: 
 
 
 def new_kept(facts: Facts) -> None:
-    """Begin with a table that has the records that say what a file is."""
-    facts.execute(
-        "CREATE TABLE kept(file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID"
-    )
+    """Create the table ``kept``, with the warcinfo records."""
+    facts.execute("""CREATE TABLE kept(
+        file INTEGER, offset INTEGER, number INTEGER, PRIMARY KEY (file, offset)) WITHOUT ROWID""")
     facts.execute("INSERT INTO kept SELECT file, offset, NULL FROM records WHERE kind = 'warcinfo'")
 
 
 def load_lines(dataset: Dataset, facts: Facts) -> None:
-    """Take the lines of both indexes into the facts, those that are whole."""
+    """Take the whole lines of both indexes into the facts."""
     files = {name: file for file, name in facts.rows("SELECT file, name FROM files")}
     for index in (dataset.index, dataset.text_index):
         for number, line in enumerate(read_lines(index), 1):
             parsed = parse_index_line(line)
             if parsed is not None and parsed.place[0] in files:
                 name, offset, _ = parsed.place
-                document = as_in_warc(parsed.id)
-                facts.add("lines", [(index.name, number, files[name], offset, document, line)])
+                facts.add("lines", [(index.name, number, files[name], offset, as_in_warc(parsed.id), line)])
     facts.execute("CREATE INDEX lines_by_place ON lines(file, offset)")
 
 
@@ -240,45 +236,37 @@ def select_sample(facts: Facts, every: int) -> None:
 
     Where no crawl has described its pages each record with content is a document.
     """
-    facts.execute(
-        f"""CREATE TEMP TABLE numbered AS
+    facts.execute(f"""CREATE TEMP TABLE numbered AS
         SELECT file, offset, page, row_number() OVER (PARTITION BY file ORDER BY offset) - 1 AS number FROM records r
         WHERE kind {IN_CONTENT} AND (EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.offset = r.offset)
-            OR NOT EXISTS (SELECT 1 FROM documents))"""
-    )
+            OR NOT EXISTS (SELECT 1 FROM documents))""")
     facts.execute(f"INSERT INTO kept SELECT file, offset, number FROM numbered WHERE number % {every} = {every - 1}")
-    facts.execute(
-        """INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
+    facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL FROM records r
         WHERE (r.file, r.page) IN (SELECT n.file, n.page FROM numbered n JOIN kept k USING (file, offset))
-        AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)"""
-    )
+        AND EXISTS (SELECT 1 FROM documents d WHERE d.file = r.file AND d.page = r.page)""")
     keep_texts(facts)
 
 
 def keep_texts(facts: Facts) -> None:
     """Keep the texts of the records that are kept; as documents, where they are all that a file holds."""
-    facts.execute(
-        f"""INSERT OR IGNORE INTO kept
+    facts.execute(f"""INSERT OR IGNORE INTO kept
         SELECT t.file, t.offset, row_number() OVER (PARTITION BY t.file ORDER BY t.offset) - 1
         FROM records t JOIN records c ON c.rid = t.refers JOIN kept k ON k.file = c.file AND k.offset = c.offset
-        WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}"""
-    )
+        WHERE t.kind = '{TEXT}' AND c.kind {IN_CONTENT}""")
 
 
 def find_refilled(facts: Facts) -> None:
     """Fill the table ``refilled``: revisits that are ``kept`` and whose original is not, but is there still."""
-    facts.execute(
-        f"""CREATE TEMP TABLE refilled AS
+    facts.execute(f"""CREATE TEMP TABLE refilled AS
         SELECT r.file AS file, r.offset AS offset, o.file AS o_file, o.offset AS o_offset, o.length AS o_length
         FROM kept k JOIN records r ON r.file = k.file AND r.offset = k.offset AND r.kind = 'revisit'
         JOIN records o ON o.rid = r.refers AND o.kind {IN_CONTENT} AND o.kind != 'revisit'
-        WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)"""
-    )
+        WHERE NOT EXISTS (SELECT 1 FROM kept l WHERE l.file = o.file AND l.offset = o.offset)""")
     facts.execute("CREATE INDEX refilled_by_place ON refilled(file, offset)")
 
 
 class Refill:
-    """Gives the records that take the place of revisits; see :func:`filled`."""
+    """The source of records that take the place of revisits; see :func:`filled`."""
 
     def __init__(self, dataset: Dataset, facts: Facts) -> None:
         self._paths = dataset.warc_files()

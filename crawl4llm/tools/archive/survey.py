@@ -1,4 +1,4 @@
-"""Reads WARC files, in parallel, and notes what they hold and what is wrong with each record, digests included."""
+"""The survey: all WARC files read in parallel into the database, with the faults of each record, digests included."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
-_RECORD_ID: Final = field_name("WARC-Record-ID")
-_REFERS_TO: Final = field_name("WARC-Refers-To")
-_NUMBER_OF_DOCUMENTS: Final = field_name("WARC-Number-of-Documents")
-_FILE_LENGTH: Final = field_name("WARC-File-Length")
+_RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")
+_NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), field_name("WARC-File-Length")
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
@@ -29,8 +27,7 @@ _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 _LARGEST_METADATA: Final = 1 << 20
 _HASHED: Final = 1 << 22
 _KINDS: Final = {"warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"}
-BLOCK_DIGEST: Final = field_name("WARC-Block-Digest")
-PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
+BLOCK_DIGEST, PAYLOAD_DIGEST = field_name("WARC-Block-Digest"), field_name("WARC-Payload-Digest")
 _WITH_PAYLOAD: Final = frozenset({"response", "resource", "conversion"})
 """Records that hold a payload of which we know where it begins; a revisit's digest is of another record's."""
 _END: Final = b"\r\n\r\n"
@@ -44,14 +41,14 @@ class FileJob(NamedTuple):
     path: Path
     size: int
     part: Path
-    """Where to put what is found."""
+    """Path of the database for the findings."""
     digests: bool
     """Whether records are read to their end."""
     md5: bool
 
 
 def survey_file(job: FileJob) -> None:
-    """Read a WARC file, and put what is found in a database of its own."""
+    """Read a WARC file into a database of its own."""
     with Facts(job.part) as facts:
         try:
             before = job.path.stat()
@@ -79,7 +76,7 @@ def md5_of(path: Path) -> str:
 
 
 def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
-    """Note all records; returns bytes, decompressed, and what the file's warcinfo record states as ClueWeb12's do."""
+    """Note all records; returns bytes, decompressed, and the counts in the file's warcinfo, as in ClueWeb12."""
     reader = WarcReader(job.path)
     read, page, documents, length = 0, 0, "", ""
     for stretch in reader.stretches():
@@ -107,7 +104,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
 def _inspect(
     job: FileJob, reader: WarcReader, stretch: Stretch, frame: Frame
 ) -> tuple[Row, Sequence[bytes], Sequence[str]]:
-    """Return a record's row, the hashes of the records that it belongs to, and what is wrong with it."""
+    """Return a record's row, the hashes of the records that it belongs to, and its faults."""
     record = frame.record
     assert record is not None
     get = record.fields.get
@@ -189,7 +186,7 @@ def surveyed(
 
 
 class _Digest:
-    """The digest of the bytes from a place on, and what it should be."""
+    """The digest of the bytes from a place on, with the stated one."""
 
     def __init__(self, name: str, stated: bytes, start: int) -> None:
         self.name = name
@@ -210,15 +207,12 @@ class _Digest:
             self._hash.update(piece if first == 0 and last >= len(piece) else memoryview(piece)[first : max(0, last)])
 
     def agrees(self) -> bool:
-        """Compare it in Base32, or in hexadecimal digits as some writers have it."""
-        return self._value.upper() in {
-            base64.b32encode(self._hash.digest()).decode(),
-            self._hash.hexdigest().upper(),
-        }
+        """Return whether it is as stated: in Base32, or in hexadecimal digits as some writers have it."""
+        return self._value.upper() in {base64.b32encode(self._hash.digest()).decode(), self._hash.hexdigest().upper()}
 
 
 def faults(frame: Frame, pieces: Iterable[bytes]) -> list[str]:
-    """Return what is wrong with a whole record. Raises CorruptRecord where it cannot be read to its end."""
+    """Return the faults of a whole record. Raises CorruptRecord where it cannot be read to its end."""
     record = frame.record
     assert record is not None
     if record.size is None:

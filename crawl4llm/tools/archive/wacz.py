@@ -1,4 +1,4 @@
-"""Writes a dataset as one file that replay tools open: WACZ, version 1.1.1 (specs.webrecorder.net).
+"""The WACZ writer: a dataset as one file that replay tools open, version 1.1.1 (specs.webrecorder.net).
 
 The index is that of py-wacz and ReplayWeb.page: gzip members of 1,024 sorted lines (``index.cdx.gz``), and a list of
 their places (``index.idx``). What is compressed already is stored in the ZIP as it is.
@@ -26,8 +26,8 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.tools.archive.lines import read_lines, sort_lines
-from crawl4llm.warc.cdxj import IndexLine, parse_index_line
+from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
+from crawl4llm.warc.cdxj import parse_index_line
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024
@@ -40,7 +40,7 @@ _MADE: Final = {
 
 
 def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
-    """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields what was written.
+    """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields a line for the user.
 
     Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
     them to replay. Raises InputError.
@@ -53,9 +53,8 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
         for file in Progress(files, "Packing", unit=" files"):
-            os.fchmod(
-                new.fileno(), os.fstat(new.fileno()).st_mode & file.stat().st_mode
-            )  # with credentials, they are for their owner alone
+            # Files with credentials are for their owner alone.
+            os.fchmod(new.fileno(), os.fstat(new.fileno()).st_mode & file.stat().st_mode)
             with file.open("rb") as source:
                 package.add(f"archive/{file.name}", source, zipfile.ZipInfo.from_file(file, strict_timestamps=False))
         _write_index(dataset, folder)
@@ -102,14 +101,8 @@ class _Package:
                 out.write(piece)
                 digest.update(piece)
                 size += len(piece)
-        self._resources.append(
-            {
-                "name": name.rpartition("/")[2].lower(),
-                "path": name,
-                "hash": f"sha256:{digest.hexdigest()}",
-                "bytes": size,
-            }
-        )
+        short = name.rpartition("/")[2].lower()
+        self._resources.append({"name": short, "path": name, "hash": f"sha256:{digest.hexdigest()}", "bytes": size})
 
     def finish(self, title: str) -> None:
         """Write ``datapackage.json`` and its digest."""
@@ -117,7 +110,7 @@ class _Package:
             "profile": "data-package",
             "wacz_version": VERSION,
             "title": title,
-            "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "created": now(),
             "software": f"crawl4llm/{__version__}",
             "resources": self._resources,
         }
@@ -139,11 +132,7 @@ def _write_index(dataset: Dataset, folder: Path) -> None:
         offset = 0
         while block := list(islice(lines, _LINES)):
             member = gzip.compress(b"".join(block), mtime=0)
-            place = {
-                "offset": offset,
-                "length": len(member),
-                "digest": f"sha256:{hashlib.sha256(member).hexdigest()}",
-            }
+            place = {"offset": offset, "length": len(member), "digest": f"sha256:{hashlib.sha256(member).hexdigest()}"}
             places.write(f"{block[0].split(b'{', 1)[0].strip().decode('ascii')} {json.dumps(place)}\n")
             data.write(member)
             offset += len(member)
@@ -155,8 +144,10 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
     found = False
     for number, line in enumerate(read_lines(dataset.index), 1):
         parsed = parse_index_line(line)
-        if parsed is None or not parsed.id or _is_text(parsed):
+        if parsed is None or not parsed.id:
             continue
+        if "status" not in parsed.fields and parsed.fields.get("mime") == "text/plain":
+            continue  # a conversion record, which is all that is held of its page
         found = True
         try:
             stamp = datetime.strptime(parsed.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
@@ -167,8 +158,3 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
         yield json.dumps(page).encode() + b"\n"
     if not found:
         raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
-
-
-def _is_text(line: IndexLine) -> bool:
-    """Return whether a line is of a conversion record, which is all that is held of its page."""
-    return "status" not in line.fields and line.fields.get("mime") == "text/plain"

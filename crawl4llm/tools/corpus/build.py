@@ -1,4 +1,4 @@
-"""``scrapy corpus index`` makes the index of a corpus, ``demo`` the demo web, ``build`` a ClueWeb22 tree."""
+"""``scrapy corpus``: ``index`` makes the index of a corpus, ``demo`` the demo web, ``build`` a ClueWeb22 tree."""
 
 from __future__ import annotations
 
@@ -29,18 +29,16 @@ if TYPE_CHECKING:
 
 
 def _add_index_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--jobs``."""
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
 
 
 def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Build the index, then yield what it holds and where it lies."""
     for name, value in index_corpus(settings, opts.jobs or cores()):
         yield f"{name:<12}{value}"
 
 
 def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--to``, ``--pages``, ``--hosts``, ``--describe``; ``--seed`` and ``--jobs`` other actions have added."""
+    """Add the options; ``--seed`` and ``--jobs`` other actions have added."""
     parser.add_argument("--to", type=Path, metavar="DIR", help="where to build (default: in Scrapy's data dir)")
     parser.add_argument(
         "--pages", type=positive_integer, default=PAGES, metavar="N", help=f"how many pages (default: {PAGES})"
@@ -54,7 +52,7 @@ def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Build unless it is there to be described; yield where things lie, or the traits."""
+    """Build the demo web unless it is only described; yield its paths, or its traits."""
     size = {"pages": opts.pages, "hosts": opts.hosts, "seed": opts.seed, "jobs": opts.jobs}
     if opts.to is None:
         paths = ensure_demo(data_dir(), **size)
@@ -71,7 +69,7 @@ def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 
 def _add_build_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--from``, ``--manifest``, ``--link-id-position``; ``--to`` and ``--jobs`` other actions have added."""
+    """Add the options; ``--to`` and ``--jobs`` other actions have added."""
     parser.add_argument(
         "--from", dest="source", metavar="CORPUS", help="what to build from, as for CORPUS (default: that setting)"
     )
@@ -89,7 +87,7 @@ def _add_build_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Build a tree, then yield what was counted and where it lies."""
+    """Build a tree; yield its counts and path."""
     if opts.to is None:
         raise InputError("say where to build: scrapy corpus build --to DIR")
     if opts.source is not None:

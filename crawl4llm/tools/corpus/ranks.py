@@ -1,4 +1,4 @@
-"""``scrapy corpus ranks``: writes harmonic centrality of the corpus's pages, for the policy ``harmonic``."""
+"""``scrapy corpus ranks``: harmonic centrality of the corpus's pages, for the policy ``harmonic``."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Compute and write, then yield how many pages there are and where the ranks lie."""
     if opts.out is None:
         raise InputError("say where to write: scrapy corpus ranks --out FILE")
     _check_writable(opts.out)
     ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
-    _write(opts.out, "".join(f"{key}\t{value!r}\n" for key, value in best_first))
+    data = "".join(f"{key}\t{value!r}\n" for key, value in best_first).encode("utf-8", "surrogatepass")
+    with _writing(opts.out), replacing(opts.out) as file:
+        file.write(gzip.compress(data, mtime=0) if opts.out.suffix == ".gz" else data)
     yield f"pages  {len(ranks)}"
     yield f"ranks  {opts.out}"
     yield f"Next: scrapy crawl influence -s URL_POLICY=harmonic -s HARMONIC_RANKS={opts.out}"
 
 
 def _check_writable(path: Path) -> None:
-    """Say so before the work is done, where it would be for nothing."""
+    """Raise InputError, before any work is done, where the file cannot be written."""
     with _writing(path):
         if not path.parent.is_dir():
             raise InputError(f"--out {path} cannot be written: {path.parent} is no folder")
@@ -45,13 +46,6 @@ def _check_writable(path: Path) -> None:
         temporary.unlink()
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    data = text.encode("utf-8", "surrogatepass")
-    with _writing(path), replacing(path) as file:
-        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-
-
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """Turn failures to write into InputError."""
@@ -62,7 +56,6 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--out``."""
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write")
 
 

@@ -1,4 +1,4 @@
-"""``scrapy corpus show`` prints a document, ``sample`` the keys of random ones."""
+"""``scrapy corpus``: ``show`` prints a document, ``sample`` the keys of random ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 
 def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Yield the document's lines."""
     corpus = open_corpus(settings)
     key = find_document(corpus, opts.arguments[0])
     if key not in corpus:
         raise not_held(corpus, key)
-    yield from _describe(corpus, key)
-
-
-def _describe(corpus: Corpus, key: str) -> Iterator[str]:
     page = corpus.page(key)
     text = _text(corpus, key)
     yield f"id        {key}"
@@ -59,14 +54,12 @@ def _describe_links(corpus: Corpus, links: list[Link]) -> Iterator[str]:
 
 
 def _sample(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Yield the keys drawn."""
     corpus = open_corpus(settings)
     corpus.check()
     yield from corpus.sample(opts.n, opts.seed)
 
 
 def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--n`` and ``--seed``."""
     parser.add_argument("--n", type=positive_integer, default=100, metavar="N", help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
 

@@ -1,4 +1,4 @@
-"""Documents of our own archives, by their index: nothing but the index and the crawl log is read."""
+"""The source of documents in our own archives: nothing but their index and the crawl log is read."""
 
 from __future__ import annotations
 
@@ -29,24 +29,22 @@ _HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+
 _CONTENT_KINDS = {"response", "resource", "conversion", "revisit"}
 _REFERS_TO = field_name("WARC-Refers-To")
 _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
-"""That of nothing."""
+"""Digest of the empty text."""
 _NO_TEXT = (0, 0, 0, None, None)
 _AHEAD = 10_000
 """Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
-"""What each entry of an index has, and maybe more."""
+"""Fields of each entry of an index, which may have more."""
 
 V = TypeVar("V")
-
-
+Fault = Callable[[Exception], str]
 _Text = tuple[int, int, int, str, str | None]
-"""What the index of texts says of one: file, offset, length, digest; language, empty where its source tells none."""
+"""A line of the index of texts: file, offset, length, digest; language, empty where its source tells none."""
 _Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
 _LINES_AT_ONCE = 256
-T = TypeVar("T")
 
 
 class ArchiveSource(Source):
@@ -123,9 +121,9 @@ class ArchiveSource(Source):
             self.left_out.update(left)
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
-        """Return the entries of an index; none where there is no such file. Raises InputError.
+        """Return the entries of an index, parsed many at once to save time; none where there is no such file.
 
-        Many at once, for this is what an export of finished texts costs besides reading and compressing.
+        Raises InputError.
         """
 
         def fault(error: Exception) -> str:
@@ -185,21 +183,19 @@ class ArchiveSource(Source):
 
 
 def _check_strings(*columns: Iterable[str]) -> None:
-    """Raise TypeError where one is none. This, and the next, take a tenth of the time of looking at each value."""
+    """Raise TypeError where a value is no string, ten times as fast as by looking at each; so is the next function."""
     for column in columns:
         "".join(column)
 
 
 def _check_places(offsets: Sequence[int], lengths: Sequence[int]) -> None:
-    """Raise ValueError where one cannot be of a file."""
+    """Raise ValueError where a place cannot be in a file."""
     if min(offsets) < 0 or min(lengths) < 0 or max(*offsets, *lengths) > _LARGEST_FILE:
         raise ValueError("no place in a file")
 
 
 def _id_and_influence(lines: Sequence[bytes]) -> list[tuple[str, tuple[float | None]]]:
-    found: list[tuple[str, tuple[float | None]]] = [
-        (fields["id"], (fields["influence"],)) for fields in load_all(lines)
-    ]
+    found = [(fields["id"], (fields["influence"],)) for fields in load_all(lines)]
     _check_strings([key for key, _ in found])
     sum(influence for _, (influence,) in found if influence is not None)  # a TypeError where one is no number
     return found
@@ -287,10 +283,8 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_values(
-    path: Path, parse: Callable[[Sequence[bytes]], list[T]], fault: Callable[[Exception], str]
-) -> Iterator[T]:
-    """Yield what ``parse`` makes of the lines of a file, a value a line; none where there is no such file.
+def read_values(path: Path, parse: Callable[[Sequence[bytes]], list[V]], fault: Fault) -> Iterator[V]:
+    """Yield the lines of a file as ``parse`` returns them, a value a line; none where there is no such file.
 
     The last line counts only when it is whole. Raises InputError where the file cannot be read, and where ``parse``
     raises LookupError, TypeError or ValueError: it names the line, and says what ``fault`` says of the error.
@@ -317,11 +311,7 @@ def read_values(
 
 
 def _find_fault(
-    path: Path,
-    first: int,
-    lines: Sequence[bytes],
-    parse: Callable[[Sequence[bytes]], list[T]],
-    fault: Callable[[Exception], str],
+    path: Path, first: int, lines: Sequence[bytes], parse: Callable[[Sequence[bytes]], object], fault: Fault
 ) -> None:
     """Raise InputError that names the first line which cannot be parsed."""
     for number, line in enumerate(lines, first):

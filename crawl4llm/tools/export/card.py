@@ -20,7 +20,7 @@ from crawl4llm.tools.export.formats import COMPRESSORS, PARQUET
 
 CARD = "README.md"
 OPT_OUT_FIELDS: Final = ("robots", "opt-out")
-"""What the warcinfo record of an archive says of the manners by which its pages were fetched."""
+"""Fields of an archive's warcinfo record about the manners by which its pages were fetched."""
 
 _FIELDS: Final = {
     "id": ("string", "the document key"),
@@ -36,17 +36,12 @@ _FIELDS: Final = {
     "warc_length": ("int64", "how long the record is"),
     "digest": ("string", "the record's WARC-Payload-Digest"),
 }
-_METADATA: Final = {
-    "WARC-Target-URI": "string",
-    "WARC-Date": "string",
-    "influence": "float64",
-    "language": "string",
-}
+_METADATA: Final = {"WARC-Target-URI": "string", "WARC-Date": "string", "influence": "float64", "language": "string"}
 _JSON_ONLY: Final = ("source", "created")
 _BOUNDS: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-"""Of the Hub's size categories."""
+"""Bounds of the Hub's size categories."""
 _CODE: Final = re.compile(r"([a-z]{2,3})(?:[-_,].*)?", re.IGNORECASE)
-"""What the Hub takes for a language, with what may follow it: a region, or other languages of the page."""
+"""A language as the Hub takes it, with a region or other languages of the page behind it."""
 _MOST_LISTED: Final = 50
 
 
@@ -131,7 +126,7 @@ def _fields(form: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _languages(manifest: Mapping[str, Any]) -> Counter[str]:
-    """Count documents by language; empty where a file tells nothing of it, as those of older exports."""
+    """Count documents by language; empty where a file has no counts, as those of older exports."""
     counted = [shard.get("languages") for shard in manifest["shards"]]
     return Counter() if None in counted else sum(map(Counter, counted), Counter())
 

@@ -1,4 +1,4 @@
-"""``scrapy export``: runs all stages, from sources to manifest."""
+"""``scrapy export``: all stages of an export, from sources to manifest."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _ROWS_AT_ONCE = 256
-"""Few enough to stay in the processor's cache until all is done with them."""
+"""Few enough to stay in the processor's cache until they are written."""
 
 
 def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted) -> Iterator[str]:
-    """Export sources to a directory; yields lines that say what was done.
+    """Export sources to a directory; yields lines for the user.
 
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
     InputError; what was done until then is kept, and the same export goes on from there.
@@ -89,7 +89,7 @@ class _Export:
         """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
-        """Return what decides the content of this export."""
+        """Return all that decides the content of this export."""
         options = self._options
         return {
             "crawl4llm": __version__,
@@ -105,7 +105,7 @@ class _Export:
         }
 
     def run(self) -> Iterator[str]:
-        """Run all stages; those that an earlier process has finished are passed over."""
+        """Run all stages but those that an earlier process has finished."""
         self._check_sources()
         left_out, columns = self._list()
         prepared = self._prepare()
@@ -125,7 +125,11 @@ class _Export:
             # A page that cannot be had makes room for another: its duplicate, or the next best.
             unfit.update(found)
             self._folder.note("unfit", {str(number): reason for number, reason in unfit.items()})
-        self._check_unchanged()
+        if changed := changed_file(self._files):
+            raise InputError(
+                f"{changed} changed while it was exported; remove {self._folder.path} and export again, once nothing "
+                "writes to it"
+            )
         rows.close()
         left_out += selection.left_out
         self._folder.finish(self._manifest(shards, left_out, oracle), {shard.name for shard in shards})
@@ -163,7 +167,7 @@ class _Export:
         return left_out, columns
 
     def _needs(self) -> int:
-        """For want of what documents are to be prepared: LACKS_TEXT and the like."""
+        """Return the lacks for which documents are prepared: LACKS_TEXT and the like, added up."""
         wanted, options = self._wanted, self._options
         needs = LACKS_TEXT
         if wanted.measures_text or wanted.languages:
@@ -179,7 +183,7 @@ class _Export:
         return self._wanted.selects_by_influence or self._wanted.order == INFLUENCE
 
     def _prepare(self) -> bool:
-        """Find out what selecting needs and the sources have not told; returns whether there was such."""
+        """Prepare the documents of which the sources lack something; returns whether there were any."""
         options = self._options
         to_prepare = (self._folder.work / TO_PREPARE).stat().st_size // NUMBER.itemsize
         if not to_prepare:
@@ -208,7 +212,7 @@ class _Export:
         return True
 
     def _check_sources(self) -> None:
-        """Raise InputError where sources are not of a kind that the selection takes: before any work is done."""
+        """Raise InputError, before any work is done, where the selection does not take the sources."""
         if self._by_influence:
             self._check_one_model(None)
         if self._wanted.oracle and not all(source.run for source in self._sources):
@@ -216,18 +220,15 @@ class _Export:
 
     def _check_one_model(self, scorer: Scorer | None) -> None:
         """Raise InputError where scores come from several models: they do not compare."""
-        models = {
-            str(source.facts["model_digest"]): source.given
-            for source in self._sources
-            if source.facts.get("model_digest")
-        }
+        noted = ((source.facts.get("model_digest"), source.given) for source in self._sources)
+        models = {str(digest): given for digest, given in noted if digest}
         if scorer is not None:
             models[f"sha256:{scorer.digest}"] = "SCORER_MODEL"
         if len(models) > 1:
-            first, second = list(models.items())[:2]
+            first, second = [f"{given} ({digest})" for digest, given in models.items()][:2]
             raise InputError(
-                f"influence scores of {first[1]} ({first[0]}) and {second[1]} ({second[0]}) are of different models "
-                "and do not compare; export them apart, or without selecting by influence"
+                f"influence scores of {first} and {second} are of different models and do not compare; export them "
+                "apart, or without selecting by influence"
             )
 
     def _oracle(self) -> float:
@@ -242,15 +243,14 @@ class _Export:
         plans = [part.astype(NUMBER).tobytes() for part in plan_shards(order, table.text_bytes, self._wanted)]
         suffix = self._wanted.format
         width = max(5, len(str(len(plans))))
-        names = [f"{number:0{width}d}.{suffix}" for number in range(len(plans))]
-        digests = [plan_digest(plan, suffix) for plan in plans]
-        shards = {name: self._folder.written(name, digest) for name, digest in zip(names, digests, strict=True)}
+        named = {f"{number:0{width}d}.{suffix}": plan for number, plan in enumerate(plans)}
+        digests = {name: plan_digest(plan, suffix) for name, plan in named.items()}
+        shards = {name: self._folder.written(name, digest) for name, digest in digests.items()}
         jobs = [
             ShardJob(self._folder.documents / name, suffix, plan, self._folder.work, self._files, self._largest)
-            for name, plan in zip(names, plans, strict=True)
+            for name, plan in named.items()
             if shards[name] is None
         ]
-        digest_of = dict(zip(names, digests, strict=True))
         unfit: dict[int, str] = {}
         done = run_jobs(
             write_shard,
@@ -265,18 +265,10 @@ class _Export:
             unfit.update(written.unfit)
             if written.facts is not None:
                 shards[job.path.name] = written.facts
-                self._folder.note_written(digest_of[job.path.name], written.facts)
+                self._folder.note_written(digests[job.path.name], written.facts)
         return [shard for shard in shards.values() if shard is not None], unfit
 
-    def _check_unchanged(self) -> None:
-        changed = changed_file(self._files)
-        if changed is not None:
-            raise InputError(
-                f"{changed} changed while it was exported; remove {self._folder.path} and export again, once nothing "
-                "writes to it"
-            )
-
-    # -- what is said of it -------------------------------------------------------------------------------------------
+    # -- manifest -----------------------------------------------------------------------------------------------------
 
     def _manifest(self, shards: Sequence[ShardFacts], left_out: Counter[str], oracle: float | None) -> dict[str, Any]:
         return {

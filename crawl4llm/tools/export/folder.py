@@ -1,4 +1,4 @@
-"""The output directory of an export.
+"""The output directory of an export: how it is claimed, gone on with, and finished.
 
 Its files lie in ``documents/``, beside the dataset card and ``manifest.json``, once it is finished, and ``work/`` until
 then. The files have a folder to themselves because readers of pipelines take a folder with all that is in it.
@@ -24,7 +24,7 @@ from crawl4llm.tools.export.shards import ShardFacts
 
 MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
-"""What the first stage notes when it is done."""
+"""Name of the note that the first stage leaves when it is done."""
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
 _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
@@ -52,7 +52,7 @@ class ExportFolder:
 
     @contextmanager
     def claimed(self, request: Mapping[str, Any], state: Any) -> Iterator[bool]:
-        """Lock this export for writing; what is yielded tells whether it is finished already.
+        """Lock this export for writing; yields whether it is finished already.
 
         ``request`` is what decides its content, and stands in the manifest; ``state`` says whether the sources are as
         they were when it was begun. Raises InputError where the directory holds another export, or one of sources that
@@ -107,11 +107,11 @@ class ExportFolder:
                 raise InputError(f"{path} is missing or not as it was written; remove {self.path} and export again")
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return what was noted under a name, if anything was. Once LISTED is, the work depends on the request."""
+        """Return the facts noted under a name; empty where none are. After LISTED, the work depends on the request."""
         return read_json(self.work / f"{name}.json")
 
     def note(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Note something for an export that goes on after a kill."""
+        """Note facts for an export that goes on after a kill."""
         write_json(self.work / f"{name}.json", facts, fsync=True)
 
     def written(self, name: str, plan: str) -> ShardFacts | None:
@@ -138,7 +138,7 @@ class ExportFolder:
 
 
 def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a manifest says of its files. Raises InputError where it is none, damaged, or names other files."""
+    """Return a manifest's entries of files. Raises InputError where it is none, damaged, or names other files."""
     shards = manifest.get("shards")
     if not isinstance(shards, list):
         raise InputError(f"{folder} holds no finished export; give the --out directory of `scrapy export`")
@@ -152,7 +152,7 @@ def listed_shards(folder: Path, manifest: Mapping[str, Any]) -> list[dict[str, A
 
 
 def plan_digest(numbers: bytes, suffix: str) -> str:
-    """Tells a file from another one of that name."""
+    """Return a digest that tells a file from another one of that name."""
     return hashlib.sha256(suffix.encode() + b"\0" + numbers).hexdigest()
 
 

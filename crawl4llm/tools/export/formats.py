@@ -1,4 +1,4 @@
-"""The files of an export, in the formats that pretraining pipelines read.
+"""The formats of an export's files, which pretraining pipelines read.
 
 A line of JSON has what datatrove's readers take (``text``, ``id``; all else becomes metadata), dolma's document format
 (``id``, ``text``, ``source``, ``created``; taggers see of the rest what is in ``metadata``), and DCLM's pipelines
@@ -28,7 +28,7 @@ from crawl4llm.base.errors import InputError
 _AHEAD = 4
 """Pieces that may wait for the thread."""
 SOURCE = "crawl4llm"
-"""What dolma's ``source`` says."""
+"""The value of dolma's ``source``."""
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _CHUNK = 1 << 20
 _ROW_GROUP = 1000
@@ -44,7 +44,7 @@ class Compressor(Protocol):
 
 
 class Plain:
-    """A stream that does not."""
+    """A stream that does not compress."""
 
     def compress(self, data: bytes, /) -> bytes:
         return data
@@ -54,7 +54,7 @@ class Plain:
 
 
 class HashedFile:
-    """A new file that is only written, with the SHA-256 of what it holds.
+    """A new file that is only written, with the SHA-256 of its content.
 
     Compressing, hashing and writing need no Python: a thread of its own does them on another core. An error of it, an
     OSError, is raised by a later call, at the latest by :meth:`close`, after which ``size`` and ``digest`` are valid.
@@ -76,11 +76,11 @@ class HashedFile:
 
     @property
     def digest(self) -> str:
-        """In hex."""
+        """The SHA-256 in hex."""
         return self._sha256.hexdigest()
 
     def write(self, data: bytes) -> int:
-        """Have data written; many bytes at once."""
+        """Queue data for writing; many bytes at once."""
         self._pending.append(self._thread.submit(self._compress, data))
         self._taken += len(data)
         while len(self._pending) > _AHEAD:
@@ -88,14 +88,14 @@ class HashedFile:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes that were given to :meth:`write`."""
+        """Return the bytes given to :meth:`write` so far."""
         return self._taken
 
     def flush(self) -> None:
-        """Nothing: what was given is written by and by."""
+        """Do nothing: the thread writes all that is queued."""
 
     def close(self) -> None:
-        """Close it once all of it is on the disk."""
+        """Close the file once all of it is on the disk."""
         if self._file.closed:
             return
         try:
@@ -119,7 +119,7 @@ class HashedFile:
 
 
 class Document(NamedTuple):
-    """What is written of a page; fields are those of the files."""
+    """A document as it is written; fields are those of the files."""
 
     id: str
     text: str
@@ -145,7 +145,7 @@ def _zstd() -> Compressor:
 COMPRESSORS: dict[str, Callable[[], Compressor]] = {"jsonl.zst": _zstd, "jsonl.gz": _gzip, "jsonl": Plain}
 PARQUET = "parquet"
 FORMATS = (*COMPRESSORS, PARQUET)
-"""What ``--format`` takes; files are named so."""
+"""The values of ``--format``, and endings of the files' names."""
 
 
 def require_package(name: str, what: str) -> None:
@@ -157,7 +157,7 @@ def require_package(name: str, what: str) -> None:
 
 
 class JsonLines:
-    """JSON, a document a line."""
+    """A writer of JSON, a document a line."""
 
     def __init__(self, file: HashedFile) -> None:
         self._file = file
@@ -172,14 +172,7 @@ class JsonLines:
                 "text": document.text,
                 "source": SOURCE,
                 "created": document.date or "",
-                "url": document.url,
-                "date": document.date,
-                "language": document.language,
-                "influence": document.influence,
-                "warc_file": document.warc_file,
-                "warc_offset": document.warc_offset,
-                "warc_length": document.warc_length,
-                "digest": document.digest,
+                **document._asdict(),  # the fields that are new go behind those above
                 "metadata": {
                     "WARC-Target-URI": document.url,
                     "WARC-Date": document.date,
@@ -202,7 +195,7 @@ class JsonLines:
 
 
 class Parquet:
-    """Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`."""
+    """A writer of Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`."""
 
     def __init__(self, file: HashedFile) -> None:
         import pyarrow as pa
@@ -237,5 +230,5 @@ def open_file(path: Path, name: str) -> HashedFile:
 
 
 def open_shard(file: HashedFile, name: str) -> JsonLines | Parquet:
-    """Return what writes documents in one of FORMATS to a file."""
+    """Return the writer of documents in one of FORMATS to a file."""
     return Parquet(file) if name == PARQUET else JsonLines(file)

@@ -1,15 +1,15 @@
-"""The preparing stage: worker processes find out what selecting needs of a document and its source does not tell."""
+"""The preparing stage: worker processes compute what selecting needs of a document and its source does not tell."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,8 @@ _PAYLOAD_DIGEST = field_name("WARC-Payload-Digest")
 _LANGUAGES = (field_name("Language"), field_name("WARC-Identified-Content-Language"))
 
 LACKS_TEXT, LACKS_DIGEST, LACKS_INFLUENCE, LACKS_MEASURES = 1, 2, 4, 8
-"""What is not known of a document that was listed. LACKS_TEXT: text, or what the head of its record says, without which
-it cannot be written; LACKS_MEASURES: length, language and signature, which none has yet."""
+"""Unknown values of a listed document. LACKS_TEXT: text, or the head of its record, without which it cannot be written;
+LACKS_MEASURES: length, language and signature, which none has yet."""
 
 
 def lacking(row: Row) -> int:
@@ -73,40 +73,32 @@ class Prepared(NamedTuple):
     """A gzip member with the text, where it had to be extracted."""
 
 
+@dataclass
 class Preparer:
-    """What a worker needs: pickled where processes are spawned, inherited where they are forked.
+    """A worker's means: pickled where processes are spawned, inherited where they are forked."""
 
-    ``scorer`` scores pages that have no influence; without one they stay so. ``signatures``: whether MinHashes of texts
-    are wanted; ``unscored``: whether pages without influence are; ``largest``: as for Reader.
-    """
+    work: Path
+    files: Sequence[SourceFile]
+    extractor: str
+    scorer: Scorer | None
+    """Scores pages that have no influence; without one they stay so."""
+    signatures: bool
+    """Whether MinHashes of texts are wanted."""
+    unscored: bool
+    """Whether pages without influence are wanted."""
+    largest: int | None
+    """As for Reader."""
 
-    def __init__(
-        self,
-        work: Path,
-        files: Sequence[SourceFile],
-        extractor: str,
-        scorer: Scorer | None,
-        *,
-        signatures: bool,
-        unscored: bool,
-        largest: int | None,
-    ) -> None:
-        self._again = partial(
-            Preparer, work, files, extractor, scorer, signatures=signatures, unscored=unscored, largest=largest
-        )
-        self.rows = RowFile(work / LISTED_ROWS)
-        self.reader = Reader(files, Path(), largest)
-        self.extractor = extractor
-        self.scorer = scorer
-        self.signatures = signatures
-        self.unscored = unscored
+    def __post_init__(self) -> None:
+        self.rows = RowFile(self.work / LISTED_ROWS)
+        self.reader = Reader(self.files, Path(), self.largest)
 
-    def __reduce__(self) -> tuple[Callable[[], Preparer], tuple[()]]:
-        return self._again, ()
+    def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
+        return Preparer, tuple(getattr(self, field.name) for field in fields(self))
 
 
 def prepare(preparer: Preparer, number: int) -> Prepared:
-    """Find out all of a document that selecting may need: the task of a worker. Raises PageError."""
+    """Compute all of a document that selecting may need: the task of a worker. Raises PageError."""
     row = preparer.rows[number]
     if row.date is None or row.text is None:
         stored = preparer.reader.content(row)
@@ -119,7 +111,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     if influence is None and scorer is None and not preparer.unscored:
         return Prepared(row._replace(reason=NO_INFLUENCE), None)
     if row.text is None:
-        text = extract_text(_html(stored, preparer.reader.largest), EXTRACTORS[preparer.extractor])
+        text = extract_text(_html(stored, preparer.largest), EXTRACTORS[preparer.extractor])
         data = encoded = utf8(text)
     else:
         data = preparer.reader.text(row)
@@ -141,12 +133,11 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
 
 
 def _with_heads(row: Row, record: Record) -> Row:
-    """Return the row with what the head of the page's record says."""
-    fields = record.fields
+    """Return the row with the values in the head of the page's record."""
     return row._replace(
         url=record.url.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         date=row.date or record.date,
-        digest=row.digest or fields.text(_PAYLOAD_DIGEST) or None,
+        digest=row.digest or record.fields.text(_PAYLOAD_DIGEST) or None,
         language=row.language or _language(record),
     )
 
@@ -171,9 +162,9 @@ def _html(stored: StoredRecord, largest: int | None) -> bytes:
 
 
 def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) -> Iterator[int]:
-    """Write the prepared rows of the documents that are to be, and texts that had to be extracted to the spool.
+    """Write the rows of the documents that are to be prepared; texts that had to be extracted go to the spool.
 
-    What was done by an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
+    The work of an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
     """
     to_prepare = np.fromfile(work / TO_PREPARE, dtype=NUMBER).tolist()
     rows = work / PREPARED_ROWS

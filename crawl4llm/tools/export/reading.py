@@ -1,4 +1,4 @@
-"""Reads what a row points at: a page's text, its content, and what the archive says of it."""
+"""The reader of what a row points at: a page's text, its content, and the archive's metadata of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ABOUT_WITHIN = 1 << 16
 
 
 class About(NamedTuple):
-    """What a metadata record of our archives says of its page."""
+    """The metadata record of a page in our archives."""
 
     influence: float | None
     language: str | None
@@ -30,14 +30,13 @@ _NOTHING = About(None, None)
 
 
 class Reader:
-    """Reads from source files; ``spool`` is the file of texts that were extracted.
+    """A reader of source files; ``spool`` is the file of texts that were extracted.
 
     Of a record, no more than ``largest`` bytes and its heads are read; one that has more raises TooLarge.
     """
 
     def __init__(self, files: Sequence[SourceFile], spool: Path, largest: int | None = None) -> None:
         self._files = files
-        self.largest = largest
         self._records = RecordReader(partial(_locate, files), largest)
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
@@ -49,19 +48,17 @@ class Reader:
             return gunzip(self._spool().read(length, offset))
         data = self._read(file, offset, length)
         block = _block_of_ours(data, row.url) if self._files[file].named else None
-        if block is None:
-            block = self._parse(file, offset, data, row.url).record.block(data)
-        return block
+        return self._parse(file, offset, data, row.url).record.block(data) if block is None else block
 
     def content(self, row: Row) -> StoredRecord:
         """Read the record that holds a page. Raises PageError."""
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
 
     def about(self, row: Row) -> About:
-        """Read what the metadata record behind a page says of it, where this project wrote it; nothing elsewhere.
+        """Read the metadata record behind a page, where this project wrote it; return nothing elsewhere.
 
-        It has the page's URL, and its block begins with the document key. It is looked up without parsing records:
-        this is done for each document of an export.
+        It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
+        document of an export.
         """
         if not 0 < row.after <= _ABOUT_WITHIN:
             return _NOTHING
@@ -102,7 +99,7 @@ class Reader:
 
 
 def as_text(data: bytes) -> tuple[str, bytes]:
-    """Return a text as it is exported, and the same in UTF-8: what is not UTF-8 in it becomes U+FFFD."""
+    """Return a text as it is exported, and the same in UTF-8; bytes that are not UTF-8 become U+FFFD."""
     try:
         return data.decode(), data
     except UnicodeDecodeError:

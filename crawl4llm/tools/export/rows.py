@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from math import nan
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,10 +20,9 @@ from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, a
 SPOOL, SPOOL_NAME = -1, "texts"
 """Number and name of the file of texts that this export has extracted."""
 LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
-"""Files of a work folder: rows as they were listed; some of them with all that selecting needs; and the numbers of
-those, ascending."""
+"""Files of a work folder: rows as listed; some of them prepared for selecting; and the numbers of those, ascending."""
 NUMBER: Final = np.dtype("<i8")
-"""How numbers of documents are stored."""
+"""The stored form of a document's number."""
 _END_BYTES: Final = 8
 _TOGETHER: Final = 256
 """Rows that are read at once."""
@@ -46,7 +45,7 @@ class Row(NamedTuple):
     """The document key; a normalised URL where the archive has none."""
     url: str
     date: str | None
-    """When it was captured: W3C date-time in UTC."""
+    """Date of the capture: W3C date-time in UTC."""
     digest: str | None
     """WARC-Payload-Digest of the record that holds the page."""
     file: int
@@ -66,7 +65,7 @@ class Row(NamedTuple):
     scored: bool = False
     """Whether influence is that of a crawl log, null too."""
     reason: str | None = None
-    """Why it is left out, where that is known already."""
+    """The reason why it is left out, where that is known already."""
     text_bytes: int = 0
     words: int = 0
     signature: str | None = None
@@ -74,10 +73,10 @@ class Row(NamedTuple):
 
 
 class RowWriter:
-    """Appends rows. Those before a :meth:`sync` are there after a kill or a power cut, and none in part."""
+    """A writer that appends rows. Those before a :meth:`sync` survive a kill or a power cut, and none in part."""
 
     def __init__(self, path: Path, at: int = 0) -> None:
-        """Go on after row ``at`` of the file. Raises InputError."""
+        """Open the file behind row ``at``. Raises InputError."""
         ends = _read_ends(path)[:at] if at else np.zeros(0, "<u8")
         self._rows = AppendFile(path, at=int(ends[-1]) if len(ends) else 0)
         self._ends = AppendFile(_ends_path(path), at=len(ends) * _END_BYTES)
@@ -85,18 +84,13 @@ class RowWriter:
 
     def append(self, rows: Iterable[Row]) -> None:
         """Write rows. Raises InputError where that fails (disk full)."""
-        ends = array("Q")
-        lines = []
-        size = self._rows.size
-        for row in rows:
-            lines.append(orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE))
-            size += len(lines[-1])
-            ends.append(size)
+        lines = [orjson.dumps([*row], option=orjson.OPT_APPEND_NEWLINE) for row in rows]
+        ends = list(accumulate(map(len, lines), initial=self._rows.size))[1:]
         self._rows.append(b"".join(lines))
         self._waiting += np.array(ends, "<u8").tobytes()
 
     def sync(self) -> None:
-        """Have all rows on the disk, then their ends: a row without one does not count."""
+        """Wait until all rows are on the disk, then their ends: a row without one does not count."""
         self._rows.sync()
         self._ends.append(bytes(self._waiting))
         self._ends.sync()
@@ -109,7 +103,7 @@ class RowWriter:
 
 
 class RowFile:
-    """Rows that were written, read by number or all. Raises InputError where they cannot be read."""
+    """A file of rows, read by number or all. Raises InputError where it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -151,10 +145,7 @@ class RowFile:
 
 
 class Rows:
-    """All rows of an export: those that were prepared in that form, the others as they were listed.
-
-    ``folder`` is the work folder. Raises InputError where files in it cannot be read.
-    """
+    """All rows of an export in a work folder, prepared or as listed. Raises InputError where they cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self._listed = RowFile(folder / LISTED_ROWS)
@@ -201,7 +192,7 @@ def _ends_path(path: Path) -> Path:
 
 
 def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Read where the rows of a file end, if there is such a file. A piece that was cut off does not count."""
+    """Read the ends of a file's rows, if there is such a file. A piece that was cut off does not count."""
     try:
         data = _ends_path(path).read_bytes()
     except FileNotFoundError:
@@ -234,7 +225,7 @@ class Columns:
 
 
 def _fitting(digest: str) -> bytes:
-    """Return a digest of our length: of longer ones the beginning tells them apart, too."""
+    """Return a digest of our length, longer ones cut: their beginnings differ as well."""
     return digest[:_DIGEST_CHARACTERS].ljust(_DIGEST_CHARACTERS).encode("ascii", "replace")
 
 
@@ -243,14 +234,14 @@ class Table:
 
     def __init__(self, columns: Columns) -> None:
         self.languages = columns.languages
-        """The numbers of languages."""
+        """Numbers of languages by name."""
         self.reasons = columns.reasons
-        """Why documents are left out for which that is known already."""
+        """Reasons why documents are left out, by number."""
         self.influence: Floats = np.array(columns.influence, dtype=np.float64)
         """NaN where there is none."""
         self.ids: Fingerprints = as_array(bytes(columns.ids))
         self.digests = np.frombuffer(bytes(columns.digests), dtype=f"S{_DIGEST_CHARACTERS}")
-        """Of texts."""
+        """Digests of texts."""
         files, offsets, words, text_bytes, language = np.array(columns.numbers, dtype=np.int64).reshape(-1, 5).T
         self.words: Integers = words
         self.text_bytes: Integers = text_bytes

@@ -1,4 +1,4 @@
-"""Chooses the documents that are exported, and orders them; the others are counted by the reason why not."""
+"""The selecting stage: the choice and order of the exported documents; the others are counted by reason."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
 _MOST_NAMED = 10
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 Hashes = NDArray[np.uint32]
-PERMUTATIONS = 128
-SHINGLE_WORDS = 5
-_SEED = 1
+PERMUTATIONS, SHINGLE_WORDS = 128, 5
+_SEED, _SCHEME = 1, "affine32"
 _FEWER_MISSED = (0.1, 0.9)
-"""How bad it is to compare two texts in vain, and to miss two that are alike. Those found are compared, so the former
+"""Weights of comparing two texts in vain, and of missing two that are alike. Those found are compared, so the former
 costs little; with datasketch's equal weights more than half of the texts just above 0.8 are missed.
 """
-_SCHEME = "affine32"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which documents, in which order, in files of which format and size."""
+    """The choice of documents, their order, and the files' format and size."""
 
     format: str = "jsonl.zst"
     order: str = CRAWL
@@ -65,21 +63,19 @@ class Wanted:
 
     def check(self) -> None:
         """Raise InputError where no document can be what is asked for."""
-        if self.min_words is not None and self.max_words is not None and self.min_words > self.max_words:
-            raise InputError(
-                f"--min-words {self.min_words} is more than --max-words {self.max_words}; no text fits both"
-            )
+        least, most = self.min_words, self.max_words
+        if least is not None and most is not None and least > most:
+            raise InputError(f"--min-words {least} is more than --max-words {most}; no text fits both")
 
     @property
     def selects_by_influence(self) -> bool:
-        """Whether which pages are exported depends on influence, but for which of several equal ones."""
+        """Whether the choice of pages depends on influence, other than between duplicates."""
         return self.min_influence is not None or bool(self.top or self.top_share or self.oracle)
 
     @property
     def measures_text(self) -> bool:
         """Whether texts must be read before any is written."""
-        limits = (self.min_words, self.max_words, self.near_duplicates, self.shard_bytes)
-        return any(limit is not None for limit in limits)
+        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} != {None}
 
     def settings(self) -> Mapping[str, Any]:
         """Return all of it, for the manifest."""
@@ -87,17 +83,19 @@ class Wanted:
 
 
 class Selection(NamedTuple):
-    """What is exported."""
+    """The documents that are exported."""
 
     order: Integers
     """Numbers of documents."""
     left_out: Counter[str]
-    """How many others, by reason: the first that holds, in the order in which they stand in this module."""
+    """Counts of the others, by the first reason that holds, in the order of this module."""
 
 
 def select(table: Table, rows: Rows, wanted: Wanted, oracle: float | None, damaged: Mapping[int, str]) -> Selection:
-    """Choose documents. ``oracle`` is the influence from which pages belong to the oracle set, if that is wanted;
-    ``damaged`` are documents that turned out to be so, with the reason.
+    """Choose documents.
+
+    ``oracle`` is the influence from which pages belong to the oracle set, if that is wanted; ``damaged`` are documents
+    that turned out to be so, with the reason.
     """
     chosen = _Chosen(table, {**table.reasons, **damaged})
     chosen.keep_first(table.ids, table.crawl_order, DUPLICATE_ID)
@@ -163,7 +161,7 @@ class _Chosen:
 
 
 def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
-    """Say what is wrong where languages are wanted and no document is of one, or of any; None where nothing is."""
+    """Return an error message where languages are wanted and no document is of one, or of any; else None."""
     if not wanted or not len(table) or any(_matches(name, wanted) for name in table.languages):
         return None
     known = sorted(name for name in table.languages if name)

@@ -1,4 +1,4 @@
-"""Writes the files of an export: each is a task of its own, done whole or not at all."""
+"""The writing stage: each file of an export is a task of its own, done whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
-"""Bounds to what foreign archives can put into a manifest."""
+"""Bounds to the languages that foreign archives can put into a manifest."""
 _FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
 _CHUNK: Final = 1 << 17
 """Bytes counted at once: few enough that they, and what is made of them, stay in the processor's cache."""
 
 
 class ShardFacts(NamedTuple):
-    """What the manifest says of a file."""
+    """A file's entry of the manifest."""
 
     name: str
     documents: int
@@ -39,35 +39,18 @@ class ShardFacts(NamedTuple):
     bytes: int
     sha256: str
     languages: Mapping[str, int]
-    """Documents by language, as :class:`Languages` counts them."""
-
-
-class Languages:
-    """Counts documents by language; one that has none counts as the empty string."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def add(self, language: str | None) -> None:
-        """Count a document. What no language tag can be, and all beyond a thousand, count as OTHER_LANGUAGES."""
-        name = language or ""
-        if len(name) > _LONGEST_LANGUAGE or (len(self._counts) >= _MOST_LANGUAGES and name not in self._counts):
-            name = OTHER_LANGUAGES
-        self._counts[name] += 1
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Documents by language, in the order of the names."""
-        return dict(sorted(self._counts.items()))
+    """Documents by language, sorted by name; those without one count as the empty string, and as OTHER_LANGUAGES those
+    with what can be no language tag, and all languages beyond a thousand."""
 
 
 class ShardWriter:
-    """Writes documents to a file of an export, and counts what the manifest says of them."""
+    """A writer of documents to a file of an export, which counts for the manifest."""
 
     def __init__(self, file: HashedFile, form: str) -> None:
         self._file = file
         self._shard = open_shard(file, form)
-        self._words, self._languages = WordCount(), Languages()
+        self._words = WordCount()
+        self._languages: Counter[str] = Counter()
         self._documents = self._text_bytes = 0
 
     def add(self, document: Document, text: bytes) -> None:
@@ -75,19 +58,21 @@ class ShardWriter:
         self._words.add(text)
         self._documents += 1
         self._text_bytes += len(text)
-        self._languages.add(document.language)
+        language = document.language or ""
+        known = language in self._languages or len(self._languages) < _MOST_LANGUAGES
+        self._languages[language if known and len(language) <= _LONGEST_LANGUAGE else OTHER_LANGUAGES] += 1
         self._shard.add(document)
 
     def finish(self, name: str) -> ShardFacts:
-        """Write what is left and close the file; returns what the manifest says of it."""
+        """Write what is left and close the file; returns its entry of the manifest."""
         self._shard.finish()
         self._file.close()
-        words, size, digest, languages = self._words.total, self._file.size, self._file.digest, self._languages.counts
-        return ShardFacts(name, self._documents, words, self._text_bytes, size, digest, languages)
+        size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
+        return ShardFacts(name, self._documents, self._words.total, self._text_bytes, size, digest, languages)
 
 
 class Written(NamedTuple):
-    """What became of a job."""
+    """The result of a job."""
 
     facts: ShardFacts | None
     """None where there is no file, because some documents cannot be had."""
@@ -132,9 +117,8 @@ def write_shard(job: ShardJob) -> Written:
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
-        raise InputError(
-            f"{job.path} cannot be written: {os.strerror(error.errno) if error.errno else error}"
-        ) from None
+        why = os.strerror(error.errno) if error.errno else error
+        raise InputError(f"{job.path} cannot be written: {why}") from None
     return written
 
 
@@ -171,21 +155,12 @@ def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Docu
         language = language or about.language
         influence = influence if row.scored else about.influence
     return Document(
-        row.id,
-        text,
-        row.url,
-        row.date,
-        language,
-        influence,
-        names[row.file],
-        row.offset,
-        row.length,
-        row.digest,
+        row.id, text, row.url, row.date, language, influence, names[row.file], row.offset, row.length, row.digest
     )
 
 
 class WordCount:
-    """How many words some texts have: runs of bytes between blanks, as fastText reads them (``Dictionary::readWord``).
+    """A count of words: runs of bytes between blanks, as fastText reads them (``Dictionary::readWord``).
 
     Counted in chunks by NumPy: that takes a tenth of what splitting each text takes.
     """

@@ -15,6 +15,7 @@ from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.rows import Row
+from crawl4llm.tools.export.selecting import DUPLICATE_ID
 from crawl4llm.warc.cdxj import INDEX_NAME
 from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.records import Frame
@@ -39,7 +40,7 @@ from simulate.open import (
 )
 
 _LARGEST_WARCINFO = 1 << 16
-DUPLICATE_ID, UNREADABLE_FILE = "duplicate_id", "unreadable_file"
+UNREADABLE_FILE = "unreadable_file"
 _LEFT_OUT = {DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED}
 
 
@@ -51,22 +52,21 @@ class SourceFile(NamedTuple):
     changed: int
     """Its time of change in nanoseconds."""
     points: str
-    """Where the ways into a file are that is compressed as a whole."""
+    """Path of the entry points into a file that is compressed as a whole."""
     named: bool
     """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
 
 
 class Source:
-    """Where documents come from."""
+    """A source of documents."""
 
     given: str
     """As the user named it."""
     run: Path | None
     """The output directory of the crawl it is of, None where it is of none."""
     files: Sequence[SourceFile]
-    """All that records are read from."""
     facts: Mapping[str, Any]
-    """What the manifest says of it: equal for equal sources."""
+    """Its entry of the manifest: equal for equal sources."""
     settings: Mapping[str, Any]
     """``settings.json`` of the run it is from; empty where there is none."""
     left_out: Counter[str]
@@ -78,7 +78,7 @@ class Source:
 
 
 def open_source(given: str, processes: int) -> Source:
-    """Open a source by what the user gave; ``processes`` index it where it has no index. Raises InputError."""
+    """Open a source by its name; ``processes`` index it where it has no index. Raises InputError."""
     from crawl4llm.tools.export.archive_source import ArchiveSource
 
     path = Path(given).expanduser()
@@ -112,10 +112,9 @@ def _without_index(folder: Path) -> str:
 
 
 def opt_out_notes(source: Source) -> dict[str, str]:
-    """Return what the first record of an archive of ours, its warcinfo, says of robots.txt and opt-outs.
+    """Return the fields about robots.txt (ISO 28500:2017, 6.2) and opt-outs in the warcinfo of an archive of ours.
 
-    Empty where there is none: other archives call it by other names, or say nothing. (``robots`` is of ISO 28500:2017,
-    6.2.)
+    Empty where there are none: other archives call them by other names, or say nothing.
     """
     if not source.files or not source.files[0].named:
         return {}
@@ -137,7 +136,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
-    """Return the first of some files that is not as it was; None where all are."""
+    """Return the first of some files that has changed; None where none has."""
     for file in files:
         try:
             stat = Path(file.path).stat()
@@ -158,9 +157,7 @@ def source_file(path: Path, points: Path, *, named: bool) -> SourceFile:
 
 
 def run_settings(run: Path | None) -> Mapping[str, Any]:
-    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged: what the texts and
-    scores of the run are of stands there.
-    """
+    """Read ``settings.json`` of a run, if there is one. Raises InputError where it is damaged."""
     settings = {} if run is None else read_json(run / SETTINGS)
     if run is not None and not settings and (run / SETTINGS).exists():
         raise InputError(f"{run / SETTINGS} is damaged; put the crawl's own there, or remove it to go without")
@@ -192,11 +189,8 @@ class WarcSource(Source):
         names = [name for names in manifest["files"] for name in names[:2] if name]
         self._numbers = {name: number for number, name in enumerate(names)}
         self.files = [source_file(collection.root / name, points_path(folder, name), named=False) for name in names]
-        self.facts = {
-            "given": given,
-            "kind": "warc",
-            "files": {name: file.size for name, file in zip(names, self.files, strict=True)},
-        }
+        sizes = {name: file.size for name, file in zip(names, self.files, strict=True)}
+        self.facts = {"given": given, "kind": "warc", "files": sizes}
 
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --inject FILE`` adds seeds to a crawl, ``--compact`` makes its store smaller and faster."""
+"""``scrapy frontier JOBDIR``: ``--inject FILE`` adds seeds, ``--compact`` makes the store smaller and faster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
 
 
 def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Leave the seeds that were not visited in the store; yield how many there are of each kind."""
+    """Store the seeds that were not visited; yield counts by kind."""
     jobdir, given = map(Path, opts.arguments)
     with StoredCrawl(jobdir, change=True) as crawl:
         with closing(corpus_of(crawl, settings)) as corpus:

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --export FILE``: writes the documents in the frontier as JSONL."""
+"""``scrapy frontier JOBDIR --export FILE``: the documents in the frontier as JSONL."""
 
 from __future__ import annotations
 
@@ -38,16 +38,8 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 def _lines(crawl: StoredCrawl) -> Iterator[str]:
     for entry in tqdm(crawl.frontier, "Exporting", len(crawl.frontier), unit=" documents", disable=None):
-        yield json.dumps(
-            {
-                "id": entry.key,
-                "url": entry.url,
-                "score": entry.score,
-                "depth": entry.depth,
-                "parent": entry.parent,
-                "attempts": entry.attempts,
-            }
-        )
+        others = {name: getattr(entry, name) for name in ("url", "score", "depth", "parent", "attempts")}
+        yield json.dumps({"id": entry.key, **others})
 
 
 def _write(path: Path, crawl: StoredCrawl) -> None:

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --purge DOMAIN``: takes a domain that opted out from the frontier."""
+"""``scrapy frontier JOBDIR --purge DOMAIN``: the removal of a domain that opted out from the frontier."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             if can_ask() and not opts.yes:
                 confirm(f"drop {domain.name} and all below it from JOBDIR {crawl.path}: {purge.going()}")
             add_purged(crawl.store, domain.name)
-            leased = purge.leases()
-            queued = purge.queued()
-            injected = purge.injected_seeds()
+            leased, queued, injected = purge.leases(), purge.queued(), purge.injected_seeds()
         listed = output / f"purge-{domain.name}.jsonl"
         archived = _list_archived(crawl, domain, output / WARC / INDEX_NAME, listed)
     yield f"queued    {queued:,} dropped"
@@ -56,7 +54,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
 
 
 class _Purge:
-    """Takes documents of a domain from the frontier of a crawl; each step is committed with its lines in the log."""
+    """The purge of a domain from a crawl's frontier; each step is committed with its lines in the log."""
 
     def __init__(self, crawl: StoredCrawl, domain: Domain, settings: BaseSettings, output: Path) -> None:
         self._crawl = crawl
@@ -68,13 +66,13 @@ class _Purge:
 
     @property
     def _log(self) -> AppendFile:
-        """The log of failures; what was not committed of it is dropped when it is first asked for."""
+        """The log of failures; lines that were not committed are dropped when it is first asked for."""
         if self._opened_log is None:
             self._opened_log = AppendFile(self._failures, self._crawl.state.log.failures)
         return self._opened_log
 
     def going(self) -> str:
-        """Say how many there are."""
+        """Return a text with the counts."""
         frontier = self._crawl.frontier
         reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
         queued = sum(map(self._is_unwanted, reading))
@@ -83,7 +81,7 @@ class _Purge:
         return f"{queued:,} queued, {leased:,} leased, {injected:,} injected seeds"
 
     def leases(self) -> int:
-        """Drop those on lease; returns how many there were."""
+        """Drop the documents on lease; returns how many there were."""
         frontier = self._crawl.frontier
         leases = [lease for lease in frontier.leases() if self._is_unwanted(lease.entry)]
         for lease in leases:
@@ -92,7 +90,7 @@ class _Purge:
         return len(leases)
 
     def queued(self) -> int:
-        """Drop those queued; returns how many there were."""
+        """Drop the queued documents; returns how many there were."""
         dropped = 0
         for gone in tqdm(self._crawl.frontier.rewrite(self._is_unwanted), "Purging", unit=" pieces", disable=None):
             self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
@@ -110,7 +108,6 @@ class _Purge:
         return len(seeds) - len(left)
 
     def close(self) -> None:
-        """Close log and corpus."""
         if self._opened_log is not None:
             self._opened_log.close()
         if self._corpus is not None:
@@ -131,11 +128,8 @@ class _Purge:
             return ""
 
     def _commit(self, dropped: Iterable[Entry]) -> None:
-        self._log.append(
-            "".join(
-                f"{json.dumps(failure_line(Outcome.DROPPED.value, OPT_OUT, entry))}\n" for entry in dropped
-            ).encode()
-        )
+        failures = (failure_line(Outcome.DROPPED.value, OPT_OUT, entry) for entry in dropped)
+        self._log.append("".join(f"{json.dumps(failure)}\n" for failure in failures).encode())
         self._log.sync()
         self._crawl.frontier.save()
         move_log(self._crawl.store, self._crawl.state.log._replace(failures=self._log.size))
@@ -147,10 +141,9 @@ def _list_archived(crawl: StoredCrawl, domain: Domain, index: Path, listed: Path
     if not crawl.state.archive.index_offset:
         return 0
     found = (entry for entry in islice(cdxj.read(index), crawl.pages) if domain.holds(entry.url))
-    first = next(found, None)
-    if first is None:
-        return 0
     archived = 0
+    if (first := next(found, None)) is None:
+        return archived
     try:
         with replacing(listed) as file:
             for entry in chain([first], found):

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR``: shows what the crawl holds."""
+"""``scrapy frontier JOBDIR``: a summary of the crawl in a JOBDIR."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _LEASES = 20
-"""That are shown."""
+"""Leases that are shown."""
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    """Add ``--hosts`` and ``--best``."""
     parser.add_argument(
         "--hosts",
         type=_count,
@@ -43,10 +42,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Yield all there is to say of the last commit; the crawl may be running.
-
-    Raises InputError, at the end, where documents are lost.
-    """
+    """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
         yield ""
@@ -82,7 +78,7 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
 
 
 def _states(crawl: StoredCrawl) -> Iterator[str]:
-    """Yield how many documents there are, by what became of them."""
+    """Yield counts of documents by state."""
     ended = _outcomes(crawl)
     yield f"queued     {len(crawl.frontier):,}"
     yield f"leased     {crawl.frontier.leased:,}"

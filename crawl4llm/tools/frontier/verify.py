@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR --verify``: checks that everything is there that was committed."""
+"""``scrapy frontier JOBDIR --verify``: a check that everything is there that was committed."""
 
 from __future__ import annotations
 
