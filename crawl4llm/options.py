@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-_WORKERS_PER_CORE = 4
-"""More would only take memory from each other."""
+_WORKERS_PER_CORE = 4  # more would only take memory from each other
 
 
 DEMO = "demo"
@@ -307,9 +306,7 @@ class Options:
         fixed=True,
     )
     warc_fsync: bool = _option(
-        False,
-        flag,
-        "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`.",
+        False, flag, "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`."
     )
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
     archive_credentials: bool = _option(

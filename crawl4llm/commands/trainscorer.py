@@ -12,8 +12,7 @@ from scrapy.exceptions import UsageError
 
 from crawl4llm.base.terminal import positive_integer
 
-_LARGEST = 2**31 - 1
-"""What fastText's numbers can be."""
+_LARGEST = 2**31 - 1  # what fastText's numbers can be
 
 
 class Command(ScrapyCommand):

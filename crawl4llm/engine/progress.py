@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BAR_SECONDS = 0.5
-_LOG_SECONDS = 10.0
-"""Between log lines in continuous order, where there are no iterations."""
+_LOG_SECONDS = 10.0  # between log lines in continuous order, where there are no iterations
 
 
 class Progress:

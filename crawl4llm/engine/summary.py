@@ -133,10 +133,8 @@ def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
 class _FirstPages(NamedTuple):
     """What is compared of two runs."""
 
-    influence: float
-    """Their mean."""
-    pages: int
-    """A sum of hashes of their keys: the same, in this process, for the same pages in any order."""
+    influence: float  # their mean
+    pages: int  # a sum of hashes of their keys: the same, in this process, for the same pages in any order
 
 
 def _first_pages(run: Path, count: int) -> _FirstPages | None:

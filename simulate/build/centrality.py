@@ -13,8 +13,7 @@ from crawl4llm.base.pages import Corpus
 Numbers: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.uint64]
 
-_WORDS = 8
-"""64-bit words of sources that are followed at once."""
+_WORDS = 8  # 64-bit words of sources that are followed at once
 _SET_BITS = np.array([number.bit_count() for number in range(1 << 16)], dtype=np.uint8)
 
 

@@ -27,8 +27,7 @@ logger = logging.getLogger(__name__)
 
 PAGES_PER_CHUNK: Final = 100
 
-_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""What would end a WARC header, or cannot be encoded."""
+_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end a WARC header, or cannot be encoded
 
 
 class TextOptions(NamedTuple):

@@ -121,8 +121,7 @@ class SpilledLinks:
 PAGE_KINDS: Final = (TXT, HTML, OUTLINK)
 """What is written of a page by itself; ``inlink`` needs the outlinks of all pages."""
 
-_NO_RECORD: Final = b""
-"""A member without content stands where a number has no record: readers of lines do not see it."""
+_NO_RECORD: Final = b""  # a member without content stands where a number has no record: readers of lines do not see it
 _NO_HTML: Final = b"\r\n"
 """The same among WARC records: FastWARC takes a member without content for the end of the file."""
 

@@ -120,8 +120,7 @@ _DIGEST_BYTES: Final = 16
 _NUMBER_BYTES: Final = 4
 _ENTRY_BYTES: Final = _DIGEST_BYTES + 2 * _NUMBER_BYTES
 _SHARDS: Final = 256
-_BUFFERED: Final = 100_000
-"""Pages held in memory before their lines and entries are written out."""
+_BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
 _CACHED_TARGETS: Final = 1 << 16
 
 

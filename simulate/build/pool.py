@@ -76,8 +76,7 @@ class _Worker:
         return self._keys[1]
 
 
-_worker: _Worker
-"""In a process of the pool only."""
+_worker: _Worker  # in a process of the pool only
 
 
 class BuildPool:

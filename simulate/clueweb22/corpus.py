@@ -37,8 +37,7 @@ from simulate.clueweb22.record_parser import (
 from simulate.clueweb22.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
-_LARGEST_HEAD: Final = 1 << 20
-"""Bytes that the head of an ``html`` record may have."""
+_LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
 

@@ -29,8 +29,7 @@ from simulate.clueweb22.record_parser import (
 MAX_OPEN = 256
 """Data files kept open at most, each with its offset file."""
 _THREADS = 8
-_BATCH = 500
-"""Files that a thread checks in one go."""
+_BATCH = 500  # files that a thread checks in one go
 
 
 class RecordFiles:

@@ -73,7 +73,12 @@ def format_id(file_id: str, record: int) -> str:
 def split_id(text: str) -> tuple[str, int] | None:
     """Return file id and record number of a ClueWeb22-ID, or None; quicker than :meth:`DocId.parse`."""
     match = _ID.fullmatch(text)
-    return (text[10:-6], int(match[5])) if match else None
+    return (file_id_of(text), int(match[5])) if match else None
+
+
+def file_id_of(key: str) -> str:
+    """Return the file id in a ClueWeb22-ID: ``zh_chs0012-00`` of ``clueweb22-zh_chs0012-00-00000``."""
+    return key[10:-6]
 
 
 def is_file_id(text: str) -> bool:

@@ -36,8 +36,7 @@ from simulate.clueweb22.record_parser import (
 )
 
 _COMPRESSION_LEVEL: Final = 6
-_NO_LINKS: Final = b"\n"
-"""What stands in the place of a record for a page without links (format page, quirk 4)."""
+_NO_LINKS: Final = b"\n"  # what stands in the place of a record for a page without links (format page, quirk 4)
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
 
 

@@ -39,8 +39,7 @@ ITEM_BYTES: Final = 5
 ENTRY_BYTES: Final = HASH_BYTES + PART_BYTES + ITEM_BYTES
 
 _OPEN_SHARDS = 64
-_SHARD_ENTRIES = 1 << 20
-"""Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
+_SHARD_ENTRIES = 1 << 20  # entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB
 _MAX_SHARD_BITS = 12
 _BUFFERED_ENTRIES = 1 << 22
 _PART_ENTRY_BYTES = HASH_BYTES + 8

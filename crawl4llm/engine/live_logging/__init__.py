@@ -65,8 +65,7 @@ def _load(name: str) -> type[LiveLogger]:
         ) from None
 
 
-_SECONDS = 10.0
-"""Between figures in continuous order, where there are no iterations."""
+_SECONDS = 10.0  # between figures in continuous order, where there are no iterations
 
 
 class LiveLogging:
@@ -78,8 +77,7 @@ class LiveLogging:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loggers: list[LiveLogger] = []
-        self._logged = -1
-        """Pages crawled when figures were last logged."""
+        self._logged = -1  # pages crawled when figures were last logged
         self._repeated: Any = None
         self._closing: asyncio.Task[None] | None = None
         crawler.signals.connect(self._open, signal=signals.spider_opened)
