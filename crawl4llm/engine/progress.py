@@ -1,4 +1,4 @@
-"""What a user sees while a crawl runs: a bar on a terminal, a log line an iteration elsewhere."""
+"""The progress of a running crawl: a bar on a terminal, a log line an iteration elsewhere."""
 
 from __future__ import annotations
 
@@ -72,17 +72,11 @@ def _show(bar: tqdm[Any], crawl: Crawl) -> None:
 
 def _log(crawl: Crawl) -> None:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
-    logger.info(
-        "%scrawled %d of %d, visited %d, frontier %d, mean influence %s",
-        place,
-        crawl.crawled,
-        crawl.options.crawl_max_pages,
-        len(crawl.visited),
-        len(crawl.frontier),
-        in_short(crawl.counters.mean_influence),
-    )
+    counts = crawl.crawled, crawl.options.crawl_max_pages, len(crawl.visited), len(crawl.frontier)
+    influence = in_short(crawl.counters.mean_influence)
+    logger.info("%scrawled %d of %d, visited %d, frontier %d, mean influence %s", place, *counts, influence)
 
 
 def in_short(score: float | None) -> str:
-    """A mean score for human eyes."""
+    """Return a mean score with three decimals, ``-`` for None."""
     return "-" if score is None else f"{score:.3f}"

@@ -82,7 +82,7 @@ class ClueWeb22Corpus:
         self._files = RecordFiles(self.root)
         reader = link_reader(link_id_position, target_prefix)
         self._parse_links = {
-            kind: partial(parse_links, field=field, reader=reader) for kind, field in _LIST_FIELD.items()
+            kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
@@ -183,9 +183,8 @@ class ClueWeb22Corpus:
         for part in parts:
             kind = _KIND_OF_PART[part]
             if kind not in self._kinds:
-                raise InputError(
-                    f"CORPUS {self.root}: the folder {kind}/ is missing, and a setting in use needs {part}"
-                )
+                reason = f"the folder {kind}/ is missing, and a setting in use needs {part}"
+                raise InputError(f"CORPUS {self.root}: {reason}")
 
     def check(self) -> None:
         """Raise InputError, naming the file, unless every data file is as long as its offset file says."""
