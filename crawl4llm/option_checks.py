@@ -1,4 +1,4 @@
-"""What turns a setting's value, as Scrapy has it, into the one that is used; ValueError says what is wrong with it."""
+"""The checks of settings: functions from a value as Scrapy has it to the one that is used, or ValueError."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_PART = 128
 
 
 def text(value: Any) -> str:
-    """Any non-empty string or path."""
+    """Take any non-empty string or path."""
     if not isinstance(value, str | os.PathLike):
         raise ValueError("must be a string")  # noqa: TRY004 - the one kind of error that checks raise
     if not str(value).strip():
@@ -40,12 +40,12 @@ def text(value: Any) -> str:
 
 
 def optional_text(value: Any) -> str | None:
-    """A string or path, or None where it is not set."""
+    """Take a string or path, or None where it is not set."""
     return None if value is None or value == "" else text(value)
 
 
 def file_name_part(value: Any) -> str:
-    """A string that can stand in a file name, and leaves room for the rest of it."""
+    """Take a string that can stand in a file name, and leaves room for the rest of it."""
     if "/" in text(value) or not text(value).isprintable():
         raise ValueError("must be part of a file name, without slashes and control characters")
     if len(text(value).encode()) > _LONGEST_PART:
@@ -54,7 +54,7 @@ def file_name_part(value: Any) -> str:
 
 
 def flag(value: Any) -> bool:
-    """A boolean, spelt as Scrapy's ``getbool`` takes it."""
+    """Take a boolean, spelt as for Scrapy's ``getbool``."""
     spelt = {"1": True, "true": True, "0": False, "false": False}.get(str(value).strip().lower())
     if spelt is None:
         raise ValueError("must be True or False (or 1 or 0)")
@@ -62,7 +62,7 @@ def flag(value: Any) -> bool:
 
 
 def whole(minimum: int) -> Check:
-    """A whole number of at least ``minimum``."""
+    """Return the check of a whole number of at least ``minimum``."""
 
     def check(value: Any) -> int:
         try:
@@ -78,7 +78,7 @@ def whole(minimum: int) -> Check:
 
 
 def seconds(value: Any) -> float:
-    """A positive number of seconds."""
+    """Take a positive number of seconds."""
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError):
@@ -89,7 +89,7 @@ def seconds(value: Any) -> float:
 
 
 def real_number(minimum: float, below: float = float("inf")) -> Check:
-    """A number from ``minimum`` on, and below ``below``."""
+    """Return the check of a number from ``minimum`` on, and below ``below``."""
 
     def check(value: Any) -> float:
         try:
@@ -105,7 +105,7 @@ def real_number(minimum: float, below: float = float("inf")) -> Check:
 
 
 def terms(value: Any) -> tuple[str, ...]:
-    """Words or phrases, divided by commas, or a sequence of them; none where it is empty."""
+    """Take words or phrases, divided by commas, or a sequence of them; none where it is empty."""
     given = value.split(",") if isinstance(value, str) else value
     if not (isinstance(given, list | tuple) and all(isinstance(term, str) for term in given)):
         raise ValueError("must be words or phrases, divided by commas")
@@ -113,14 +113,14 @@ def terms(value: Any) -> tuple[str, ...]:
 
 
 def scorer_weights(value: Any) -> str:
-    """Scorers and their weights; see :func:`crawl4llm.scoring.parse_weights`. May be empty."""
+    """Take scorers and their weights; see :func:`crawl4llm.scoring.parse_weights`. May be empty."""
     if value != "":
         parse_weights(str(value))
     return str(value)
 
 
 def date_time(value: Any) -> str:
-    """A W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
+    """Take a W3C date-time in UTC, as WARC-Date takes it (ISO 28500:2017, 5.4)."""
     try:
         moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
         if moment.tzinfo is None:
@@ -132,7 +132,7 @@ def date_time(value: Any) -> str:
 
 
 def one_of(*known: str) -> Check:
-    """One of some words."""
+    """Return the check of one of some words."""
 
     def check(value: Any) -> str:
         if str(value) not in known:
@@ -143,7 +143,7 @@ def one_of(*known: str) -> Check:
 
 
 def some_of(*known: str) -> Check:
-    """Some of a few words, divided by commas, or a sequence of them; none where it is empty."""
+    """Return the check of some of a few words, divided by commas, or a sequence of them; none where it is empty."""
 
     def check(value: Any) -> tuple[str, ...]:
         given = value.split(",") if isinstance(value, str) else value
@@ -156,34 +156,34 @@ def some_of(*known: str) -> Check:
 
 
 def policy_name(value: Any) -> str:
-    """A policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
+    """Take a policy of crawl4llm.policies, ``scorer:`` and a scorer, or the dotted path of a policy class."""
     if str(value).startswith(SCORER_PREFIX):
         return SCORER_PREFIX + scorer_name(str(value).removeprefix(SCORER_PREFIX))
     return str(value) if is_dotted(value) else str(one_of(*known_policies())(value))
 
 
 def scorer_name(value: Any) -> str:
-    """A scorer of crawl4llm.scoring, or the dotted path of a scorer class."""
+    """Take a scorer of crawl4llm.scoring, or the dotted path of a scorer class."""
     return str(value) if is_dotted(value) else str(one_of(*SCORERS)(value))
 
 
 def is_dotted(value: Any) -> bool:
-    """Whether a policy's or scorer's name is a dotted path, which is imported."""
+    """Return whether a policy's or scorer's name is a dotted path, which is imported."""
     return "." in str(value)
 
 
 def is_corpus_class(value: Any) -> bool:
-    """Whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
+    """Return whether CORPUS is the dotted path of a class, which is imported: names with dots between, and no file."""
     return bool(_DOTTED_NAMES.fullmatch(str(value))) and not os.path.lexists(str(value))
 
 
 def weighs_dotted(value: Any) -> bool:
-    """Whether one of some scorers with weights is a dotted path."""
+    """Return whether one of some scorers with weights is a dotted path."""
     return any(is_dotted(part.rpartition(":")[0]) for part in str(value).split(","))
 
 
 def settings_object(value: Any) -> dict[str, Any]:
-    """Settings by name, or a JSON object of them."""
+    """Take settings by name, or a JSON object of them."""
     try:
         given = parse_json(value) if isinstance(value, str) else value
     except ValueError:
@@ -199,7 +199,7 @@ _CHECKS: dict[type, Check] = {
     float: real_number(-sys.float_info.max),
     str: lambda value: value if value == "" else text(value),
 }
-"""What checks a setting of somebody else, by the type of its default."""
+"""The check of a setting that a class of somebody else names, by the type of its default."""
 
 
 def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | None:
@@ -220,9 +220,8 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
             continue  # said by what needs it
         for name, default in defaults.items():
             if not name.isupper() or type(default) not in _CHECKS:
-                raise InputError(
-                    f"{owner}: SETTINGS has {name!r}: {default!r}; it takes NAME: a bool, int, float or str"
-                )
+                wanted = "NAME: a bool, int, float or str"
+                raise InputError(f"{owner}: SETTINGS has {name!r}: {default!r}; it takes {wanted}")
             if hasattr(options, name.lower()) or settings.getpriority(name) == 0:
                 raise InputError(f"{owner}: SETTINGS has {name}, which is a setting of crawl4llm or Scrapy")
             value, priority = settings.get(name), settings.getpriority(name) or 0

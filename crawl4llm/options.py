@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
@@ -41,9 +42,7 @@ from crawl4llm.scoring.text import EXTRACTORS
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-
-_WORKERS_PER_CORE = 4
-"""More would only take memory from each other."""
+_WORKERS_PER_CORE = 4  # more would only take memory from each other
 
 
 DEMO = "demo"
@@ -51,14 +50,14 @@ DEMO = "demo"
 
 
 def cores() -> int:
-    """The number of processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _number_of_workers(value: Any) -> int:
-    """Processes to start, -1 for as many as there are cores."""
+    """Return the number of processes to start, -1 for as many as there are cores."""
     number: int = whole(-1)(value)
     if number > _WORKERS_PER_CORE * cores():
         most = f"{_WORKERS_PER_CORE * cores()}: {_WORKERS_PER_CORE} for each of the {cores()} cores here"
@@ -69,12 +68,14 @@ def _number_of_workers(value: Any) -> int:
 def _option(
     default: Any, check: Check, meaning: str, *, fixed: bool = False, imports: Callable[[Any], bool] | None = None
 ) -> Any:
-    """``fixed``: it may not change when a crawl is resumed.
+    """Return the field of a setting; a ``fixed`` one may not change when a crawl is resumed.
 
-    ``imports``: it takes dotted paths; whether a value has one, so that its code would run (see
-    crawl4llm.engine.past_runs).
+    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.past_runs).
     """
     return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
+
+
+_fixed = partial(_option, fixed=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,51 +90,43 @@ class Options:
         "class ([of your own](extending.md)).",
         imports=is_corpus_class,
     )
-    corpus_duplicates: str = _option(
-        "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held.", fixed=True
+    corpus_duplicates: str = _fixed(
+        "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held."
     )
-    corpus_canonical_links: bool = _option(
-        False, flag, "WARC files: whether a page is also found under the URL that its canonical link names.", fixed=True
+    corpus_canonical_links: bool = _fixed(
+        False, flag, "WARC files: whether a page is also found under the URL that its canonical link names."
     )
-    clueweb22_link_id_position: int = _option(
-        5,
-        whole(0),
-        "Position of the target's id in a link of `outlink/` and `inlink/`; slimmed copies have it at 0.",
-        fixed=True,
+    clueweb22_link_id_position: int = _fixed(
+        5, whole(0), "Position of the target's id in a link of `outlink/` and `inlink/`; slimmed copies have it at 0."
     )
-    clueweb22_target_prefix: str = _option(
+    clueweb22_target_prefix: str = _fixed(
         "",
         str,
         "Only documents whose id starts so are targets of links; the paper's crawl takes `clueweb22-en0`. "
         "Empty: whatever the tree holds.",
-        fixed=True,
     )
-    simulation_text: str = _option(
+    simulation_text: str = _fixed(
         "corpus",
         one_of("corpus", "extracted"),
         "The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML.",
-        fixed=True,
     )
-    simulation_date: str = _option(
+    simulation_date: str = _fixed(
         "2022-08-01T00:00:00Z",
         date_time,
         "Date of archive records of pages whose capture date the corpus does not hold (no clock enters a simulation).",
-        fixed=True,
     )
-    text_extractor: str = _option(
+    text_extractor: str = _fixed(
         "trafilatura",
         one_of(*EXTRACTORS),
         "What extracts main text from HTML. Not set: as the rules beside `SCORER_MODEL` say, if it has any.",
-        fixed=True,
     )
     text_time_limit: float = _option(
         30.0, seconds, "Seconds a page may take to look up, extract and score; over that it fails as `timeout`."
     )
-    scorer: str = _option(
+    scorer: str = _fixed(
         "fasttext",
         scorer_name,
         "What gives a page's text its influence score: a scorer's name, or a dotted path.",
-        fixed=True,
         imports=is_dotted,
     )
     scorer_model: str | None = _option(
@@ -141,12 +134,11 @@ class Options:
         optional_text,
         "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
     )
-    scorer_label: str = _option(
+    scorer_label: str = _fixed(
         "__label__hq",
         text,
         "The classifier's label whose probability is the influence score. Not set: as the rules beside `SCORER_MODEL` "
         "say (`MODEL.json`, by `scrapy trainscorer`), if it has any.",
-        fixed=True,
     )
     scoring_workers: int = _option(
         -1,
@@ -154,72 +146,60 @@ class Options:
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
     )
-    url_policy: str = _option(
+    url_policy: str = _fixed(
         "influence",
         policy_name,
         "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
         "`SCORER` takes it, by which each page is scored before it is crawled.",
-        fixed=True,
         imports=is_dotted,
     )
-    order: str = _option(
-        "desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.", fixed=True
-    )
-    hot_queue_topic: tuple[str, ...] = _option(
+    order: str = _fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
+    hot_queue_topic: tuple[str, ...] = _fixed(
         (),
         terms,
         "Words or phrases, divided by commas: documents that have one of them in URL or anchor, or that are within 3 "
         "links of a page that speaks of one, come before all others, whatever the policy. Empty: none.",
-        fixed=True,
     )
-    pagerank_damping: float = _option(
-        0.9,
-        real_number(0, 1),
-        "`pagerank`: d, the part of a page's IR that its links pass on; Cho et al. take 0.9.",
-        fixed=True,
+    pagerank_damping: float = _fixed(
+        0.9, real_number(0, 1), "`pagerank`: d, the part of a page's IR that its links pass on; Cho et al. take 0.9."
     )
-    pagerank_interval: int = _option(
-        100, whole(1), "`pagerank`: the equations are solved anew each time so many pages more are crawled.", fixed=True
+    pagerank_interval: int = _fixed(
+        100, whole(1), "`pagerank`: the equations are solved anew each time so many pages more are crawled."
     )
-    harmonic_ranks: str | None = _option(
+    harmonic_ranks: str | None = _fixed(
         None,
         optional_text,
         "`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its "
         "value, as `scrapy corpus ranks` writes them; gzip or not.",
-        fixed=True,
     )
-    ensemble_weights: str = _option(
+    ensemble_weights: str = _fixed(
         "",
         scorer_weights,
         "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
-        fixed=True,
         imports=weighs_dotted,
     )
-    ensemble_normaliser: str = _option(
+    ensemble_normaliser: str = _fixed(
         "zscore",
         one_of(*NORMALISERS),
         "`ensemble`: what puts the scores on one scale, by the scores seen so far: `zscore` (standard deviations above "
         "the mean), `minmax` (from 0 to 1), or `none`.",
-        fixed=True,
     )
-    host_exploration: float = _option(
+    host_exploration: float = _fixed(
         0.2,
         real_number(0),
         "`host`: the bonus of a host of which no page is crawled; it falls with the root of their number.",
-        fixed=True,
     )
-    crawl_scope: str = _option(
+    crawl_scope: str = _fixed(
         "web",
         one_of("web", "domain"),
         "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
         "that no seed's crawl leaves its domain.",
-        fixed=True,
     )
     crawl_max_pages: int = _option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
-    crawl_batch_size: int = _option(
-        100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next.", fixed=True
+    crawl_batch_size: int = _fixed(
+        100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next."
     )
-    crawl_seed: int = _option(0, whole(0), "Seed of everything random.", fixed=True)
+    crawl_seed: int = _fixed(0, whole(0), "Seed of everything random.")
     crawl_seeds: int = _option(100, whole(1), "Random documents of the corpus to start from where no seeds are given.")
     crawl_concurrent_leases: int = _option(
         0,
@@ -227,17 +207,15 @@ class Options:
         "Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. "
         "With 1 the order is the strict best-first one, whatever the concurrency.",
     )
-    frontier_max_urls: int = _option(
+    frontier_max_urls: int = _fixed(
         0,
         whole(0),
         "Documents that may wait in the frontier; beyond that the worst are dropped as `frontier_full`. 0: any number.",
-        fixed=True,
     )
-    frontier_max_urls_per_host: int = _option(
+    frontier_max_urls_per_host: int = _fixed(
         0,
         whole(0),
         "The same by host, dropped as `host_full`; makes a frontier on disk some times slower. 0: any number.",
-        fixed=True,
     )
     visited_cache: int = _option(
         1_000_000,
@@ -276,54 +254,45 @@ class Options:
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )
-    warc_enabled: bool = _option(True, flag, "Whether crawled pages are archived.", fixed=True)
-    warc_max_bytes: int = _option(
-        1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.", fixed=True
-    )
-    warc_prefix: str = _option("crawl4llm", file_name_part, "First part of the names of WARC files.", fixed=True)
+    warc_enabled: bool = _fixed(True, flag, "Whether crawled pages are archived.")
+    warc_max_bytes: int = _fixed(1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.")
+    warc_prefix: str = _fixed("crawl4llm", file_name_part, "First part of the names of WARC files.")
     warc_max_age: float = _option(
         0.0,
         real_number(0),
         "Live crawls: seconds after which a WARC file is closed, at the next commit. 0: any age. A simulation has no "
         "clock and does not heed it.",
     )
-    warc_compression: str = _option(
+    warc_compression: str = _fixed(
         "gzip",
         one_of("gzip", "zstd"),
         "How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer.",
-        fixed=True,
     )
-    warc_text: bool = _option(
+    warc_text: bool = _fixed(
         False,
         flag,
         "Whether the main text of crawled pages is archived too, in files of its own: the text that is scored.",
-        fixed=True,
     )
-    warc_revisits: int = _option(
+    warc_revisits: int = _fixed(
         1_000_000,
         whole(0),
         "Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a "
         "`revisit` record; about 250 bytes of memory each. 0: none.",
-        fixed=True,
     )
     warc_fsync: bool = _option(
-        False,
-        flag,
-        "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`.",
+        False, flag, "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`."
     )
     warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
-    archive_credentials: bool = _option(
+    archive_credentials: bool = _fixed(
         False,
         flag,
         "Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read "
         "the WARC files.",
-        fixed=True,
     )
-    own_settings: Mapping[str, Any] | None = _option(
+    own_settings: Mapping[str, Any] | None = _fixed(
         None,
         settings_object,
         "What a policy or scorer of your own takes; each is given by its own name (see [extending.md](extending.md)).",
-        fixed=True,
     )
     dry_run: bool = _option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
@@ -345,12 +314,12 @@ class Options:
 
     @property
     def workers(self) -> int:
-        """How many scoring processes to start; 0 for none."""
+        """The number of scoring processes to start; 0 for none."""
         return cores() if self.scoring_workers < 0 else self.scoring_workers
 
 
 def setting_name(option: Field[Any]) -> str:
-    """The Scrapy setting that holds an option."""
+    """Return the name of the Scrapy setting that holds an option."""
     return option.name.upper()
 
 
@@ -377,7 +346,7 @@ def read_options(settings: BaseSettings) -> Options:
 
 
 def reference() -> str:
-    """The settings reference, as a Markdown table."""
+    """Return the settings reference as a Markdown table."""
     rows = ["| setting | default | meaning |", "|-|-|-|"]
     rows += [f"| `{setting_name(o)}` | `{o.default!r}` | {o.metadata['meaning']} |" for o in fields(Options)]
     return "\n".join(rows) + "\n"

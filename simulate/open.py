@@ -90,7 +90,7 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
 def build_corpus(
     settings: BaseSettings, to: Path, manifest: Path | None, jobs: int, *, slim_links: bool
 ) -> Mapping[str, int]:
-    """Write the corpus as a ClueWeb22 tree, as the settings of texts say; returns what was counted. Raises InputError.
+    """Write the corpus as a ClueWeb22 tree, as the settings of texts say; return what was counted. Raises InputError.
 
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """

@@ -37,7 +37,7 @@ class Addon:
     """
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Called by Scrapy when a crawl is set up."""
+        """Add the components; Scrapy calls this when a crawl is set up."""
         settings.set("SCHEDULER", RequestScheduler, "addon")
         if load_object(settings["SCHEDULER"]) is not RequestScheduler:
             logger.warning("SCHEDULER is %s: requests are not in order of influence", settings["SCHEDULER"])

@@ -1,4 +1,4 @@
-"""What the add-on keeps with the requests and responses of other people's spiders: in their ``meta``."""
+"""The add-on's entries in the ``meta`` of requests and responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST: Final = math.inf
 
 
 class Found(NamedTuple):
-    """Where a request comes from."""
+    """The origin of a request."""
 
     influence: float = FIRST
     """Influence score of the page; where it has none, the score by which the page itself was requested."""
@@ -36,12 +36,12 @@ class Found(NamedTuple):
 
 
 def found(request: Request) -> Found:
-    """Where a request was found. One that no callback made (an errback, an extension) counts as a start request."""
+    """Return where a request was found; one that no callback made (an errback, an extension) is a start request."""
     return Found(*request.meta.get(_FOUND, ()))
 
 
 def note_found(request: Request, response: Response | None) -> None:
-    """Keep on what page a request was found, None for a start request.
+    """Note the page on which a request was found, None for a start request.
 
     What was there is overwritten: spiders copy the meta of a response to the requests they make.
     """
@@ -57,13 +57,13 @@ def note_found(request: Request, response: Response | None) -> None:
 
 
 def score_of(request: Request) -> float:
-    """The score by which a request is queued: its own, if the spider gave it one, else by where it was found."""
+    """Return the score by which a request is queued: its own, if the spider gave it one, else by where it was found."""
     given = as_score(request.meta.get(GIVEN))
     return found(request).influence if given is None else given
 
 
 def as_score(value: Any) -> float | None:
-    """A value as a number that scores can be compared with; None where it is none."""
+    """Return a value as a number that scores can be compared with; None where it is none."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -72,11 +72,11 @@ def as_score(value: Any) -> float | None:
 
 
 def influence_of(response: Response) -> float | None:
-    """The influence score of a page; None where it has none."""
+    """Return the influence score of a page; None where it has none."""
     influence: float | None = response.meta.get(INFLUENCE)
     return influence
 
 
 def is_page(request: Request, response: Response) -> bool:
-    """Whether a response has the content of a page: not an error, not the head alone."""
+    """Return whether a response has the content of a page: not an error, not the head alone."""
     return response.status == 200 and request.method != "HEAD"

@@ -1,4 +1,4 @@
-"""Scores the pages that other people's spiders fetch, before the spider sees them."""
+"""The add-on's middlewares: score the pages that spiders fetch, archive them, and note where links were found."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from scrapy.http import HtmlResponse, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
-from crawl4llm.addon.meta import (
-    FIRST,
-    GIVEN,
-    INFLUENCE,
-    TEXT,
-    as_score,
-    found,
-    influence_of,
-    is_page,
-    note_found,
-    score_of,
-)
+from crawl4llm.addon import meta
 from crawl4llm.addon.run import POLICY, AddonRun
 from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.errors import InputError
@@ -62,7 +51,7 @@ class PageScoring:
     async def process_response(self, request: Request, response: Response) -> Response:
         if self._concerns(request):
             self._run.count("pages/fetched")
-            request.meta[INFLUENCE] = await self._influence(request, response)
+            request.meta[meta.INFLUENCE] = await self._influence(request, response)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -76,7 +65,7 @@ class PageScoring:
         if response.status != 200:
             self._run.lost(request, Outcome.FAILED, f"http_{response.status}")
             return None
-        if not is_page(request, response):
+        if not meta.is_page(request, response):
             return None
         if not isinstance(response, HtmlResponse):
             self._run.count("unscored/not_html")
@@ -87,7 +76,7 @@ class PageScoring:
             self._run.stop(error)
             return None
         if isinstance(rating, RatedText):
-            request.meta[TEXT] = rating.text
+            request.meta[meta.TEXT] = rating.text
         if rating.reason == NO_TEXT:
             self._run.count("pages/no_text")
         elif rating.reason is not None:
@@ -96,7 +85,7 @@ class PageScoring:
 
 
 def _name(exception: Exception) -> str:
-    """``SomeOtherError`` is counted as ``some_other``."""
+    """Return the name by which an exception is counted: ``some_other`` for ``SomeOtherError``."""
     name = type(exception).__name__.removesuffix("Error")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
@@ -105,7 +94,7 @@ logger = logging.getLogger(__name__)
 
 
 class LinkScoring(BaseSpiderMiddleware):
-    """Notes on each request that a spider makes where it was found."""
+    """Spider middleware: notes on each request that a spider makes where it was found."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -113,18 +102,18 @@ class LinkScoring(BaseSpiderMiddleware):
         self._complained = False
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Nothing is started when the add-on cannot do its work."""
+        """Start nothing when the add-on cannot do its work."""
         if self._run.failure is None:
             async for item in super().process_start(start):
                 yield item
 
     def get_processed_request(self, request: Request, response: Response | None) -> Request:
         """See BaseSpiderMiddleware; ``response`` is None for start requests."""
-        note_found(request, response)
-        given = request.meta.get(GIVEN)
-        if given is not None and as_score(given) is None and not self._complained:
+        meta.note_found(request, response)
+        given = request.meta.get(meta.GIVEN)
+        if given is not None and meta.as_score(given) is None and not self._complained:
             self._complained = True
-            logger.warning("meta[%r] = %r of %s is not a number; such scores are not used", GIVEN, given, request)
+            logger.warning("meta[%r] = %r of %s is not a number; such scores are not used", meta.GIVEN, given, request)
         return request
 
 
@@ -146,7 +135,7 @@ class PageRecording:
 
     def process_spider_input(self, response: Response) -> None:
         assert response.request is not None
-        if self._run.failure is not None or not is_page(response.request, response):
+        if self._run.failure is not None or not meta.is_page(response.request, response):
             return
         if not isinstance(response, TextResponse):
             self._run.lost(response.request, Outcome.DROPPED, NOT_TEXT)
@@ -159,9 +148,9 @@ class PageRecording:
     def _record(self, response: TextResponse) -> None:
         assert response.request is not None
         key = self._new_key(response.url)
-        influence = influence_of(response)
-        score, origin = score_of(response.request), found(response.request)
-        priority = None if score == FIRST else score
+        influence = meta.influence_of(response)
+        score, origin = meta.score_of(response.request), meta.found(response.request)
+        priority = None if score == meta.FIRST else score
         html = utf8(response.text) if isinstance(response, HtmlResponse) else None
         captures = captures_of(response.request)
         date = captures[-1].date if captures else utc_date()
@@ -178,7 +167,7 @@ class PageRecording:
                 "extractor": self._run.extractor,
                 "model-digest": self._run.model_digest,
             },
-            response.meta.pop(TEXT, None),
+            response.meta.pop(meta.TEXT, None),
         )
         self._run.archive.flush()
         line: CrawlLine = {
@@ -195,9 +184,6 @@ class PageRecording:
             "fetched": self._run.stats.get_value(f"{PREFIX}pages/fetched", 0),
         }
         self._run.log.write([line], [])
-        self._count(influence)
-
-    def _count(self, influence: float | None) -> None:
         self._counters.page(influence)
         self._run.publish("pages/crawled", self._counters.crawled)
         if self._counters.mean_influence is not None:

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler, replaced for spiders of any kind: requests in order of influence."""
+"""The add-on's scheduler: hands out the requests of any spider in order of influence."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class RequestScheduler(BaseScheduler):
         return self._crawler.engine
 
     def _best_slot(self) -> str | None:
-        """The slot of the next request; None while there is none, or too much is being fetched and parsed."""
+        """Return the slot of the next request; None while there is none, or too much is being fetched and parsed."""
         downloader, parsing = self._engine.downloader, self._engine.scraper.slot
         assert parsing is not None
         in_flight = len(downloader.active) + len(parsing.queue) + len(parsing.active)
@@ -104,12 +104,12 @@ class RequestScheduler(BaseScheduler):
         return min(free, key=lambda slot: self._heaps[slot][0], default=None)
 
     def _concurrency(self, slot: str) -> int:
-        """How many requests of a slot the downloader sends at the same time."""
+        """Return how many requests of a slot the downloader sends at the same time."""
         downloader = self._engine.downloader
         return downloader.slots[slot].concurrency if slot in downloader.slots else downloader.domain_concurrency
 
     def _count(self, event: str) -> None:
-        """Keep Scrapy's own figures of a scheduler, and ours."""
+        """Update Scrapy's own figures of a scheduler, and ours."""
         self._run.stats.inc_value(f"scheduler/{event}")
         self._run.stats.inc_value(f"scheduler/{event}/memory")
         self._run.publish("frontier/queued", self._waiting)

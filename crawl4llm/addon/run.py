@@ -1,4 +1,4 @@
-"""What the components of the add-on share during one crawl: workers, archive, crawl log and figures."""
+"""The run of the add-on: what its components share during a crawl: workers, archive, crawl log and figures."""
 
 from __future__ import annotations
 
@@ -44,29 +44,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPTIONS = (
-    "SCORER",
-    "SCORER_MODEL",
-    "SCORER_LABEL",
-    "SCORING_WORKERS",
-    "TEXT_EXTRACTOR",
-    "TEXT_TIME_LIMIT",
-    "CRAWL_CONCURRENT_LEASES",
-    "OUTPUT_DIR",
-    "WARC_ENABLED",
-    "WARC_MAX_BYTES",
-    "WARC_PREFIX",
-    "WARC_MAX_AGE",
-    "WARC_COMPRESSION",
-    "WARC_TEXT",
-    "WARC_REVISITS",
-    "WARC_FSYNC",
-    "WARC_OPERATOR",
-    "ARCHIVE_CREDENTIALS",
+    *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR", "TEXT_TIME_LIMIT"),
+    *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR"),
+    *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
+    *("WARC_REVISITS", "WARC_FSYNC", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
 
 POLICY = "parent_first"
-"""What orders the requests: the influence of the first page on which each was found."""
+"""The order of requests: by the influence of the first page on which each was found."""
 
 
 class AddonRun:
@@ -84,9 +70,9 @@ class AddonRun:
 
     def __init__(self, crawler: Crawler) -> None:
         self.failure: str | None = None
-        """What keeps the crawl from starting, or has stopped it, in one line."""
+        """The error that keeps the crawl from starting, or has stopped it, in one line."""
         self.concurrent_requests = 0
-        """How many requests may be anywhere between the scheduler and the end of their callback; 0: any number."""
+        """Requests between the scheduler and the end of their callback, at most; 0: any number."""
         assert crawler.stats is not None
         self.stats = crawler.stats
         self._crawler = crawler
@@ -103,7 +89,7 @@ class AddonRun:
 
     @classmethod
     def of(cls, crawler: Crawler) -> AddonRun:
-        """The run of a crawler."""
+        """Return the run of a crawler."""
         run = crawler.get_extension(cls)
         assert run is not None
         return run
@@ -130,7 +116,7 @@ class AddonRun:
             self._stopping = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def lost(self, request: Request, outcome: Outcome, reason: str) -> None:
-        """A request has led to no page: count it, and write its line of ``failures.jsonl``."""
+        """Count a request that has led to no page, and write its line of ``failures.jsonl``."""
         self.count(f"{outcome.value}/{reason}")
         origin = found(request)
         line: FailureLine = {
@@ -159,7 +145,7 @@ class AddonRun:
             self.refuse(error)
 
     def _when_idle(self) -> None:
-        """A crawl that was refused has no requests: LinkScoring keeps back those of the spider's start.
+        """End a crawl that was refused; it has no requests, as LinkScoring keeps back those of the spider's start.
 
         CloseSpider from spider_opened would do, but before Scrapy 2.18 it is logged in full and not heeded.
         """
@@ -178,7 +164,7 @@ class AddonRun:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _open_parts(self, settings: BaseSettings, opened: ExitStack) -> None:
-        """In the order that makes bad input fail first and cheapest."""
+        """Open the parts in the order that makes bad input fail first and cheapest."""
         if not is_asyncio_available():
             raise InputError(f"TWISTED_REACTOR {settings['TWISTED_REACTOR']} has no asyncio; leave it at its default")
         options = _read_options(settings)

@@ -123,12 +123,8 @@ class Command(ScrapyCrawl):
             if not (run.output / STATS).exists():  # killed just before it was written
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             jobdir = crawler.settings["JOBDIR"]
-            print_lines(
-                [
-                    f"This crawl is finished; its JOBDIR {jobdir} can take a greater CRAWL_MAX_PAGES",
-                    summary(run.crawl, finished, run.output),
-                ]
-            )
+            done = f"This crawl is finished; its JOBDIR {jobdir} can take a greater CRAWL_MAX_PAGES"
+            print_lines([done, summary(run.crawl, finished, run.output)])
             self._judge(run, finished)
             return
         reason = self._crawl(crawler, run)
@@ -149,7 +145,7 @@ class Command(ScrapyCrawl):
                 self.exitcode = print_lines(dry.estimate())
 
     def _crawl(self, crawler: Crawler, run: Run) -> str:
-        """Run the crawl to its end; returns why it ended."""
+        """Run the crawl to its end; return why it ended."""
         assert self.crawler_process is not None
         # What is alive now stays so to the end, and a page leaves few cycles: Python's collector would look at it all
         # again and again.
@@ -166,7 +162,7 @@ class Command(ScrapyCrawl):
 
     @staticmethod
     def _stats(crawler: Crawler) -> dict[str, Any]:
-        """Scrapy's stats; none where Scrapy failed before it made them."""
+        """Return Scrapy's stats; none where Scrapy failed before it made them."""
         with suppress(RuntimeError):
             return dict(crawler.stats.get_stats()) if crawler.stats else {}
         return {}

@@ -1,4 +1,4 @@
-"""``scrapy evaluate``: what runs have achieved."""
+"""``scrapy evaluate``: evaluate crawls against the best pages of their corpus."""
 
 from __future__ import annotations
 
@@ -31,15 +31,10 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
-        parser.add_argument(
-            "--sample",
-            metavar="K",
-            type=positive_integer,
-            help="look at K random documents instead of the whole corpus, and give confidence intervals",
-        )
-        parser.add_argument(
-            "--topic", metavar="WORDS", help="also evaluate similarity to a topic: pages with a word of it"
-        )
+        random = "look at K random documents instead of the whole corpus, and give confidence intervals"
+        parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
+        topic = "also evaluate similarity to a topic: pages with a word of it"
+        parser.add_argument("--topic", metavar="WORDS", help=topic)
         parser.add_argument(
             "--scorers",
             metavar="A,B",
@@ -47,7 +42,7 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Exit status 0 only when the report is written."""
+        """Write the report; exit status 0 only when that is done."""
         if not args or not opts.out:
             raise UsageError(f"usage: scrapy evaluate {self.syntax()}", print_help=False)
         scorers = opts.scorers.split(",") if opts.scorers else []

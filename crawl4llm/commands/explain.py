@@ -1,4 +1,4 @@
-"""``scrapy explain``: what a crawl knows of a page."""
+"""``scrapy explain``: explain what became of a page in a crawl."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(ScrapyCommand):
         parser.add_argument("--run", metavar="DIR", help="the crawl's output directory, whose settings are used")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Exit status 0 only when the page could be explained."""
+        """Print what is known of the page; exit status 0 only when it could be explained."""
         if len(args) != 1:
             raise UsageError("usage: scrapy explain ID-or-URL [--run DIR]", print_help=False)
 

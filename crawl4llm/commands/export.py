@@ -81,7 +81,7 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Exit status 0 only when the export is finished."""
+        """Export; exit status 0 only when that is finished."""
         unknown = [arg for arg in args if arg.startswith("-")]
         if unknown:
             raise UsageError(f"unknown option {unknown[0]}", print_help=False)

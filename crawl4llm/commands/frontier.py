@@ -11,8 +11,7 @@ from scrapy.exceptions import UsageError
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools._action import Action, ActionCommand
 
-_SHOW = "show"
-"""What is done where no other action is asked for."""
+_SHOW = "show"  # the action where no other is asked for
 
 
 class Command(ActionCommand):

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md and docs/stats.md from the code: ``python -m crawl4llm.commands.reference``."""
+"""The reference pages docs/settings.md and docs/stats.md from the code: ``python -m crawl4llm.commands.reference``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``scrapy trainscorer``: a new influence model."""
+"""``scrapy trainscorer``: train an influence model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from scrapy.exceptions import UsageError
 
 from crawl4llm.base.terminal import positive_integer
 
-_LARGEST = 2**31 - 1
-"""What fastText's numbers can be."""
+_LARGEST = 2**31 - 1  # largest number that fastText takes
 
 
 class Command(ScrapyCommand):
@@ -65,7 +64,7 @@ class Command(ScrapyCommand):
             parser.add_argument(name, type=_count, default=value, metavar="N", help=f"{meaning} (default: %(default)s)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Exit status 0 only when the model is written."""
+        """Train; exit status 0 only when the model is written."""
         if args:
             raise UsageError(f"unknown argument {args[0]}", print_help=False)
         if not (opts.positive and opts.negative and opts.out):

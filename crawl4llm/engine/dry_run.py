@@ -1,4 +1,4 @@
-"""What a crawl would take, told from a short one: ``scrapy crawl influence -s DRY_RUN=1``."""
+"""The dry run: estimates what a crawl would take from a short one (``scrapy crawl influence -s DRY_RUN=1``)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DryRun:
         self._started = time.perf_counter()
 
     def _measure_scoring(self) -> float:
-        """Seconds to look up and score a page, all workers at work; the second pass finds them warm."""
+        """Return the seconds to look up and score a page, all workers at work; the second pass finds them warm."""
         corpus, workers = self.run.web.corpus, self.run.workers
         keys = corpus.sample(min(PAGES, len(corpus)), self.options.crawl_seed)
         loop = asyncio.new_event_loop()  # not asyncio.run(): that would take away the loop of Scrapy's reactor
@@ -80,7 +80,7 @@ class DryRun:
         return (time.perf_counter() - started) / len(keys)
 
     def estimate(self) -> Iterator[str]:
-        """Lines that say what the real crawl would take; to be called when the short one has ended."""
+        """Yield lines that say what the real crawl would take; to be called when the short one has ended."""
         seconds = time.perf_counter() - self._started
         crawl, held = self.run.crawl, len(self.run.web.corpus)
         looks_ahead = crawl.policy.looks_ahead
@@ -107,7 +107,7 @@ class DryRun:
 
 
 def memory_of_stores(options: Options, documents: int, *, on_disk: bool) -> float:
-    """Bytes that frontier and visited set take at most; on disk, they keep a part of themselves in memory."""
+    """Return the most memory that frontier and visited set take, in bytes; on disk, a part of them is in memory."""
     if not on_disk:
         return documents * _bytes_a_document()
     return durable_frontier.expected_memory(documents) + durable_visited.expected_memory(
@@ -120,13 +120,13 @@ def _size(folder: Path) -> int:
 
 
 def _peak_memory(*, children: bool = False) -> int:
-    """Largest resident size so far in bytes: this process's, or the largest child's that has ended."""
+    """Return the largest resident size so far in bytes: this process's, or the largest child's that has ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
     return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _bytes_a_document() -> float:
-    """Memory that a document takes which is visited and queued."""
+    """Return the memory that a visited and queued document takes, in bytes."""
     tracemalloc.start()
     frontier, visited = MemoryFrontier(), MemoryVisited()
     keys = visited.add(f"clueweb22-en0000-{number // 1000:02d}-{number % 1000:05d}" for number in range(_ENTRIES))

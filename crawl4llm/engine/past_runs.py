@@ -1,4 +1,4 @@
-"""Settings of a run that is over, taken over by who looks at it again."""
+"""The settings of a past run, for commands that look at it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from crawl4llm.options import Options, setting_name
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-
 _OF_THIS_PROCESS = {"OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "PROGRESS_BAR"}
 """Settings that do not say what a page is or what it scores."""
 
@@ -33,7 +32,8 @@ def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> 
     for option in fields(Options):
         name = setting_name(option)
         value = values.get(name)
-        if value is None or name in _OF_THIS_PROCESS or _is_overruled(settings, name):
+        overruled = (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["spider"]  # on the command line
+        if value is None or name in _OF_THIS_PROCESS or overruled:
             continue
         imports = option.metadata["imports"]
         if imports is not None and imports(value) and settings.get(name) != value:
@@ -43,8 +43,3 @@ def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> 
                 f"it; if you trust it, give it too: -s {given}"
             )
         settings.set(name, value, priority="spider")
-
-
-def _is_overruled(settings: BaseSettings, name: str) -> bool:
-    """Whether a setting is given where it counts more than a run's, on the command line."""
-    return (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["spider"]

@@ -1,4 +1,4 @@
-"""What a user sees while a crawl runs: a bar on a terminal, a log line an iteration elsewhere."""
+"""The progress of a running crawl: a bar on a terminal, a log line an iteration elsewhere."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BAR_SECONDS = 0.5
-_LOG_SECONDS = 10.0
-"""Between log lines in continuous order, where there are no iterations."""
+_LOG_SECONDS = 10.0  # between log lines in continuous order, where there are no iterations
 
 
 class Progress:
@@ -73,17 +72,11 @@ def _show(bar: tqdm[Any], crawl: Crawl) -> None:
 
 def _log(crawl: Crawl) -> None:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
-    logger.info(
-        "%scrawled %d of %d, visited %d, frontier %d, mean influence %s",
-        place,
-        crawl.crawled,
-        crawl.options.crawl_max_pages,
-        len(crawl.visited),
-        len(crawl.frontier),
-        in_short(crawl.counters.mean_influence),
-    )
+    counts = crawl.crawled, crawl.options.crawl_max_pages, len(crawl.visited), len(crawl.frontier)
+    influence = in_short(crawl.counters.mean_influence)
+    logger.info("%scrawled %d of %d, visited %d, frontier %d, mean influence %s", place, *counts, influence)
 
 
 def in_short(score: float | None) -> str:
-    """A mean score for human eyes."""
+    """Return a mean score with three decimals, ``-`` for None."""
     return "-" if score is None else f"{score:.3f}"

@@ -57,9 +57,9 @@ class Run:
     seeds: Seeds
     workers: PageWorkers[PageRater]
     job: Job | None
-    """What makes it outlive its process, if JOBDIR is set."""
+    """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
-    """Documents that were added to a crawl that was begun before, while nobody crawled it."""
+    """Documents that were added to a resumed crawl while it was paused."""
     close: Callable[[], None]
     """Stops the workers and closes all files; a second time it does nothing."""
 
@@ -107,7 +107,9 @@ class Run:
             self.output, self.crawl_id = job.output, job.crawl_id
         self.workers.start()
         fsync = job is not None and options.commit_fsync
-        facts = {"crawl_id": self.crawl_id, **identity, **self._settings()}
+        versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
+        values = {name.upper(): value for name, value in asdict(options).items()}
+        facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}
         write_json(self.output / SETTINGS, facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
@@ -145,14 +147,14 @@ class Run:
 
     @property
     def finished(self) -> str | None:
-        """Why there is nothing to do, in a crawl that was taken up again; None where there is."""
+        """The reason why a resumed crawl has nothing to do; None where it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
         return self.crawl.finished
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
-        """What decides which pages are crawled in which order, but for N."""
-        options = self.options
+        """Return what decides which pages are crawled in which order, but for N."""
+        options, seeds = self.options, json.dumps(self.seeds.keys).encode()
         return {
             "corpus": self.web.corpus.name,
             "corpus_digest": self.web.corpus.identity(),
@@ -166,16 +168,9 @@ class Run:
             "scope": options.crawl_scope,
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
-            "seeds_digest": _digest(self.seeds.keys),
+            "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
-        }
-
-    def _settings(self) -> dict[str, Any]:
-        values = asdict(self.options)
-        return {
-            "versions": {"crawl4llm": __version__, "scrapy": scrapy.__version__},
-            "settings": {name.upper(): value for name, value in values.items()},
         }
 
     def _open_archive(self, identity: dict[str, Any]) -> Archive:
@@ -202,7 +197,3 @@ def _read_options(settings: BaseSettings) -> Options:
     for given, meant in misspelt(settings, options.own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
     return options
-
-
-def _digest(keys: Sequence[str]) -> str:
-    return f"sha256:{hashlib.sha256(json.dumps(keys).encode()).hexdigest()}"

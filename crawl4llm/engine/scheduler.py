@@ -1,4 +1,4 @@
-"""Scrapy's scheduler, replaced: it hands out what Algorithm 1 takes from the frontier."""
+"""The scheduler of a crawl: hands Scrapy's engine what Algorithm 1 takes from the frontier."""
 
 from __future__ import annotations
 
@@ -83,10 +83,9 @@ class InfluenceScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        if self._crawl.counters.errors_in_row >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
-            self._stop(
-                TOO_MANY_ERRORS, f"{self._crawl.counters.errors_in_row} unanticipated errors in a row, see the log"
-            )
+        errors = self._crawl.counters.errors_in_row
+        if errors >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
+            self._stop(TOO_MANY_ERRORS, f"{errors} unanticipated errors in a row, see the log")
         if self._crawl.failure is not None:
             self._ready.clear()
         self._advance_if_possible()
@@ -103,9 +102,6 @@ class InfluenceScheduler(BaseScheduler):
             self._crawl.failure = str(error)  # the engine finds nothing to do; it could not be stopped here yet
             return
         self._ask_for(self._crawl.unanswered())
-        self._hand_out()
-
-    def _hand_out(self) -> None:
         self._ask_for(self._crawl.dequeue())
 
     def _ask_for(self, leases: Iterable[Lease]) -> None:
@@ -119,7 +115,7 @@ class InfluenceScheduler(BaseScheduler):
             if self._crawl.can_advance:
                 self._advancing = asyncio.ensure_future(self._advance())
             elif self._crawl.continuous:
-                self._hand_out()
+                self._ask_for(self._crawl.dequeue())
 
     async def _advance(self) -> None:
         iteration = self._crawl.iteration
@@ -132,7 +128,7 @@ class InfluenceScheduler(BaseScheduler):
             self._stop(INTERNAL_ERROR, "an internal error, see the log")
         else:
             if not self._ending:
-                self._hand_out()
+                self._ask_for(self._crawl.dequeue())
             self._publish()
             if self._crawl.iteration > iteration:
                 self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
@@ -157,7 +153,7 @@ class InfluenceScheduler(BaseScheduler):
             self._crawl.dropped(lease_of(request), IGNORED)
 
     def _when_idle(self) -> None:
-        """The engine has run dry: the crawl is over, or Scrapy dropped requests without a word."""
+        """End the crawl, unless it can go on when the leases are ended whose requests Scrapy dropped without a word."""
         for lease in self._crawl.unanswered():
             self._crawl.dropped(lease, IGNORED)
         self._advance_if_possible()
@@ -168,7 +164,7 @@ class InfluenceScheduler(BaseScheduler):
         raise CloseSpider(self._crawl.finished or INTERNAL_ERROR)
 
     def _when_callback_fails(self, response: Response) -> None:
-        """A spider callback raised: Scrapy logs it in full, the page is lost."""
+        """Give up the page of a callback that raised; Scrapy logs the error in full."""
         if response.request is not None and is_leased(response.request):
             self._crawl.failed(lease_of(response.request), ERROR)
 
@@ -205,7 +201,7 @@ class InfluenceScheduler(BaseScheduler):
 
 
 def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
-    """The request that fetches a leased document.
+    """Return the request that fetches a leased document.
 
     A seed is asked for by its key where that is a URL. One that is known by another key alone, or has a URL that Scrapy
     does not take, is asked for as ``corpus://KEY``, with the key percent-encoded: it may be such a URL itself.

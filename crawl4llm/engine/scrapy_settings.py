@@ -21,7 +21,6 @@ from crawl4llm.options import Options, setting_name
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-
 logger = logging.getLogger(__name__)
 
 YES, NO, REFUSED = "yes", "no", "refused"
@@ -77,7 +76,7 @@ TABLE: Final = (
     Holds("TWISTED_REACTOR", REFUSED, REFUSED, REFUSED, "all of it needs asyncio, as by default"),
     Holds("JOBDIR", YES, YES, REFUSED, "[pause and resume](pause-and-resume.md)"),
 )
-"""What Scrapy documents of requests, downloads and depth."""
+"""The settings that Scrapy documents for requests, downloads and depth."""
 
 _REAL: Final = {"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT", "DNS_TIMEOUT", "CLOSESPIDER_TIMEOUT"}
 """Settings whose defaults are whole numbers, and that take others."""
@@ -112,11 +111,16 @@ def check_values(settings: BaseSettings) -> None:
         except (ImportError, LookupError, TypeError, ValueError) as error:
             words = f"cannot be loaded ({error})" if _names_a_class(name, default) else _in_words(error)
             raise InputError(f"{name} = {value!r} {words}") from None
-    _check_log_file(settings.get("LOG_FILE"))
+    path = settings.get("LOG_FILE")
+    try:
+        if path:
+            Path(path).open("ab").close()
+    except OSError as error:
+        raise InputError(f"LOG_FILE {path} cannot be written: {error.strerror}") from None
 
 
 def _check_of(name: str, default: Any) -> Check | None:
-    """The check of a number or a truth value; None for another setting."""
+    """Return the check of a number or a truth value; None for another setting."""
     if isinstance(default, bool) or name.endswith("_ENABLED"):
         return flag
     if isinstance(default, float) or name in _REAL:
@@ -138,14 +142,6 @@ def _check_module(path: Any) -> None:
 
 def _in_words(error: Exception) -> str:
     return "must be a whole number, or a list of them" if "int()" in str(error) else str(error)
-
-
-def _check_log_file(path: str | None) -> None:
-    try:
-        if path:
-            Path(path).open("ab").close()
-    except OSError as error:
-        raise InputError(f"LOG_FILE {path} cannot be written: {error.strerror}") from None
 
 
 def check_mode(settings: BaseSettings, profile: str) -> None:
@@ -170,10 +166,8 @@ def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, 
     only: in a settings file it may be a variable.
     """
     names = [*map(setting_name, fields(Options)), "JOBDIR", *own]  # a crawl without JOBDIR cannot be resumed
-    forms: dict[str, list[str]] = {
-        name.split("_", dropped)[-1]: [] for name in names for dropped in range(name.count("_") + 1)
-    }
-    for form in forms:
+    forms: dict[str, list[str]] = {}
+    for form in [name.split("_", dropped)[-1] for name in names for dropped in range(name.count("_") + 1)]:
         forms[form] = [name for name in names if name == form] or [name for name in names if name.endswith(f"_{form}")]
     found = {}
     for name in settings:
@@ -191,7 +185,7 @@ def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, 
 
 
 def reference() -> str:
-    """The table, as Markdown."""
+    """Return the table as Markdown."""
     lines = ["| Scrapy's setting | simulation | live | add-on | |", "|-|-|-|-|-|"]
     for row in TABLE:
         names = ", ".join(f"`{name}`" for name in row.names.split())

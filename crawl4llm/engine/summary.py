@@ -1,4 +1,4 @@
-"""What a crawl says of itself at its end."""
+"""The summary of a crawl, which is printed at its end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TO_CHECK = {
 
 
 def summary(crawl: Crawl, reason: str, output: Path) -> str:
-    """The summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text."""
+    """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text."""
     figures = crawl.statistics()
     lines = [
         f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
@@ -108,7 +108,7 @@ def _example(output: Path, reason: str) -> str:
 
 
 def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
-    """How other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
+    """Yield how other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
 
     Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:
     the seeds, which are the first batch of any policy, or all that they lead to.
@@ -131,16 +131,14 @@ def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
 
 
 class _FirstPages(NamedTuple):
-    """What is compared of two runs."""
+    """Figures by which two runs are compared."""
 
-    influence: float
-    """Their mean."""
-    pages: int
-    """A sum of hashes of their keys: the same, in this process, for the same pages in any order."""
+    influence: float  # their mean
+    pages: int  # a sum of hashes of their keys: the same, in this process, for the same pages in any order
 
 
 def _first_pages(run: Path, count: int) -> _FirstPages | None:
-    """The first pages of a run; None where its log has fewer, or no scores, or is damaged."""
+    """Read the first pages of a run; None where its log has fewer, or no scores, or is damaged."""
     found = total = scored = 0
     influence = 0.0
     try:

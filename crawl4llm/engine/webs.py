@@ -1,4 +1,4 @@
-"""Finds the web that the settings are for, and gives its downloader middleware what it works with."""
+"""The web of the settings: finds it, and gives its downloader middleware what it works with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hand_in(settings: BaseSettings, web: Web, crawl: Crawl) -> None:
 
 
 def _middleware(settings: BaseSettings) -> tuple[Any, Any]:
-    """The web's middleware, as the settings name it and as a class."""
+    """Return the web's middleware, as the settings name it and as a class."""
     used = {path: order for path, order in settings.getdict(_MIDDLEWARES).items() if order is not None}
     for path in sorted(used, key=lambda path: used[path]):
         try:

@@ -1,4 +1,4 @@
-"""The spider of the main job: ``scrapy crawl influence``."""
+"""The spider of a crawl: ``scrapy crawl influence``."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class InfluenceSpider(Spider):
         return super().from_crawler(crawler, *args, run=run, **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:
-        """No requests of its own: the scheduler begins with the seeds."""
+        """Yield no requests: the scheduler begins with the seeds."""
         return
         yield  # makes it a generator
 
     def parse(self, response: Response, **_: Any) -> None:
-        """FetchPages has an answer: the page, or an HTTP status that says there is none."""
+        """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
             self.crawl.failed(lease, f"http_{response.status}")
@@ -59,7 +59,7 @@ class InfluenceSpider(Spider):
             self.crawl.fetched(lease, page, response.status)
 
     def on_failure(self, failure: Failure) -> None:
-        """FetchPages has no answer."""
+        """Take the error of a request that has no answer."""
         request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
         lease = lease_of(request)
         assert failure.value is not None

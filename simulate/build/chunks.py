@@ -27,17 +27,14 @@ logger = logging.getLogger(__name__)
 
 PAGES_PER_CHUNK: Final = 100
 
-_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""What would end a WARC header, or cannot be encoded."""
+_UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end a WARC header, or cannot be encoded
 
 
 class TextOptions(NamedTuple):
     """Where the clean text comes from."""
 
-    extractor: str
-    """Name of the extractor that takes text from the HTML."""
-    always_extract: bool
-    """Whether to do so although the source has a clean text."""
+    extractor: str  # name of the extractor that takes text from the HTML
+    always_extract: bool  # whether to do so although the source has a clean text
 
 
 class Page(NamedTuple):
@@ -47,10 +44,8 @@ class Page(NamedTuple):
     date: str | None
     has_html: bool
     text: str
-    links: list[Link]
-    """The keys of their targets are ids of the tree that is built, None for what it does not hold."""
-    remark: str | None
-    """Why the page has no text, if it has none."""
+    links: list[Link]  # the keys of their targets are ids of the tree that is built, None for what it does not hold
+    remark: str | None  # why the page has no text, if it has none
 
 
 class Unreadable(NamedTuple):
@@ -83,9 +78,7 @@ class PageReader:
     """Reads pages from the source."""
 
     def __init__(self, source: Corpus, plan: Plan, options: TextOptions) -> None:
-        self._source = source
-        self._plan = plan
-        self._options = options
+        self._source, self._plan, self._options = source, plan, options
 
     def read(self, key: str, without_text: str | None = None) -> Page | Unreadable:
         """Return a page; ``without_text`` is the reason why no text is to be extracted."""
@@ -95,9 +88,8 @@ class PageReader:
             logger.debug("%s", error)
             return Unreadable(error.reason)
         text, remark = ("", without_text) if without_text else self._text(page)
-        return Page(
-            clean_url(page.url), page.date, page.html is not None, text, self._links(page.outlinks or []), remark
-        )
+        links = self._links(page.outlinks or [])
+        return Page(clean_url(page.url), page.date, page.html is not None, text, links, remark)
 
     def _text(self, page: PageRecord) -> tuple[str, str | None]:
         """Return the page's text, or the empty string and the reason for it."""
@@ -128,9 +120,7 @@ class PageReader:
 
     def _links(self, links: list[Link]) -> list[Link]:
         new_id = self._plan.new_id
-        return [
-            Link(clean_url(link.url), link.key and new_id(link.key), link.anchor, link.boilerplate) for link in links
-        ]
+        return [link._replace(url=clean_url(link.url), key=link.key and new_id(link.key)) for link in links]
 
 
 def clean_url(url: str) -> str:

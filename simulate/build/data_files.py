@@ -121,8 +121,7 @@ class SpilledLinks:
 PAGE_KINDS: Final = (TXT, HTML, OUTLINK)
 """What is written of a page by itself; ``inlink`` needs the outlinks of all pages."""
 
-_NO_RECORD: Final = b""
-"""A member without content stands where a number has no record: readers of lines do not see it."""
+_NO_RECORD: Final = b""  # a member without content stands where a number has no record: readers of lines do not see it
 _NO_HTML: Final = b"\r\n"
 """The same among WARC records: FastWARC takes a member without content for the end of the file."""
 
@@ -133,14 +132,10 @@ class DataFiles:
     def __init__(
         self, root: Path, work: Path, plan: Plan, source: Corpus, default_date: str, *, slim_links: bool = False
     ) -> None:
-        self._root = root
-        self._slim_links = slim_links
-        self._plan = plan
-        self._source = source
-        self._default_date = default_date
+        self._root, self._plan, self._source = root, plan, source
+        self._default_date, self._slim_links = default_date, slim_links
         self._chunks = ChunkStore(work / "pages")
-        self._done = work / "done"
-        self._links = work / "links"
+        self._done, self._links = work / "done", work / "links"
         for folder in (self._done, self._links):
             folder.mkdir(exist_ok=True)
 
@@ -158,10 +153,6 @@ class DataFiles:
         if kind != HTML or self._has_html(file):
             counts["records"] = write_data_file(self._root, kind, file.file_id, records)
         self._marker(kind, file).write_text(json.dumps(counts))
-
-    def drop_pages(self, file: PlannedFile) -> None:
-        """Remove what the first pass has read of a file's pages."""
-        self._chunks.drop(file)
 
     def _marker(self, kind: str, file: PlannedFile) -> Path:
         return self._done / f"{file.file_id}.{kind}"

@@ -116,12 +116,10 @@ def _is_possible(text: str) -> bool:
 DEFAULT_LANGUAGE: Final = "en"
 """The language folder of pages whose key does not name one."""
 
-_DIGEST_BYTES: Final = 16
-_NUMBER_BYTES: Final = 4
+_DIGEST_BYTES, _NUMBER_BYTES = 16, 4
 _ENTRY_BYTES: Final = _DIGEST_BYTES + 2 * _NUMBER_BYTES
 _SHARDS: Final = 256
-_BUFFERED: Final = 100_000
-"""Pages held in memory before their lines and entries are written out."""
+_BUFFERED: Final = 100_000  # pages held in memory before their lines and entries are written out
 _CACHED_TARGETS: Final = 1 << 16
 
 
@@ -129,8 +127,7 @@ class PlannedFile(NamedTuple):
     """A data file that is planned."""
 
     file_id: str
-    records: int
-    """One more than the highest record number in use."""
+    records: int  # one more than the highest record number in use
 
 
 class Plan:
@@ -139,8 +136,7 @@ class Plan:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         stored = json.loads((folder / "plan.json").read_bytes())
-        self.files = [PlannedFile(*file) for file in stored["files"]]
-        """The data files, by file id."""
+        self.files = [PlannedFile(*file) for file in stored["files"]]  # the data files, by file id
         self.documents: int = stored["documents"]
         self._file_ids: list[str] = stored["file_ids"]
         self._numbers = {file_id: number for number, file_id in enumerate(self._file_ids)}
@@ -163,11 +159,10 @@ class Plan:
         return keys
 
     def _new_id(self, key: str) -> str | None:
-        wanted = _digest(key)
-        table = self._table
+        wanted, table = _digest(key), self._table
         entries = range(len(table) // _ENTRY_BYTES)
         found = bisect_left(
-            entries, wanted, key=lambda entry: table[entry * _ENTRY_BYTES : entry * _ENTRY_BYTES + _DIGEST_BYTES]
+            entries, wanted, key=lambda at: table[at * _ENTRY_BYTES : at * _ENTRY_BYTES + _DIGEST_BYTES]
         )
         entry = table[found * _ENTRY_BYTES : (found + 1) * _ENTRY_BYTES]
         if not entry.startswith(wanted):
@@ -182,8 +177,7 @@ def make_plan(folder: Path, source: Corpus, previous: Mapping[str, str]) -> None
 
     ``previous`` has ids to be kept, by key. Other pages are numbered behind the highest of those, in the order of the
     source's keys, each language for itself: a page whose key is a ClueWeb22-ID stays in its language, all others are
-    filed as English. Raises InputError where the layout has no more ids, and for a source without
-    pages.
+    filed as English. Raises InputError where the layout has no more ids, and for a source without pages.
     """
     if (folder / "plan.json").exists():
         return
@@ -239,9 +233,7 @@ class _PlanWriter:
         self._records[number] = max(self._records[number], record + 1)
         digest = _digest(key)
         self._lines[file_id].append(f"{record}\t{key}\n")
-        self._entries[digest[0]] += (
-            digest + number.to_bytes(_NUMBER_BYTES, "big") + record.to_bytes(_NUMBER_BYTES, "big")
-        )
+        self._entries[digest[0]] += digest + b"".join(n.to_bytes(_NUMBER_BYTES, "big") for n in (number, record))
         self.documents += 1
         if not self.documents % _BUFFERED:
             self._flush()
@@ -251,8 +243,7 @@ class _PlanWriter:
         with (self._folder / "table").open("wb") as table:
             for shard in sorted(self._shards.iterdir()):
                 body = shard.read_bytes()
-                entries = sorted(body[at : at + _ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES))
-                table.writelines(entries)
+                table.writelines(sorted(body[at : at + _ENTRY_BYTES] for at in range(0, len(body), _ENTRY_BYTES)))
         shutil.rmtree(self._shards)
         files = sorted((file_id, self._records[number]) for file_id, number in self._numbers.items())
         stored = {"documents": self.documents, "files": files, "file_ids": list(self._numbers)}

@@ -35,10 +35,8 @@ R = TypeVar("R")
 class Paths(NamedTuple):
     """The folders of a build."""
 
-    root: Path
-    """Of the tree."""
-    work: Path
-    """Of what is removed when the tree is complete."""
+    root: Path  # of the tree
+    work: Path  # of what is removed when the tree is complete
 
     @property
     def plan(self) -> Path:
@@ -49,12 +47,9 @@ class BuildOptions(NamedTuple):
     """The options of a build, which decide what it writes beside source and manifest."""
 
     text: TextOptions
-    default_date: str
-    """Date of html records of pages whose date the source does not hold."""
-    time_limit: float
-    """Seconds that a page may take."""
-    slim_links: bool = False
-    """Whether of a link nothing is written but the id."""
+    default_date: str  # date of html records of pages whose date the source does not hold
+    time_limit: float  # seconds that a page may take
+    slim_links: bool = False  # whether of a link nothing is written but the id
 
 
 class _Worker:
@@ -64,9 +59,8 @@ class _Worker:
         self.plan = Plan(paths.plan)
         self.reader = PageReader(source, self.plan, options.text)
         self.chunks = ChunkStore(paths.work / "pages")
-        self.files = DataFiles(
-            paths.root, paths.work, self.plan, source, options.default_date, slim_links=options.slim_links
-        )
+        date, slim = options.default_date, options.slim_links
+        self.files = DataFiles(paths.root, paths.work, self.plan, source, date, slim_links=slim)
         self._keys: tuple[str, list[str | None]] = ("", [])
 
     def keys(self, file: PlannedFile) -> list[str | None]:
@@ -76,8 +70,7 @@ class _Worker:
         return self._keys[1]
 
 
-_worker: _Worker
-"""In a process of the pool only."""
+_worker: _Worker  # in a process of the pool only
 
 
 class BuildPool:

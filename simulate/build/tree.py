@@ -1,4 +1,4 @@
-"""Writes any corpus as a file tree in the ClueWeb22 layout, with several processes; a build that was killed goes on.
+"""The build as a whole: writes a corpus in the ClueWeb22 layout with several processes, and goes on after a kill.
 
 What a build needs while it runs lies in the folder ``.build`` of the tree and is removed at its end. ``build.json``
 says what the tree was built from, so that the next run knows whether to go on, and ``manifest.tsv`` which page of the
@@ -32,8 +32,7 @@ from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"
 
-_FORMAT: Final = 1
-"""To be raised with every change of what is written, also into the work folder."""
+_FORMAT: Final = 1  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
 _WORK: Final = ".build"
 _README: Final = """\
@@ -46,8 +45,7 @@ manifest.tsv has a line `key<TAB>id` for every id that has been given.
 class BuildSummary(NamedTuple):
     """Counts of what a tree holds."""
 
-    counts: Mapping[str, int]
-    """Documents, links, and what could not be had, by reason."""
+    counts: Mapping[str, int]  # documents, links, and what could not be had, by reason
 
 
 def build_tree(
@@ -78,7 +76,7 @@ def build_tree(
 def _build(
     source: Corpus, paths: Paths, options: BuildOptions, manifest: Path | None, jobs: int, identity: str
 ) -> dict[str, Any]:
-    """Build, or go on; returns the state of the finished build."""
+    """Build, or go on; return the state of the finished build."""
     _write_state(paths, {"identity": identity, "finished": False})
     for left_over in paths.root.rglob(".*.tmp"):
         left_over.unlink()
@@ -110,14 +108,14 @@ def _write_tree(source: Corpus, paths: Paths, options: BuildOptions, jobs: int) 
                 bar.update()
                 pending[file].remove(kind)
                 if not pending[file]:
-                    files.drop_pages(file)
+                    store.drop(file)
             for _ in pool.write(inlinks):
                 bar.update()
     return _write_root_files(source, paths.root, plan, files)
 
 
 def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) -> dict[str, int]:
-    """Write what describes the tree; returns what was counted while it was written."""
+    """Write what describes the tree; return what was counted while it was written."""
     totals: Counter[str] = Counter()
     records: dict[str, dict[str, int]] = {}
     for kind in KINDS:

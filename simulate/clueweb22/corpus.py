@@ -37,8 +37,7 @@ from simulate.clueweb22.record_parser import (
 from simulate.clueweb22.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
-_LARGEST_HEAD: Final = 1 << 20
-"""Bytes that the head of an ``html`` record may have."""
+_LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
 _LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
 
@@ -83,7 +82,7 @@ class ClueWeb22Corpus:
         self._files = RecordFiles(self.root)
         reader = link_reader(link_id_position, target_prefix)
         self._parse_links = {
-            kind: partial(parse_links, field=field, reader=reader) for kind, field in _LIST_FIELD.items()
+            kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
         }
 
     def __reduce__(self) -> tuple[Callable[[], ClueWeb22Corpus], tuple[()]]:
@@ -184,9 +183,8 @@ class ClueWeb22Corpus:
         for part in parts:
             kind = _KIND_OF_PART[part]
             if kind not in self._kinds:
-                raise InputError(
-                    f"CORPUS {self.root}: the folder {kind}/ is missing, and a setting in use needs {part}"
-                )
+                reason = f"the folder {kind}/ is missing, and a setting in use needs {part}"
+                raise InputError(f"CORPUS {self.root}: {reason}")
 
     def check(self) -> None:
         """Raise InputError, naming the file, unless every data file is as long as its offset file says."""

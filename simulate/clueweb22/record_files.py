@@ -29,8 +29,7 @@ from simulate.clueweb22.record_parser import (
 MAX_OPEN = 256
 """Data files kept open at most, each with its offset file."""
 _THREADS = 8
-_BATCH = 500
-"""Files that a thread checks in one go."""
+_BATCH = 500  # files that a thread checks in one go
 
 
 class RecordFiles:
@@ -122,20 +121,16 @@ def list_files(root: Path, kinds: Iterable[str]) -> Listing:
 
     Raises InputError where a folder cannot be read, or a file is a link to nothing.
     """
+    listing: dict[str, dict[str, FileSizes]] = {}
     try:
-        return _list_files(root, kinds)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for kind in kinds:
+                streams = [stream for language in _folders(root / kind) for stream in _folders(language)]
+                subdirs = [subdir for found in threads.map(_folders, streams) for subdir in found]
+                files = [file for found in threads.map(_files_of, subdirs, [kind] * len(subdirs)) for file in found]
+                listing[kind] = dict(sorted(files))
     except OSError as error:
         raise _unreadable(root, error) from None
-
-
-def _list_files(root: Path, kinds: Iterable[str]) -> Listing:
-    listing: dict[str, dict[str, FileSizes]] = {}
-    with ThreadPoolExecutor(_THREADS) as threads:
-        for kind in kinds:
-            streams = [stream for language in _folders(root / kind) for stream in _folders(language)]
-            subdirs = [subdir for found in threads.map(_folders, streams) for subdir in found]
-            files = [file for found in threads.map(_files_of, subdirs, [kind] * len(subdirs)) for file in found]
-            listing[kind] = dict(sorted(files))
     return listing
 
 

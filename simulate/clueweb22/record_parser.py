@@ -1,4 +1,4 @@
-"""Parses ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
+"""The parser of ClueWeb22 records: from the bytes of one decompressed gzip member to text, links and HTML.
 
 Shapes are those of the dataset's documentation (``clueweb22-format.md``, "Records"). A record of another shape raises
 MalformedRecordError with a short reason; the caller knows its file.
@@ -17,18 +17,12 @@ from crawl4llm.base.pages import Link
 
 LANGUAGES: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "po", "pt", "zh_chs", "other")
 
-TXT: Final = "txt"
-HTML: Final = "html"
-INLINK: Final = "inlink"
-OUTLINK: Final = "outlink"
+TXT, HTML, INLINK, OUTLINK = "txt", "html", "inlink", "outlink"
 KINDS: Final = (TXT, HTML, INLINK, OUTLINK)
 """The kinds of records that are handled; each is a folder of the tree. (``vdom`` and ``jpg`` are not.)"""
 
-RECORDS_PER_FILE: Final = 20_000
-"""How many records the publisher puts into one file at most."""
-FILES_PER_SUBDIR: Final = 100
-SUBDIRS_PER_STREAM: Final = 81
-
+RECORDS_PER_FILE, FILES_PER_SUBDIR, SUBDIRS_PER_STREAM = 20_000, 100, 81
+"""The most that the publisher puts into one of each."""
 OFFSET_WIDTH: Final = 11
 """Bytes of one line of an offset file: ten digits and a line feed."""
 
@@ -73,7 +67,12 @@ def format_id(file_id: str, record: int) -> str:
 def split_id(text: str) -> tuple[str, int] | None:
     """Return file id and record number of a ClueWeb22-ID, or None; quicker than :meth:`DocId.parse`."""
     match = _ID.fullmatch(text)
-    return (text[10:-6], int(match[5])) if match else None
+    return (file_id_of(text), int(match[5])) if match else None
+
+
+def file_id_of(key: str) -> str:
+    """Return the file id in a ClueWeb22-ID: ``zh_chs0012-00`` of ``clueweb22-zh_chs0012-00-00000``."""
+    return key[10:-6]
 
 
 def is_file_id(text: str) -> bool:

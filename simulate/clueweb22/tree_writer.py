@@ -1,4 +1,4 @@
-"""Writes a file tree in the ClueWeb22 layout, one data file of one kind at a time.
+"""The writer of a file tree in the ClueWeb22 layout, one data file of one kind at a time.
 
 Files can be written in any order and by any number of processes: each call writes one data file and its offsets, under
 temporary names that are replaced by the real ones when the file is whole. A data file that exists is therefore complete
@@ -36,16 +36,14 @@ from simulate.clueweb22.record_parser import (
 )
 
 _COMPRESSION_LEVEL: Final = 6
-_NO_LINKS: Final = b"\n"
-"""What stands in the place of a record for a page without links (format page, quirk 4)."""
+_NO_LINKS: Final = b"\n"  # what stands in the place of a record for a page without links (format page, quirk 4)
 _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "List")
 
 
 class DocumentHead(NamedTuple):
     """What the records of a page have in common, whatever their kind."""
 
-    key: str
-    """The ClueWeb22-ID."""
+    key: str  # the ClueWeb22-ID
     url: str
     language: str
 
@@ -55,10 +53,8 @@ class LinkEnd(NamedTuple):
 
     url: str
     anchor: str
-    boilerplate: bool
-    """Whether the link stands in a header or footer of its page."""
-    language: str
-    """Empty where the other page is not in the tree."""
+    boilerplate: bool  # whether the link stands in a header or footer of its page
+    language: str  # empty where the other page is not in the tree
     key: str | None
 
 
@@ -135,7 +131,7 @@ def html_record(head: DocumentHead, html: bytes, date: str) -> bytes:
 
 
 def write_data_file(root: Path, kind: str, file_id: str, records: Iterable[bytes]) -> int:
-    """Write one data file (``html`` of ``en0000-03``, say) and its offsets; returns the number of records.
+    """Write one data file (``html`` of ``en0000-03``, say) and its offsets; return the number of records.
 
     Records are compressed each on its own. An existing file is replaced. Raises OSError where the disk does.
     """

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
@@ -33,20 +33,15 @@ from crawl4llm.base.within import is_within, within
 FORMAT: Final = 2
 """Version of the index's files; an index of another version is made anew."""
 MANIFEST: Final = "index.json"
-HASH_BYTES: Final = 8
-PART_BYTES: Final = 3
-ITEM_BYTES: Final = 5
+HASH_BYTES, PART_BYTES, ITEM_BYTES = 8, 3, 5
 ENTRY_BYTES: Final = HASH_BYTES + PART_BYTES + ITEM_BYTES
 
 _OPEN_SHARDS = 64
-_SHARD_ENTRIES = 1 << 20
-"""Entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB."""
+_SHARD_ENTRIES = 1 << 20  # entries of a shard, about: it is sorted in memory, where a million entries take some 80 MB
 _MAX_SHARD_BITS = 12
 _BUFFERED_ENTRIES = 1 << 22
 _PART_ENTRY_BYTES = HASH_BYTES + 8
 """An entry in a part's file: hash and item number; the part number is only known among all parts."""
-
-T = TypeVar("T")
 
 
 class UrlSource(Protocol):
@@ -54,19 +49,15 @@ class UrlSource(Protocol):
 
     def url_parts(self) -> list[tuple[str, str]]:
         """Return name and signature of each part, in corpus order; the signature changes when its URLs may have."""
-        ...
 
     def urls_in(self, part: str) -> Iterator[tuple[int, str | None]]:
         """Yield item number and URL of each document of a part; None for one that cannot be read."""
-        ...
 
     def key_at(self, part: str, item: int) -> str:
         """Return the document key of a part's item."""
-        ...
 
     def url(self, key: str) -> str:
         """Return the URL of a document. Raises PageError where it cannot be read."""
-        ...
 
 
 def filed_form(url: str) -> str:
@@ -131,8 +122,7 @@ class UrlIndex:
         for part, item in self._candidates(url_hash(form)):
             key = self._source.key_at(self._parts[part], item)
             try:
-                # Two forms may share a hash.
-                if filed_form(self._source.url(key)) == form:
+                if filed_form(self._source.url(key)) == form:  # another form may have the same hash
                     return key
             except PageError:
                 continue
@@ -161,13 +151,10 @@ class IndexSummary(NamedTuple):
     """Counts of what an index holds, and of what making it took."""
 
     documents: int
-    unreadable: int
-    """Documents left out because their records are damaged or name no URL."""
-    duplicates: int
-    """Documents whose URL an earlier document has."""
+    unreadable: int  # documents left out because their records are damaged or name no URL
+    duplicates: int  # documents whose URL an earlier document has
     parts_read: int
-    parts_kept: int
-    """Parts that an earlier build has read."""
+    parts_kept: int  # parts that an earlier build has read
 
 
 def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSummary:
@@ -180,7 +167,8 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSumm
     with locked(folder), writing(folder):
         (folder / "parts").mkdir(exist_ok=True)
         remove_temporary(folder)
-        parts = [_Part(name, signature, _part_path(folder, name)) for name, signature in named]
+        names = [hashlib.sha256(name.encode()).hexdigest()[:32] for name, _ in named]
+        parts = [_Part(*part, folder / "parts" / name) for part, name in zip(named, names, strict=True)]
         missing = [part for part in parts if part.read_head() is None]
         manifest = _current_manifest(folder, digest)
         if missing or manifest is None:
@@ -188,13 +176,8 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSumm
                 pass
             manifest = _write_index(folder, parts, digest)
         _remove_stale(folder, parts, manifest)
-    return IndexSummary(
-        manifest["documents"],
-        manifest["unreadable"],
-        manifest["duplicates"],
-        parts_read=len(missing),
-        parts_kept=len(parts) - len(missing),
-    )
+    counts = [manifest[name] for name in ("documents", "unreadable", "duplicates")]
+    return IndexSummary._make([*counts, len(missing), len(parts) - len(missing)])
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -225,10 +208,6 @@ class _Part(NamedTuple):
     def read_entries(self) -> Iterator[bytes]:
         body = self.path.read_bytes().partition(b"\n")[2]
         return (body[at : at + _PART_ENTRY_BYTES] for at in range(0, len(body), _PART_ENTRY_BYTES))
-
-
-def _part_path(folder: Path, name: str) -> Path:
-    return folder / "parts" / hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 class _PartJob(NamedTuple):
@@ -277,9 +256,8 @@ def _write_index(folder: Path, parts: Sequence[_Part], digest: str) -> dict[str,
         shutil.rmtree(shards, ignore_errors=True)
         shards.mkdir()
         _distribute(parts, shards, shard_bits)
-        duplicates = sum(
-            _sort_shard(shard_path(shards, shard)) for shard in _counted(range(1 << shard_bits), "sorting")
-        )
+        numbers = Progress(range(1 << shard_bits), "sorting URLs", unit=" files")
+        duplicates = sum(_sort_shard(shard_path(shards, number)) for number in numbers)
     manifest = {
         "format": FORMAT,
         "digest": digest,
@@ -297,7 +275,7 @@ def _distribute(parts: Sequence[_Part], shards: Path, shard_bits: int) -> None:
     """Append the entries of all parts to the shards they belong to, in corpus order."""
     buffers = [bytearray() for _ in range(1 << shard_bits)]
     buffered = 0
-    for number, part in enumerate(_counted(parts, "merging")):
+    for number, part in enumerate(Progress(parts, "merging URLs", unit=" files")):
         part_bytes = number.to_bytes(PART_BYTES, "big")
         for entry in part.read_entries():
             buffers[shard_of(entry, shard_bits)] += entry[:HASH_BYTES] + part_bytes + entry[-ITEM_BYTES:]
@@ -321,10 +299,6 @@ def _sort_shard(path: Path) -> int:
     entries = sorted(body[at : at + ENTRY_BYTES] for at in range(0, len(body), ENTRY_BYTES))
     write_whole(path, b"".join(entries))
     return sum(a[:HASH_BYTES] == b[:HASH_BYTES] for a, b in pairwise(entries))
-
-
-def _counted(items: Sequence[T], what: str) -> Progress[T]:
-    return Progress(items, f"{what} URLs", unit=" files")
 
 
 # -- the folder -------------------------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 - ``words``: the words of the texts; ``text``: what is written on a page, as text and as HTML
 - ``sites``: the sites and their pages, and how good they are; ``web``: the links between them
-- ``model``: the fastText model, trained on a web of its own
+- ``model``: the fastText model, trained on a web of its own; ``traits``: the figures of a web
 - ``write``: the files, made by several processes; ``demo``: where a demo web lies, and building it once
-- ``traits``: what a web is like
 """
 
 from crawl4llm.moved import moved_objects

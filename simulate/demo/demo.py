@@ -1,16 +1,13 @@
-"""Where demo webs lie, and how one is built, once and whole.
+"""The demo web on disk: its place, and its build, once and whole.
 
 A demo web has traits like those the paper measures on ClueWeb22 (Craw4LLM, section 4 and appendix A): in-degrees with a
 power-law tail that hardly correlate with influence, pages that link to pages of like influence, and sites that differ.
-Everything is a function of the number of pages, the number of hosts and the seed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,45 +22,39 @@ __all__ = ["HOSTS", "PAGES", "DemoPaths", "build_demo", "demo_paths", "describe"
 
 logger = logging.getLogger(__name__)
 
-_VERSION: Final = 3
-"""To be raised with every change of what is generated."""
-PAGES: Final = 20_000
-HOSTS: Final = 500
-_FEWEST_HOSTS: Final = 10
+_VERSION: Final = 3  # to be raised with every change of what is generated
+PAGES, HOSTS, _FEWEST_HOSTS = 20_000, 500, 10
 
 
 class DemoPaths(NamedTuple):
-    """Where a demo web lies."""
+    """Paths of a demo web."""
 
-    corpus: Path
-    """Root of its ClueWeb22 tree."""
-    model: Path
-    """Its fastText model, with the label ``__label__hq``."""
+    corpus: Path  # root of its ClueWeb22 tree
+    model: Path  # its fastText model, with the label ``__label__hq``
 
 
 def demo_paths(folder: Path) -> DemoPaths:
-    """Return where the parts lie of a demo web that was built in ``folder``."""
+    """Return the paths of a demo web that was built in ``folder``."""
     return DemoPaths(folder / "clueweb22", folder / "scorer.bin")
 
 
 def ensure_demo(
-    data_dir: Path,
-    *,
-    pages: int = PAGES,
-    hosts: int = HOSTS,
-    seed: int = 0,
-    jobs: int | None = None,
-    progress: bool = True,
+    root: Path, *, pages: int = PAGES, hosts: int = HOSTS, seed: int = 0, jobs: int | None = None, progress: bool = True
 ) -> DemoPaths:
-    """Return the demo web in a folder of ``data_dir``; build it first where it is not there yet.
+    """Return the demo web in a folder of ``root``; build it first where it is not there yet.
 
     Of several processes that want it at the same time, one builds and the others wait. ``jobs`` is the number of
     processes to build with, by default one for each core. Raises InputError for impossible sizes and where the folder
     cannot be written.
     """
-    folder = data_dir / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
-    if not folder.exists():
-        with writing(data_dir, "the demo web"), _locked(data_dir / f".{folder.name}.lock"):
+    folder = root / f"demo-{_VERSION}-{pages}-{hosts}-{seed}"
+    if folder.exists():
+        return demo_paths(folder)
+    with writing(root, "the demo web"):
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / f".{folder.name}.lock").open("wb") as lock:
+            # Not flock: the processes of a killed build, which outlive it for a moment, do not hold this lock.
+            fcntl.lockf(lock, fcntl.LOCK_EX)
             if not folder.exists():
                 logger.info("Building the demo web in %s: %d pages, once, in about half a minute", folder, pages)
                 build_demo(folder, pages=pages, hosts=hosts, seed=seed, jobs=jobs, progress=progress)
@@ -71,13 +62,7 @@ def ensure_demo(
 
 
 def build_demo(
-    to: Path,
-    *,
-    pages: int = PAGES,
-    hosts: int = HOSTS,
-    seed: int = 0,
-    jobs: int | None = None,
-    progress: bool = True,
+    to: Path, *, pages: int = PAGES, hosts: int = HOSTS, seed: int = 0, jobs: int | None = None, progress: bool = True
 ) -> DemoPaths:
     """Build a demo web in ``to``, which must be absent or empty; it appears there only when it is complete.
 
@@ -95,15 +80,3 @@ def build_demo(
             corpus, model = demo_paths(temporary)
             write_web(Plan(pages, hosts, seed), corpus, model, jobs=jobs or cores(), progress=progress)
     return demo_paths(to)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process at a time is inside the block.
-
-    By ``lockf``, not ``flock``: the processes of a killed build, which outlive it for a moment, do not hold the lock.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX)
-        yield

@@ -16,12 +16,9 @@ from simulate.demo.sites import Page, stream
 from simulate.demo.text import clean_text
 from simulate.demo.web import Web
 
-LABEL: Final = "__label__hq"
-OTHER_LABEL: Final = "__label__cc"
-_PAGES, _HOSTS = 2_500, 50
-"""Of the small web; there are as many good documents."""
-_GOOD_QUALITY: Final = (6.0, 1.8)
-"""Parameters of the Beta distribution of quality."""
+LABEL, OTHER_LABEL = "__label__hq", "__label__cc"
+_PAGES, _HOSTS = 2_500, 50  # of the small web; there are as many good documents
+_GOOD_QUALITY: Final = (6.0, 1.8)  # parameters of the Beta distribution of quality
 
 
 def train_model(path: Path, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The sites and pages of the web: where they lie, what they are about, and how good they are.
+"""The sites and pages of the web: their URLs, subjects and quality.
 
 A page's level is its site's, plus its section's, plus its own, in standard deviations above an average page. Its
 quality follows from that, and is the share of its text that explains something.
@@ -17,23 +17,17 @@ from typing import Final, NamedTuple
 from simulate.demo.text import Sentences
 from simulate.demo.words import LANGUAGES, SUBJECTS
 
-SMALLEST_SITE: Final = 4
-PAGES_LISTED: Final = 25
-"""Entries of an index page."""
-_SIZE_EXPONENT: Final = 0.9
-"""Sizes fall as a power of the rank, as those of real hosts do."""
+SMALLEST_SITE, PAGES_LISTED = 4, 25  # pages of a site at least; entries of an index page
+_SIZE_EXPONENT: Final = 0.9  # sizes fall as a power of the rank, as those of real hosts do
 _SECTIONS: Final = (("guide", 0.6), ("blog", 0.0), ("news", -0.3), ("forum", -0.6), ("shop", -1.1))
 """Path and level of a site's sections."""
 _SITE_SPREAD, _SECTION_SPREAD, _PAGE_SPREAD = 1.1, 0.25, 0.6
-_CYCLE: Final = 25
-"""Sites among which each level occurs once, so that the large sites are as good as the small ones."""
+_CYCLE: Final = 25  # sites among which each level occurs once, so that the large sites are as good as the small ones
 _LEVELS: Final = [_SITE_SPREAD * NormalDist().inv_cdf((i + 0.5) / _CYCLE) for i in range(_CYCLE)]
-_CALENDAR_SHARE: Final = 0.4
-_POOR, _LIST_SHIFT = -2.0, -1.0
-"""Level of calendars and legal pages; how much poorer than its contents a list of them is."""
-_SLOPE, _CENTRE = 1.0, 0.9
-_COPIES, _ALTERED = 0.06, 0.3
-"""Share of articles that are copies of others; share of copies that differ in a paragraph."""
+_POOR, _LIST_SHIFT, _CENTRE = -2.0, -1.0, 0.9
+"""Level of calendars and legal pages; how much poorer than its contents a list is; level of quality one half."""
+_CALENDAR_SHARE, _COPIES, _ALTERED = 0.4, 0.06, 0.3
+"""Share of a site that its calendar is; of articles that are copies; of copies that differ in a paragraph."""
 _LENGTHS: Final = {0: 1, 1: 5, 4: 13, 5: 15, 6: 17, 7: 17, 8: 16, 9: 16}
 """Paragraphs of an article, and how often, in percent: there are galleries without a word, and stubs."""
 
@@ -46,18 +40,13 @@ class Page:
     site: int
     url: str
     title: str
-    topic: str
-    """The thing it is about."""
-    theme: str
-    """The process it is about."""
+    topic: str  # the thing it is about
+    theme: str  # the process it is about
     quality: float
-    length: int
-    """Paragraphs, besides a list of links."""
-    text_of: int
-    """The page whose text it shows: its own number unless it is a copy."""
+    length: int  # paragraphs, besides a list of links
+    text_of: int  # the page whose text it shows: its own number unless it is a copy
     article: bool = False
-    altered: bool = False
-    """Whether a copy differs in a paragraph."""
+    altered: bool = False  # whether a copy differs in a paragraph
 
 
 class Section(NamedTuple):
@@ -69,27 +58,19 @@ class Section(NamedTuple):
 
 @dataclass(slots=True)
 class Site:
-    """A host; pages are numbers."""
+    """A host, with its pages by number."""
 
     number: int
-    base: str
-    """Scheme and host: ``https://norwick-hive.example``."""
+    base: str  # scheme and host: ``https://norwick-hive.example``
     name: str
     subject: int
+    language: str
     level: float
     size: int
     home: int = -1
-    legal: list[int] = field(default_factory=list)
-    """What all its pages link to at their end."""
-    calendar: list[int] = field(default_factory=list)
-    """Months, newest first: a trap for crawlers, as long as the site is large."""
+    legal: list[int] = field(default_factory=list)  # what all its pages link to at their end
+    calendar: list[int] = field(default_factory=list)  # months, newest first: a trap for crawlers
     sections: list[Section] = field(default_factory=list)
-    pages: list[int] = field(default_factory=list)
-
-    @property
-    def language(self) -> str:
-        """The language of all its pages."""
-        return SUBJECTS[self.subject].language
 
 
 def stream(*name: object) -> Random:
@@ -117,12 +98,12 @@ def plan_sites(seed: object, pages: int, count: int) -> list[Site]:
     sites = []
     for number, (size, level) in enumerate(zip(sizes, levels, strict=False)):
         subject = foreign[number // 10 % len(foreign)] if number % 10 == 9 else random.choice(english)
-        words = SUBJECTS[subject].words
+        language, words = SUBJECTS[subject]
         name = f"{random.choice(words['city'])} {random.choice(words['thing'])}"
         label = slug(name) if name not in names else f"{slug(name)}-{number}"
         names.add(name)
         base = f"{random.choice(('https://', 'https://www.', 'http://'))}{label}.{random.choice(('example', 'test'))}"
-        sites.append(Site(number, base, name.title(), subject, level, size))
+        sites.append(Site(number, base, name.title(), subject, language, level, size))
     return sites
 
 
@@ -147,7 +128,7 @@ class _PagePlanner:
         for month in range(int(site.size * _CALENDAR_SHARE) if site.number % _CYCLE == 4 else 0):
             date = f"{2022 - month // 12}/{12 - month % 12:02d}"
             site.calendar.append(self._add(site, f"/calendar/{date}/", f"Events {date}", _POOR, 1))
-        size = site.size - len(site.pages)
+        size = site.size - (len(self.pages) - site.home)
         chosen = self._random.sample(_SECTIONS, min(1 + site.size // 12, 4))
         weights = [self._random.uniform(0.5, 1.5) / (place + 1) for place in range(len(chosen))]
         sizes = [max(2, int(size * weight / math.fsum(weights))) for weight in weights]
@@ -160,39 +141,34 @@ class _PagePlanner:
         section, originals = Section([], []), self._originals[site.language]
         for number in range(math.ceil(size / (PAGES_LISTED + 1))):
             where, title = (f"{path}?page={number + 1}", f"{path[1:-1]} {number + 1}") if number else (path, path[1:-1])
-            own = self._random.gauss(level, _PAGE_SPREAD) + _LIST_SHIFT
-            section.indexes.append(self._add(site, where, title, own, 0))
+            section.indexes.append(
+                self._add(site, where, title, self._random.gauss(level, _PAGE_SPREAD) + _LIST_SHIFT, 0)
+            )
         for _ in range(size - len(section.indexes)):
+            number = len(self.pages)
             if section.pages and self._random.random() < _COPIES:
-                number, source = len(self.pages), self._random.choice(originals)
-                url, altered = _article_url(site, path, source.title, number), self._random.random() < _ALTERED
-                self.pages.append(replace(source, number=number, site=site.number, url=url, altered=altered))
-                site.pages.append(number)
+                source, altered = self._random.choice(originals), self._random.random() < _ALTERED
+                self.pages.append(replace(source, number=number, site=site.number, altered=altered))
             else:
-                number = self._article(site, path, self._random.gauss(level, _PAGE_SPREAD))
+                self._article(site, self._random.gauss(level, _PAGE_SPREAD))
                 originals.append(self.pages[number])
+            page = self.pages[number]
+            page.url = f"{site.base}{path}{slug(page.title)}-{number}.html"
             section.pages.append(number)
         return section
 
-    def _article(self, site: Site, path: str, level: float) -> int:
+    def _article(self, site: Site, level: float) -> None:
         titles = LANGUAGES[site.language].titles
         place = NormalDist(0, 1.5).cdf(self._random.gauss(-level, 1))  # the title hints at the level, often wrongly
         length = self._random.choices(list(_LENGTHS), list(_LENGTHS.values()))[0]
-        number = self._add(site, "", titles[int(place * len(titles))], level, length, article=True)
-        self.pages[number].url = _article_url(site, path, self.pages[number].title, number)
-        return number
+        self._add(site, "", titles[int(place * len(titles))], level, length, article=True)
 
     def _add(self, site: Site, path: str, title: str, level: float, length: int, article: bool = False) -> int:
-        """Add a page, whose title may be a pattern; returns its number."""
+        """Add a page, whose title may be a pattern, and return its number."""
         number, sentences = len(self.pages), Sentences(self._random, site.subject)
         topic, theme = sentences["thing"], sentences["process"]
         sentences.update(topic=topic, theme=theme, site=site.name)
-        quality = 1 / (1 + math.exp(-_SLOPE * (level - _CENTRE)))
+        quality = 1 / (1 + math.exp(_CENTRE - level))
         title, url = sentences.fill(title), site.base + path
         self.pages.append(Page(number, site.number, url, title, topic, theme, quality, length, number, article))
-        site.pages.append(number)
         return number
-
-
-def _article_url(site: Site, path: str, title: str, number: int) -> str:
-    return f"{site.base}{path}{slug(title)}-{number}.html"

@@ -1,4 +1,4 @@
-"""What is written on a page: its blocks, and from these its clean text and its HTML.
+"""The texts of pages: their blocks, and from these their clean text and their HTML.
 
 A page's quality is the chance that a paragraph explains something; the others tell, or are poor. So pages of all
 qualities share all words and all sentences, in different proportions.
@@ -69,14 +69,13 @@ class Writer:
 
     def blocks(self, text: Sequence[Link] = (), listing: Iterable[Link] = ()) -> list[Block]:
         """Return the page's blocks: its title, paragraphs, of which some end with a link, and a list of links."""
-        places = sorted(self._random.sample(range(self._page.length), len(text)))
-        links = dict(zip(places, text, strict=True))
+        links = dict(zip(sorted(self._random.sample(range(self._page.length), len(text))), text, strict=True))
         blocks = [self.paragraph(links.get(place)) for place in range(self._page.length)]
         blocks += [Block("li", "", link, ". " + self._sentence()) for link in listing]
         return [Block("h1", self._page.title), *blocks] if blocks else []
 
     def paragraph(self, link: Link | None = None) -> Block:
-        """Return a paragraph."""
+        """Return a paragraph, which ends with the link if there is one."""
         text = " ".join([self._sentence() for _ in range(self._random.randint(1, 5 if self._page.length > 1 else 1))])
         if link is None:
             return Block("p", text)

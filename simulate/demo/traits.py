@@ -1,4 +1,4 @@
-"""What a web is like: the figures that ``scrapy corpus demo --describe`` prints."""
+"""The traits of a web: the figures that ``scrapy corpus demo --describe`` prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from statistics import correlation, fmean
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,9 +17,7 @@ from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.model import LABEL
 
-Traits = dict[str, int | float | None]
-"""Figures by their names; a correlation is None where it is undefined."""
-_TAIL: Final = 0.2
+Traits = dict[str, int | float | None]  # figures by their names; a correlation is None where it is undefined
 
 
 class Graph(NamedTuple):
@@ -29,17 +27,14 @@ class Graph(NamedTuple):
     languages: Sequence[str]
     texts: Sequence[str]
     influence: Sequence[float]
-    outlinks: Sequence[Sequence[int]]
-    """Those in the web."""
-    dead_links: int
-    """Links to pages that the web lacks."""
+    outlinks: Sequence[Sequence[int]]  # those in the web
+    dead_links: int  # links to pages that the web lacks
 
 
 def describe(root: Path, model: Path) -> list[str]:
     """Return the traits of the web in a ClueWeb22 tree, one a line, influence being that of a fastText model.
 
-    Works for any small tree: it is read into memory. Raises InputError for a tree or a model that cannot be used,
-    PageError for a damaged record.
+    The tree is read into memory. Raises InputError for an unusable tree or model, PageError for a damaged record.
     """
     corpus = ClueWeb22Corpus(root)
     corpus.check()
@@ -109,7 +104,7 @@ def tail_exponent(values: Sequence[int]) -> float | None:
     Source: Clauset, Shalizi and Newman 2009, Power-law distributions in empirical data, equation 3.7; the tail is the
     largest fifth of the values. None where it has no spread.
     """
-    tail = sorted(values, reverse=True)[: int(_TAIL * len(values))]
+    tail = sorted(values, reverse=True)[: len(values) // 5]
     if not tail or tail[0] == tail[-1]:
         return None
     return 1 + len(tail) / sum(math.log(value / (tail[-1] - 0.5)) for value in tail)

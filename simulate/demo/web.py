@@ -18,17 +18,11 @@ from typing import Final, NamedTuple
 from simulate.demo.sites import PAGES_LISTED, Page, Site, plan_pages, plan_sites, slug, stream
 from simulate.demo.text import Block, Writer
 
-_TAIL: Final = 1.15
-"""Exponent of the popularity's Pareto distribution."""
-_TILT: Final = 3.0
-"""How much popularity grows with quality. Lists and legal pages, poor and much linked, outweigh it."""
-_COMPETING: Final = 12
-"""Pages of about equal quality of which the popular ones get most of the links."""
-_SPREAD: Final = 0.15
-"""How far from its own a page's links go in quality rank, as a share of all ranks (standard deviation)."""
-_TEXT_LINKS: Final = (0, 0, 1, 1, 2, 3)
-_RELATED: Final = (2, 7)
-"""Links in a text and beside it: how many."""
+_TAIL: Final = 1.15  # exponent of the popularity's Pareto distribution
+_TILT: Final = 3.0  # how much popularity grows with quality. Lists and legal pages, poor and much linked, outweigh it
+_COMPETING: Final = 12  # pages of about equal quality of which the popular ones get most of the links
+_SPREAD: Final = 0.15  # standard deviation of a target's quality rank from its page's, as a share of all ranks
+_TEXT_LINKS, _RELATED = (0, 0, 1, 1, 2, 3), (2, 7)  # numbers of links in a text, to choose from; least and most beside
 _IN_TEXT, _BESIDE = (43, 16, 11, 30), (88, 0, 0, 12)
 """Percentage of them that lead into the page's site, its subject, the rest of its language, and nowhere."""
 
@@ -36,8 +30,7 @@ _IN_TEXT, _BESIDE = (43, 16, 11, 30), (88, 0, 0, 12)
 class Link(NamedTuple):
     """A link of a page."""
 
-    target: int | None
-    """Number of the page it leads to; None where that is not in the web."""
+    target: int | None  # number of the page it leads to; None where that is not in the web
     url: str
     anchor: str
 
@@ -53,9 +46,7 @@ class PageLinks(NamedTuple):
 
     def in_order(self) -> Iterator[tuple[Link, bool]]:
         """Yield all links in page order, each with whether it stands in the header or footer."""
-        for part in self:
-            for link in part:
-                yield link, part is self.header or part is self.footer
+        return ((link, part is self.header or part is self.footer) for part in self for link in part)
 
 
 class Web:
@@ -65,8 +56,7 @@ class Web:
         self.seed = seed
         self.sites = plan_sites(seed, pages, hosts)
         self.pages = plan_pages(seed, self.sites)
-        self.links = _LinkPlanner(seed, self.sites, self.pages).plan()
-        """By page number."""
+        self.links = _LinkPlanner(seed, self.sites, self.pages).plan()  # by page number
 
     def blocks(self, page: Page) -> list[Block]:
         """Return what is written on a page: of a copy what its original has, but perhaps for the last paragraph."""
@@ -126,8 +116,13 @@ class _LinkPlanner:
         planned: list[PageLinks] = []
         for page in self._pages:
             site, seen, parts = self._sites[page.site], {page.url}, []
-            text, aside = self._of_article(page) if page.article else ([], [])
-            text = text if page.text_of == page.number else list(planned[page.text_of].text)
+            text, aside = [], []
+            if page.article:
+                text = self._draw(page, min(self._random.choice(_TEXT_LINKS), page.length), _IN_TEXT)
+                aside = self._draw(page, self._random.randint(*_RELATED), _BESIDE)
+                aside += self._to(self._shelves["site", page.site].popular(3))
+            if page.text_of != page.number:
+                text = list(planned[page.text_of].text)
             for links in (text, menus[page.site], listings[page.number], aside, self._to(site.legal)):
                 new = {link.url: link for link in links if link.url not in seen}
                 seen.update(new)
@@ -160,12 +155,6 @@ class _LinkPlanner:
                     found[newer].append(self._links[older])
                     found[older].append(self._links[newer])
         return found
-
-    def _of_article(self, page: Page) -> tuple[list[Link], list[Link]]:
-        """Return links in an article, and beside it: to related pages and to popular ones."""
-        text = self._draw(page, min(self._random.choice(_TEXT_LINKS), page.length), _IN_TEXT)
-        related = self._draw(page, self._random.randint(*_RELATED), _BESIDE)
-        return text, related + self._to(self._shelves["site", page.site].popular(3))
 
     def _draw(self, page: Page, count: int, shares: Sequence[int]) -> list[Link]:
         scopes = self._random.choices([*self._scopes(page), None], shares, k=count)

@@ -1,7 +1,6 @@
 """The words of the web: patterns of sentences by language, subjects, and words that fit any of them.
 
-Names in braces are drawn anew wherever they stand; ``topic`` and ``theme`` are what the page is about, a thing and a
-process. Pages of all qualities share all words; they differ in how much explains, how much tells, and how much is poor.
+Names in braces are drawn anew wherever they stand; ``topic`` and ``theme`` are the page's own thing and process.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ class Language(NamedTuple):
     explaining: Sequence[str]
     plain: Sequence[str]
     poor: Sequence[str]
-    titles: Sequence[str]
-    """From those that promise an explanation to those that sell."""
+    titles: Sequence[str]  # from those that promise an explanation to those that sell
     read_on: Sequence[str]
 
 
@@ -25,8 +23,7 @@ class Subject(NamedTuple):
     """A field of interest of one language."""
 
     language: str
-    words: Mapping[str, Sequence[str]]
-    """Words by their name in patterns."""
+    words: Mapping[str, Sequence[str]]  # words by their name in patterns
 
 
 _ENGLISH: Final = """\

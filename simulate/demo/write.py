@@ -1,7 +1,4 @@
-"""Writes a web to the files of the ClueWeb22 layout, each by one of several processes, and trains its model beside.
-
-Each process plans the whole web anew, which takes less time than handing it over.
-"""
+"""The writer of a demo web: its files in the ClueWeb22 layout, each by one of several processes, and its model."""
 
 from __future__ import annotations
 
@@ -13,26 +10,24 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.processes import run_jobs
 from simulate.clueweb22 import tree_writer as writer
-from simulate.clueweb22.record_parser import HTML, INLINK, KINDS, OUTLINK, TXT
+from simulate.clueweb22.record_parser import HTML, INLINK, KINDS, OUTLINK, TXT, file_id_of
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
 from simulate.demo.model import train_model
 from simulate.demo.sites import Page, plan_sites, stream
 from simulate.demo.text import clean_text, page_html
 from simulate.demo.web import Link, Web
 
-_RECORDS_PER_FILE: Final = 500
-"""Fewer than the dataset has, so that the files can be written in parallel."""
+_RECORDS_PER_FILE: Final = 500  # fewer than the dataset has, so that the files can be written in parallel
 _KILLED: Final = "a process of the build was killed; if memory ran out, use fewer --jobs"
 _README: Final = """\
 A generated web in the layout of ClueWeb22-A; not ClueWeb22 data. Made by `scrapy corpus demo` of crawl4llm:
 {pages} pages, {hosts} hosts, seed {seed}. All hosts are under reserved top-level domains (RFC 2606).
 """
-_START: Final = datetime(2022, 8, 1, tzinfo=timezone.utc)
-_SECONDS_PER_PAGE: Final = 3
+_START, _SECONDS_PER_PAGE = datetime(2022, 8, 1, tzinfo=timezone.utc), 3  # dates of pages
 
 
 class Plan(NamedTuple):
-    """What a web is a function of."""
+    """The parameters of a web, which is a function of them alone."""
 
     pages: int
     hosts: int
@@ -40,7 +35,7 @@ class Plan(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """To write a data file in all four kinds; with the file id "" to train the model."""
+    """A data file to be written in all four kinds; with the file id "", the model to be trained."""
 
     plan: Plan
     to: Path
@@ -49,18 +44,16 @@ class _Job(NamedTuple):
 
 
 def write_web(plan: Plan, corpus: Path, model: Path, *, jobs: int, progress: bool) -> None:
-    """Write the file tree of a web to ``corpus`` and its fastText model to ``model``.
+    """Write a web's file tree to ``corpus`` and its model to ``model``, the same bytes by any number of processes.
 
-    The bytes do not depend on ``jobs``, the number of processes. ``progress`` shows a bar where there is a terminal.
-    Raises InputError where a process is killed, OSError where the disk fails.
+    ``progress`` shows a bar on a terminal. Raises InputError where a process is killed, OSError where the disk fails.
     """
     sites = plan_sites(plan.seed, plan.pages, plan.hosts)
     keys = writer.assign_ids((site.language for site in sites for _ in range(site.size)), _RECORDS_PER_FILE)
-    counts = Counter(map(_file_id, keys))
+    counts = Counter(map(file_id_of, keys))
     writer.write_root_files(corpus, _README.format(**plan._asdict()), dict.fromkeys(KINDS, counts))
     work = [_Job(plan, model, "", 0), *(_Job(plan, corpus, *item) for item in sorted(counts.items()))]
-    bar = None if progress else False
-    for _ in run_jobs(_do, work, jobs, " pages", "building the demo web", _KILLED, bar):
+    for _ in run_jobs(_do, work, jobs, " pages", "building the demo web", _KILLED, None if progress else False):
         pass
 
 
@@ -69,10 +62,6 @@ def _do(job: _Job) -> None:
         _tree(job.plan).write_file(job.to, job.file_id)
     else:
         train_model(job.to, job.plan.seed)
-
-
-def _file_id(key: str) -> str:
-    return key.removeprefix("clueweb22-").rpartition("-")[0]
 
 
 class _Tree:
@@ -88,7 +77,7 @@ class _Tree:
         self._files: dict[str, list[Page]] = {}
         for page, language, key in zip(shuffled, languages, keys, strict=True):
             self._heads[page.number] = DocumentHead(key, page.url, language)
-            self._files.setdefault(_file_id(key), []).append(page)
+            self._files.setdefault(file_id_of(key), []).append(page)
         self._inlinks: list[list[tuple[Link, bool]]] = [[] for _ in web.pages]
         for page, links in zip(web.pages, web.links, strict=True):
             for link, boilerplate in links.in_order():
@@ -119,5 +108,4 @@ class _Tree:
         return LinkEnd(link.url, link.anchor, boilerplate, head.language if head else "", head.key if head else None)
 
 
-_tree = cache(_Tree)
-"""In each process, the tree that it writes files of."""
+_tree = cache(_Tree)  # each process plans the whole web anew, which takes less time than handing it over

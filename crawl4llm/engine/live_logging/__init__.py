@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from crawl4llm.crawl.algorithm import Crawl
 
-
 LOGGERS = {
     "tensorboard": "crawl4llm.engine.live_logging.tensorboard_logger.TensorBoardLogger",
     "wandb": "crawl4llm.engine.live_logging.wandb_logger.WandbLogger",
@@ -35,42 +34,36 @@ LOGGERS = {
 
 
 class LiveLogger(Protocol):
-    """Takes figures while a crawl runs."""
+    """A logger of figures while a crawl runs."""
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
         """Begin: ``output`` is the crawl's directory, ``description`` its ``settings.json``. Raises InputError."""
-        ...
 
     def log(self, crawled: int, figures: Mapping[str, float]) -> None:
-        """Take the figures of ``crawl4llm.base.stats``, by their keys, at so many pages crawled."""
-        ...
+        """Log the figures of ``crawl4llm.base.stats``, by their keys, at so many pages crawled."""
 
     def close(self) -> None:
-        """Bring everything to where it goes."""
-        ...
+        """Send what is left, and release all resources."""
 
 
 def load_loggers(names: Iterable[str]) -> list[type[LiveLogger]]:
-    """The classes of some LOGGERS. Raises InputError where a package is not installed."""
-    return [_load(name) for name in names]
+    """Return the classes of some LOGGERS. Raises InputError where a package is not installed."""
+    classes: list[type[LiveLogger]] = []
+    for name in names:
+        module, _, class_name = LOGGERS[name].rpartition(".")
+        try:
+            classes.append(getattr(import_module(module), class_name))
+        except ImportError as error:
+            reason = f"is not installed ({error.name}); pip install 'crawl4llm[{name}]'"
+            raise InputError(f"LIVE_LOGGING {name} {reason}") from None
+    return classes
 
 
-def _load(name: str) -> type[LiveLogger]:
-    module, _, class_name = LOGGERS[name].rpartition(".")
-    try:
-        return cast("type[LiveLogger]", getattr(import_module(module), class_name))
-    except ImportError as error:
-        raise InputError(
-            f"LIVE_LOGGING {name} is not installed ({error.name}); pip install 'crawl4llm[{name}]'"
-        ) from None
-
-
-_SECONDS = 10.0
-"""Between figures in continuous order, where there are no iterations."""
+_SECONDS = 10.0  # between figures in continuous order, where there are no iterations
 
 
 class LiveLogging:
-    """Logs what ``crawl4llm.base.stats`` documents, without the prefix, against pages crawled.
+    """Scrapy extension: logs what ``crawl4llm.base.stats`` documents, without the prefix, against pages crawled.
 
     Where a logger cannot start, the crawl ends before its first page as ``bad_input``.
     """
@@ -78,8 +71,7 @@ class LiveLogging:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loggers: list[LiveLogger] = []
-        self._logged = -1
-        """Pages crawled when figures were last logged."""
+        self._logged = -1  # pages crawled when figures were last logged
         self._repeated: Any = None
         self._closing: asyncio.Task[None] | None = None
         crawler.signals.connect(self._open, signal=signals.spider_opened)
@@ -97,7 +89,10 @@ class LiveLogging:
         if crawl is None or crawl.options.dry_run:
             return
         try:
-            self._start(crawl.options.live_logging, spider.run.output)
+            loggers, output = load_loggers(crawl.options.live_logging), spider.run.output
+            description = json.loads((output / SETTINGS).read_text(encoding="utf-8"))
+            for logger in loggers:
+                self._loggers.append(logger(output, description))
         except InputError as error:
             crawl.failure = str(error)
             assert self._crawler.engine is not None
@@ -106,12 +101,6 @@ class LiveLogging:
         if crawl.continuous:
             self._repeated = create_looping_call(self._log, crawl)
             self._repeated.start(_SECONDS, now=False)
-
-    def _start(self, names: tuple[str, ...], output: Path) -> None:
-        loggers = load_loggers(names)
-        description = json.loads((output / SETTINGS).read_text(encoding="utf-8"))
-        for logger in loggers:
-            self._loggers.append(logger(output, description))
 
     def _log(self, crawl: Crawl) -> None:
         assert self._crawler.stats is not None
