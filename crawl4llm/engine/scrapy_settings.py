@@ -156,7 +156,7 @@ def check_mode(settings: BaseSettings, profile: str) -> None:
             if holds == REFUSED and (new_path(value) if isinstance(value, str) else value) not in _PROFILE:
                 raise InputError(f"{name} = {value!r} does not go here: {row.remark}; leave it out")
             if holds == NO and (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]:
-                logger.warning("%s does not hold with the profile %s", name, profile)
+                logger.warning("%s does not hold in a %s crawl", name, "live" if profile == "live" else "simulated")
 
 
 def misspelt(settings: BaseSettings, own: Collection[str] = ()) -> Mapping[str, list[str]]:

@@ -90,8 +90,9 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        self._mean.total, self._mean.count, queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
-        self._queued.update(queued)
+        total, count, queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
+        self._mean.total, self._mean.count = float(total), int(count)
+        self._queued.update(queued.items())
 
     def _score_of(self, key: str) -> float:
         known = self._queued[key]

@@ -202,7 +202,7 @@ def test_an_id_that_is_none(tmp_path: Path) -> None:
 
 def test_foreign_text_does_not_steer_a_terminal(tmp_path: Path) -> None:
     path = begin(tmp_path) / "job.json"
-    odd = {"output": "/no/\x1b[2J", "settings": {"\x1b[2J": "\x1b[2J"}}
+    odd = {"output": "/no/\x1b[2J", "settings": {"CRAWL_BATCH_SIZE": "\x1b[2J"}}
     for change in ({"settings": odd["settings"]}, {"output": odd["output"]}, {"format": 9, "version": "\x1b[2J"}):
         path.write_text(json.dumps({**json.loads(path.read_text()), "settings": {}, **change}))
         with pytest.raises(InputError) as refused:
