@@ -14,7 +14,7 @@ class InputError(Exception):
 
 
 class NothingToDo(InputError):
-    """What was asked for is done already: commands say so, and exit with status 0."""
+    """All that was asked for is done already: commands say so, and exit with status 0."""
 
 
 class MachineError(InputError):

@@ -38,7 +38,7 @@ class Answer:
 
 
 class Hop(NamedTuple):
-    """How far the fetch of a document has come that redirects lead elsewhere."""
+    """The state of a fetch that redirects have led elsewhere."""
 
     url: str
     """The URL to be asked for next."""

@@ -97,7 +97,7 @@ class Policy(Protocol):
 
 
 class Pieces(Protocol):
-    """Where a policy keeps what grows with the crawl, so that a commit writes only what has changed of it."""
+    """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
 
     def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
         """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.

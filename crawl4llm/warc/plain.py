@@ -86,7 +86,7 @@ class PlainRecords:
 
 
 class _Opening:
-    """What begins at a position, or after the line ends that stand there."""
+    """The beginning of a record at a position, or after the line ends that stand there."""
 
     def __init__(self, source: Source, position: int) -> None:
         self._source = source

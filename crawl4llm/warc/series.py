@@ -128,7 +128,7 @@ class WarcFiles:
 
     @property
     def position(self) -> Position:
-        """Where the next record goes."""
+        """Position of the next record."""
         return Position(self._serial, self._file.size if self._file else 0)
 
     def fits(self, size: int) -> bool:

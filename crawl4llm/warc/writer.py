@@ -61,7 +61,7 @@ class ArchiveInfo:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFormat:
-    """How an archive is written, but for the size of its files."""
+    """The form of an archive, but for the size of its files."""
 
     compression: str = "gzip"
     """A name of :data:`crawl4llm.base.compression.COMPRESSIONS`."""

@@ -139,7 +139,7 @@ class _Frame:
 
     @property
     def ended_at(self) -> int | None:
-        """Where in the file the frame has ended; None while it has not."""
+        """Offset in the file at which the frame ended; None while it has not."""
         return self._position - len(self._frame.unused_data) if self._frame.eof else None
 
 

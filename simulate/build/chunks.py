@@ -31,7 +31,7 @@ _UNFIT_FOR_A_URL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # what would end 
 
 
 class TextOptions(NamedTuple):
-    """Where the clean text comes from."""
+    """The source of clean texts."""
 
     extractor: str  # name of the extractor that takes text from the HTML
     always_extract: bool  # whether to do so although the source has a clean text

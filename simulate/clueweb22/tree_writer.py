@@ -41,7 +41,7 @@ _VDOM_HEADERS: Final = ("Primary", "Heading", "Title", "Paragraph", "Table", "Li
 
 
 class DocumentHead(NamedTuple):
-    """What the records of a page have in common, whatever their kind."""
+    """The fields that the records of a page have in common, whatever their kind."""
 
     key: str  # the ClueWeb22-ID
     url: str

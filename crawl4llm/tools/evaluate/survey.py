@@ -73,7 +73,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class TopicPages:
-    """Which documents are on a topic, by the rules of Cho et al. 1998, section 7."""
+    """The documents on a topic, by the rules of Cho et al. 1998, section 7."""
 
     hot: Flags
     """A word of the topic in the title, or more than 10 times in the body."""

@@ -34,7 +34,7 @@ class Example(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where an example is."""
+    """The place of an example."""
 
     turn: int
     """By which they are sorted."""
