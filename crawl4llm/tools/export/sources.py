@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
@@ -57,7 +57,7 @@ class SourceFile(NamedTuple):
     """Whether an index of ours says which URL is at a place: another one there means that it is not of this file."""
 
 
-class Source:
+class Source(Protocol):
     """A source of documents."""
 
     given: str
@@ -74,7 +74,7 @@ class Source:
 
     def rows(self, first_file: int) -> Iterator[Row]:
         """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
-        raise NotImplementedError
+        ...
 
 
 def open_source(given: str, processes: int) -> Source:
