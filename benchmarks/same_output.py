@@ -93,7 +93,7 @@ def corpus_crawls() -> Iterator[Crawl]:
     sample: Settings = {"CORPUS": SAMPLE, "CRAWL_SEEDS": 300, "CRAWL_MAX_PAGES": 600}
     text: Settings = {"SIMULATION_TEXT": "extracted", "WARC_TEXT": 1}
     yield Crawl("sample/n100", {**sample, "WARC_MAX_BYTES": 500_000}, exports=("jsonl", "jsonl.gz", "parquet"))
-    yield Crawl("sample/n1-text", {**sample, **text, "CRAWL_BATCH_SIZE": 1, "URL_POLICY": "parent_mean"})
+    yield Crawl("sample-text/n1", {**sample, **text, "CRAWL_BATCH_SIZE": 1, "URL_POLICY": "parent_mean"})
     yield Crawl("sample/n0-zstd", {**sample, **_continuous(600), "WARC_COMPRESSION": "zstd"}, exports=("jsonl.zst",))
     yield Crawl("sample/scope", {**sample, "CRAWL_SCOPE": "domain", "DEPTH_LIMIT": 3, "URLLENGTH_LIMIT": 60})
 
