@@ -133,7 +133,7 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
 
     async def run() -> Commit:
         hubs = web.hubs()
-        await crawl.start(hubs)
+        await crawl.begin(hubs)
         for _ in range(0, len(hubs), BATCH):
             await _crawl(crawl, web, BATCH)
         commits.commit_now(crawl)

@@ -148,7 +148,7 @@ async def _run(
         commits=NoCommits(NullArchive()),
         provenance={},
     )
-    await crawling.start(seeds)
+    await crawling.begin(seeds)
     while not crawling.finished:
         for lease in crawling.dequeue():
             crawling.fetched(lease, subject.web.page(lease.entry.key), 200)

@@ -80,6 +80,9 @@ class MemoryWeb:
     def keys(self) -> Iterator[str]:
         return iter(self._pages)
 
+    def check(self) -> None:
+        """It is in memory, whole."""
+
     def sample(self, n: int, seed: int) -> list[str]:
         return random.Random(seed).sample(list(self._pages), min(n, len(self._pages)))
 

@@ -129,7 +129,8 @@ def install(folder: Path) -> str:
 
 def crawl(output: Path) -> None:
     """Crawl the test suite's small site live; it is gone when this returns."""
-    from live_helpers import crawl_live, serve, small_web
+    from addon_site import serve
+    from live_helpers import crawl_live, small_web
 
     with redirect_stderr(StringIO()), serve(small_web()) as site:  # it tells of connections that the crawl breaks off
         done = crawl_live([f"{site.url}/page-0", f"{site.url}/dir"], output, CRAWL_MAX_PAGES=100, WARC_REVISITS=1000)

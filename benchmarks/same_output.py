@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -164,7 +165,7 @@ class Checkout:
 
     def _answer(self) -> str:
         assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
+        return str(self._process.stdout.readline()).strip()
 
     def crawl(self, crawl: Crawl, seeds: Path | None = None) -> None:
         """Crawl in one process, or in several."""
@@ -198,12 +199,12 @@ def _folders(crawls: Sequence[Crawl]) -> list[str]:
 def crawl_live(codes: Mapping[Path, Path], crawls: Sequence[Crawl], seeds: Path) -> None:
     """Crawl the small web of the tests by one checkout after the other."""
     sys.path.append(str(PROJECT / "tests/helpers"))
-    import addon_site
-    import live_helpers
+    from addon_site import serve
+    from live_helpers import small_web
 
-    addon_site.BaseHTTPRequestHandler.date_time_string = lambda *_: "Fri, 02 Jan 2026 03:04:05 GMT"
-    addon_site.ThreadingHTTPServer.handle_error = lambda *_: None  # of a response that the crawler broke off
-    with live_helpers.serve(live_helpers.small_web()) as site:
+    BaseHTTPRequestHandler.date_time_string = lambda *_: "Fri, 02 Jan 2026 03:04:05 GMT"  # type: ignore[method-assign]
+    ThreadingHTTPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # where the crawler broke off
+    with serve(small_web()) as site:
         seeds.write_text("".join(f"{site.url}/{path}\n" for path in ("page-0", "gone", "dir")))
         for work, code in codes.items():
             with closing(Checkout(code, work, "live")) as checkout:
