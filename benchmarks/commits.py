@@ -2,9 +2,9 @@
 
     python -m benchmarks.commits [--queued 100000,1000000] [--policies host,parent_mean,link] [--runs 5]
 
-The first part crawls a web made up as it goes: hubs fill the frontier, then a commit follows each 1,000 pages of 20
-links (4 to documents not seen before, 12 within the host, 4 to any other, mostly popular ones). It prints the median
-of five such commits, what was written, and the memory of the process. The second part runs
+The first part crawls a web made up as it goes: hubs fill the frontier, then a commit follows each 1,000 pages of 25
+links (4 to documents not seen before and 14 to others of the host, 7 to other hosts: the shares of ../shared/corpora/real-web). How often an other is linked to follows Zipf's law, home pages first. It prints the median of five such
+commits, what was written, and the memory of the process. The second part runs
 `URL_POLICY=parent_mean` on ../shared/clueweb22-real with and without JOBDIR, in turn, and prints the medians of CPU.
 """
 
@@ -45,10 +45,11 @@ MOST_RATIO, MOST_CPU = 1.5, 1.10
 
 
 class EndlessWeb:
-    """Hosts of 100 documents each, as many as are asked for; pages are a function of their key."""
+    """Hosts with a hundred documents at first, and more as pages are crawled; pages are a function of their key."""
 
     def __init__(self, queued: int) -> None:
         self._queued = queued
+        self._hosts = queued // 100
 
     def hubs(self) -> list[str]:
         """Keys of the pages that link to the first documents."""
@@ -57,26 +58,31 @@ class EndlessWeb:
     def page(self, key: str) -> PageRecord:
         """A page and its links."""
         if key.startswith("https://hub"):
-            first = HUB_LINKS * int(key[11:].partition(".")[0])
-            numbers = list(range(first, first + HUB_LINKS))
+            first = HUB_LINKS // 100 * int(key[11:].partition(".")[0])
+            links = [_link(host, place) for host in range(first, first + HUB_LINKS // 100) for place in range(100)]
         else:
-            host, place = key[13:].split(".example/p")
-            own = 100 * int(host) + int(place)
-            draw = random.Random(own)
-            numbers = [self._queued + 4 * own + number for number in range(4)]
-            numbers += [100 * int(host) + int(100 * draw.random() ** 3) for _ in range(12)]
-            numbers += [int(self._queued * draw.random() ** 3) for _ in range(4)]
-        return PageRecord(key, key, outlinks=[_link(number) for number in numbers])
+            host, place = map(int, key[13:].split(".example/p"))
+            draw = random.Random(key)
+            links = [_link(host, 4 * place + 100 + number) for number in range(4)]
+            links += [_link(host, int((place + 100) * draw.random() ** 3)) for _ in range(14)]
+            ranks = [int(self._queued ** draw.random()) for _ in range(7)]
+            links += [_link(rank % self._hosts, rank // self._hosts) for rank in ranks]
+        return PageRecord(key, key, outlinks=links)
 
 
-def _link(number: int) -> Link:
-    url = f"https://www.h{number // 100}.example/p{number % 100}"
-    return Link(url, url, f"page {number % 7}", boilerplate=False)
+def _link(host: int, place: int) -> Link:
+    url = f"https://www.h{host}.example/p{place}"
+    return Link(url, url, f"page {place % 7}", boilerplate=False)
 
 
 async def _rate(pages: Sequence[PageRecord]) -> list[Rating]:
     """A score that is alike for pages of one host."""
-    return [Rating((crc32(page.key[:16].encode()) % 700 + crc32(page.key.encode()) % 300) / 1000) for page in pages]
+    return [Rating(_share(page.key.partition("/p")[0], 0.7) + _share(page.key, 0.3)) for page in pages]
+
+
+def _share(text: str, most: float) -> float:
+    """A number below ``most`` that looks drawn."""
+    return crc32(text.encode()) / 2**32 * most
 
 
 class Commit(NamedTuple):
