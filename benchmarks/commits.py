@@ -3,8 +3,9 @@
     python -m benchmarks.commits [--queued 100000,1000000] [--policies host,parent_mean,link] [--runs 5]
 
 The first part crawls a web made up as it goes: hubs fill the frontier, then a commit follows each 1,000 pages of 25
-links (4 to documents not seen before and 14 to others of the host, 7 to other hosts: the shares of ../shared/corpora/real-web). How often an other is linked to follows Zipf's law, home pages first. It prints the median of five such
-commits, what was written, and the memory of the process. The second part runs
+links (4 to documents not seen before and 14 to others of the host, 7 to other hosts: about the shares of
+../shared/corpora/real-web; how often a document of another host is linked to follows Zipf's law, home pages first). It
+prints the median of 13 such commits, what was written, and the memory of the process. The second part runs
 `URL_POLICY=parent_mean` on ../shared/clueweb22-real with and without JOBDIR, in turn, and prints the medians of CPU.
 """
 
@@ -40,7 +41,7 @@ from crawl4llm.scoring.rating import Rating
 from crawl4llm.warc import NullArchive
 
 HUB_LINKS = 1000
-PAGES, BATCH, COMMITS = 1000, 100, 5
+PAGES, BATCH, COMMITS = 1000, 100, 13
 MOST_RATIO, MOST_CPU = 1.5, 1.10
 
 

@@ -75,7 +75,7 @@ class Policy(PageByPagePolicy):
         self._hosts: MutableMapping[str, Sequence[Any]] = {}
         """By name, the fields of a _Host."""
         self._queued: MutableMapping[str, list[str]] = {}
-        """Keys of documents in the frontier, by bucket and host: ``3 example.org``."""
+        """Keys of documents in the frontier, by host and bucket, so that a host's lie together: ``example.org 3``."""
         self._domains: MutableMapping[str, Sequence[Any]] = {}
         self._all = _Mean()
         self._moved: dict[str, None] = {}
@@ -101,7 +101,7 @@ class Policy(PageByPagePolicy):
         for entry in entries:
             name = host_of(entry.url)
             host = _Host(*self._hosts.get(name, ()))
-            bucket = f"{host.bucket(entry.key)} {name}"
+            bucket = f"{name} {host.bucket(entry.key)}"
             keys = self._queued.get(bucket, [])
             if entry.key not in keys:
                 continue
@@ -157,7 +157,7 @@ class Policy(PageByPagePolicy):
 
     def _keys_of(self, name: str, host: _Host) -> Iterator[str]:
         for bucket in range(host.buckets):
-            yield from self._queued.get(f"{bucket} {name}", ())
+            yield from self._queued.get(f"{name} {bucket}", ())
 
     def _add(self, name: str, key: str) -> _Host:
         """Note that a document is queued; its host's buckets become twice as many where they are full."""
@@ -166,11 +166,11 @@ class Policy(PageByPagePolicy):
         if host.queued >= _IN_BUCKET * host.buckets and host.buckets < _MOST_BUCKETS:
             added += self._keys_of(name, host)
             for bucket in range(host.buckets):
-                self._queued.pop(f"{bucket} {name}", None)
+                self._queued.pop(f"{name} {bucket}", None)
             host = host._replace(buckets=2 * host.buckets)
         filled: dict[str, list[str]] = {}
         for one in added:
-            filled.setdefault(f"{host.bucket(one)} {name}", []).append(one)
+            filled.setdefault(f"{name} {host.bucket(one)}", []).append(one)
         for bucket_name, keys in filled.items():
             self._queued[bucket_name] = [*self._queued.get(bucket_name, ()), *keys]
         host = self._hosts[name] = host._replace(queued=host.queued + 1)

@@ -80,9 +80,11 @@ def stored(folder: Path) -> dict[bytes, bytes]:
         return {key: value for key, value in opened.items("state") if key.startswith(b"policy")}
 
 
-@pytest.mark.usefixtures("most")
 @pytest.mark.parametrize("batch_size", [0, 1, 4])
-@pytest.mark.parametrize("policy", [*IN_PIECES, OWN])
+@pytest.mark.parametrize(
+    ("policy", "most"), [*((policy, most) for policy in IN_PIECES for most in (1, 32_768)), (OWN, 1)], indirect=["most"]
+)
+@pytest.mark.usefixtures("most")
 def test_killed_after_each_batch(new_crawl: Callable[..., JobCrawl], policy: str, batch_size: int) -> None:
     """What was done since the last commit is done again; some kills come before that commit, some after."""
     with closing(new_crawl("whole", policy, crawl_batch_size=batch_size).run(*SEEDS)) as driven:

@@ -551,15 +551,8 @@ def links_of_reference(shared: Callable[[str], Path]) -> dict[str, int]:
 
 
 def test_links_of_real_pages(real_web: WarcCorpus, shared: Callable[[str], Path]) -> None:
-    reference = links_of_reference(shared)
-    sample = real_web.sample(400, 0)
-    found = sum(len({link.key for link in real_web.outlinks(key)} - {None}) for key in sample)
-    assert found == pytest.approx(sum(reference.get(key, 0) for key in sample), rel=0.05)
-
-
-@pytest.mark.slow
-def test_links_of_all_real_pages(real_web: WarcCorpus, shared: Callable[[str], Path]) -> None:
     assert len(real_web) == 21_599
     reference = links_of_reference(shared)
-    found = {key: len({link.key for link in real_web.outlinks(key)} - {None}) for key in real_web.keys()}
-    assert sum(found.values()) == pytest.approx(sum(reference.values()), rel=0.05)
+    sample = real_web.sample(1000, 0)
+    found = sum(len({link.key for link in real_web.outlinks(key)} - {None}) for key in sample)
+    assert found == pytest.approx(sum(reference.get(key, 0) for key in sample), rel=0.05)
