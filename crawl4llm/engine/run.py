@@ -109,6 +109,8 @@ class Run:
         fsync = job is not None and options.commit_fsync
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
         values = {name.upper(): value for name, value in asdict(options).items()}
+        if not options.own:
+            del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here
         facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}
         write_json(self.output / SETTINGS, facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)

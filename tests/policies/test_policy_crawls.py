@@ -103,6 +103,7 @@ def test_others_have_settings_of_their_own(demo_web: Web, tmp_path: Path) -> Non
     assert {line["influence"] for line in lines} - {0.0} == {7.0}, "but for pages without text"
     taken = {"CONSTANT_SCORE": 7, "WEIGHTED_BY_DEPTH": 2.5, "WEIGHTED_LABEL": "", "WEIGHTED_SHUFFLE": False}
     assert facts["settings"]["OWN_SETTINGS"] == facts["own_settings"] == taken
+    assert "OWN_SETTINGS" not in run(demo_web, tmp_path / "without")[1]["settings"]
     settings = Settings({**OWN, "CONSTANT_SCORE": "1"})
     take_over(settings, facts, "the run")
     assert read_options(settings).own == taken, "who looks at a run has its settings"
