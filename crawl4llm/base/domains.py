@@ -38,6 +38,19 @@ def domain_of_url(url: str) -> str:
     return domain_of(host_of(url))
 
 
+def owner_of(url: str) -> str:
+    """Return the owner of a URL: the registrable domain of its host, in ASCII. One is asked for one thing at a time.
+
+    Empty where the URL has no host that could be asked: none, or one longer than names may be (RFC 1035, 2.3.4).
+    """
+    host = host_of(url)
+    if not host.isascii() or host.endswith("."):
+        host = _ascii(host)
+    return domain_of(host) if len(host) <= _LONGEST_NAME and host.isascii() else ""
+
+
+_LONGEST_NAME = 253
+"""Characters of a name: its 255 octets without the length of its first label and the root's."""
 _DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 

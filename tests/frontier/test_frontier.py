@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from frontier_contract import FrontierContract, RerankContract, entry, keys_of
+from owner_contract import OwnerContract, Undelayed
 
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, runs
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, runs
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.store import Store
 
 Make = Callable[[Store, Caps], DurableFrontier]
@@ -32,6 +34,20 @@ class TestMemoryFrontier(RerankContract):
             frontier.rerank((str(number), turn / (number + 1)) for number in range(1000))
         assert len(frontier._heap) <= 4000
         assert keys_of(frontier.lease(1000)) == [str(number) for number in range(1000)]
+
+
+class TestMemoryOwnerFrontier(OwnerContract):
+    """The store in memory that knows owners."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
+        return MemoryOwnerFrontier(caps)
+
+
+class TestMemoryOwnerFrontierWithoutDelays(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(MemoryOwnerFrontier(caps))
 
 
 class Reopened:
