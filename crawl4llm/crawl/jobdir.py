@@ -21,7 +21,7 @@ from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import answer_spool as answers
 from crawl4llm.crawl.commits import read_state
-from crawl4llm.frontier import store
+from crawl4llm.frontier import holds, store
 
 FORMAT = 1
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
@@ -30,6 +30,7 @@ _LONGEST_JOB, _DEEPEST = 1 << 20, 20
 _LARGEST_NEW_STORE = 1 << 16
 """Bytes; one that a crawl has committed to may be smaller."""
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
+_OURS |= {holds.NAME, f"{holds.NAME}.open"}
 """Besides the files of the filter."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
 """Files that there may be before ``job.json``."""

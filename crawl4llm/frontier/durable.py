@@ -30,7 +30,7 @@ class DurableFrontier:
     and the same leases, with their tokens. Only the total cap is heeded; see :class:`IndexedFrontier`.
     """
 
-    indexed = False
+    indexed = owned = False
 
     def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
         """Take up what the store holds. Raises StoreError where that is damaged."""
@@ -123,6 +123,7 @@ class DurableFrontier:
         self._stored_leases = set(self._leases)
         state = {
             "indexed": self.indexed,
+            "owned": self.owned,
             "runs": self._runs.state(),
             "queued": self._queued,
             "last_token": self._last_token,

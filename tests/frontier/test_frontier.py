@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from frontier_contract import FrontierContract, RerankContract, entry, keys_of
 from owner_contract import OwnerContract, Undelayed
 
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, runs
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners, runs
 from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
@@ -96,6 +98,16 @@ class Reopened:
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
         return self._frontier.outcomes
 
+    @property
+    def owners(self) -> Owners:
+        assert isinstance(self._frontier, DurableOwnerFrontier)
+        return self._frontier.owners
+
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        frontier = self._open()
+        assert isinstance(frontier, DurableOwnerFrontier)
+        return frontier.drop_owner(owner, outcome, reason, most)
+
     def close(self) -> None:
         self._store.close()
         self._temporary.cleanup()
@@ -131,6 +143,33 @@ class TestIndexedFrontierInSmallPieces(RerankContract):
 
     def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
         return Reopened(IndexedFrontier, caps, every=2)
+
+
+class TestDurableOwnerFrontier(OwnerContract):
+    """The store on disk that knows owners."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
+        return Reopened(owned_from_the_start_of_time, caps, every=1_000_000)
+
+
+class TestDurableOwnerFrontierWithoutDelays(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(Reopened(owned_from_the_start_of_time, caps, every=1_000_000))
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestDurableOwnerFrontierInSmallPieces(RerankContract):
+    """The store on disk that knows owners, taken up again all the time."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(Reopened(owned_from_the_start_of_time, caps, every=2))
+
+
+def owned_from_the_start_of_time(store: Store, caps: Caps) -> DurableOwnerFrontier:
+    """With a clock that shows nothing yet."""
+    return DurableOwnerFrontier(store, caps, clock=lambda: -math.inf, wall=lambda: 0.0)
 
 
 def plain_or_indexed(store: Store, caps: Caps) -> DurableFrontier:
