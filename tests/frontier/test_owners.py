@@ -1,0 +1,73 @@
+"""The owner index holds no more than it needs, however much was said to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.frontier import OwnerCounts
+from crawl4llm.frontier.owners import OwnerIndex
+
+
+def test_stale_places_are_cleared_away() -> None:
+    index: OwnerIndex[bytes] = OwnerIndex()
+    index.tick(0)
+    names = [f"owner{number}.example" for number in range(500)]
+    for turn in range(1, 101):
+        for number, name in enumerate(names):
+            index.update(name, b"%06d" % (1000 * (turn % 7) + number), 9)
+    assert len(index._ready) <= 2000
+    for turn in range(1, 101):
+        for name in names:
+            assert index.hold(name, float(turn))
+    assert len(index._waiting) <= 2000
+    assert index.next_ready() == 100
+    index.tick(100)
+    taken = [index.take() for _ in range(501)]
+    assert taken == [*((name, b"%06d" % (2000 + number)) for number, name in enumerate(names)), None]
+
+
+def test_owners_that_have_nothing_queued_are_forgotten_when_their_wait_is_over() -> None:
+    index: OwnerIndex[bytes] = OwnerIndex()
+    for number in range(20_000):
+        index.tick(number)
+        index.update(f"owner{number}.example", b"a", 1)
+        assert index.take() == (f"owner{number}.example", b"a")
+        index.update(f"owner{number}.example", None, 0)
+        assert index.release(f"owner{number}.example", number + 50.0)
+    assert len(index._owners) < 2100
+    assert index.ready_at("owner19999.example") == 20_049
+    assert index.counts == OwnerCounts(0, 0, 0, 0)
+
+
+def test_parked_owners_are_not_forgotten() -> None:
+    index: OwnerIndex[bytes] = OwnerIndex()
+    index.park("parked.example")
+    for number in range(5000):
+        index.tick(number)
+        index.hold(f"owner{number}.example", number + 1.0)
+    assert index.is_parked("parked.example")
+    assert len(index._owners) < 2100
+
+
+@pytest.mark.parametrize(
+    ("url", "owner"),
+    [
+        ("https://www.example.co.uk/a", "example.co.uk"),
+        ("http://EXAMPLE.com:8080/", "example.com"),
+        ("http://example.com./", "example.com"),
+        ("http://one.github.io/", "one.github.io"),
+        ("http://www.bücher.example/", "xn--bcher-kva.example"),
+        ("http://192.0.2.7/", "192.0.2.7"),
+        ("http://[2001:db8::7]/", "2001:db8::7"),
+        ("http://localhost/", "localhost"),
+        ("http://intranet:80/", "intranet"),
+        ("clueweb22-en0000-00-00000", ""),
+        ("mailto:a@example.com", ""),
+        ("http://[broken/", ""),
+        (f"http://{'a' * 254}/", ""),
+        (f"http://{'ä' * 80}.example/", ""),
+    ],
+)
+def test_the_owner_of_a_url(url: str, owner: str) -> None:
+    assert owner_of(url) == owner
