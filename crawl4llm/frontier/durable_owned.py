@@ -14,11 +14,9 @@ from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.holds import NAME, Hold, Holds
 from crawl4llm.frontier.indexed import (
     CURRENT,
-    KEY_BYTES,
     IndexedFrontier,
     decode_stored,
     fingerprint,
-    ordered_key,
     record_of,
 )
 from crawl4llm.frontier.owners import OwnerIndex
@@ -26,9 +24,10 @@ from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode
 from crawl4llm.frontier.store import Store
 
 _OWNED, _OWNERS = "owned", "owners"
-_OWNER_BYTES, _COUNT_BYTES = 16, 8
-_WHOLE_BYTES = _OWNER_BYTES + SCORE_BYTES + KEY_BYTES
-"""Keys in the table of owned documents that are no longer than this hold the whole sort key."""
+_COUNT_BYTES = 8
+_WHOLE_BYTES = 495
+"""Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
+which together is as much as LMDB allows."""
 _BATCH = 65_536
 _MOST_TIES = 10_000
 """Documents of one owner, with one score and long keys that begin alike, among which the best is looked for."""
@@ -100,8 +99,8 @@ class DurableOwnerFrontier(IndexedFrontier):
         state: dict[str, Any] = json.loads(stored) if stored else {"owned": True}
         if state.get("owned", False):
             for key, value in store.items(_OWNERS):
-                name = str(key[:-1], "utf-8", "surrogatepass")
-                self.owners.update(name, value[_COUNT_BYTES:], int.from_bytes(value[:_COUNT_BYTES], "big"))
+                name = str(key[1:], "ascii")
+                self.owners.load(name, value[_COUNT_BYTES:], int.from_bytes(value[:_COUNT_BYTES], "big"))
         elif state["indexed"]:
             for _, value in store.items(CURRENT):
                 self._add_to_owner(decode_stored(value), record_of(value)[0])
@@ -128,7 +127,7 @@ class DurableOwnerFrontier(IndexedFrontier):
 
     def save(self) -> None:
         for name in self._changed:
-            key, best = _owner_key(name), self.owners.best(name)
+            key, best = _owner_prefix(name), self.owners.best(name)
             if best is None:
                 self._store.delete(_OWNERS, key)
             else:
@@ -142,7 +141,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         for _, stored in self._store.items(CURRENT):
             entry = decode_stored(stored)
             sort_key, name = record_of(stored)[0], _owner(entry)
-            if self._store.get(_OWNED, _owned_key(name, sort_key)) != self._place(entry.key):
+            if self._store.get(_OWNED, _owned_key(name, sort_key)) is None:
                 raise self._store.damaged(f"the index of owners lacks a document of {name!r}")
             best, queued = found.get(name, (sort_key, 0))
             found[name] = min(best, sort_key), queued + 1
@@ -157,20 +156,19 @@ class DurableOwnerFrontier(IndexedFrontier):
         self._add_to_owner(entry, record[0])
         return record
 
-    def _forget(self, entry: Entry, sort_key: bytes) -> None:
-        super()._forget(entry, sort_key)
+    def _leave_indexes(self, entry: Entry, sort_key: bytes) -> None:
+        super()._leave_indexes(entry, sort_key)
         name = _owner(entry)
         self._store.delete(_OWNED, _owned_key(name, sort_key))
-        best = self.owners.best(name)
         self._changed.add(name)
-        self.owners.update(name, self._best_stored(name) if best == sort_key else best, self.owners.queued_of(name) - 1)
+        self.owners.remove(name, sort_key, self._best_stored)
 
     def _add_to_owner(self, entry: Entry, sort_key: bytes) -> None:
         name = _owner(entry)
-        self._store.put(_OWNED, _owned_key(name, sort_key), self._place(entry.key))
-        best = self.owners.best(name)
+        key = _owned_key(name, sort_key)
+        self._store.put(_OWNED, key, self._place(entry.key) if len(key) > _WHOLE_BYTES else b"")
         self._changed.add(name)
-        self.owners.update(name, sort_key if best is None else min(best, sort_key), self.owners.queued_of(name) + 1)
+        self.owners.add(name, sort_key)
 
     def _take_out(self, sort_key: bytes) -> Entry:
         """Take the document out that an owner's best one is."""
@@ -181,12 +179,13 @@ class DurableOwnerFrontier(IndexedFrontier):
 
     def _best_stored(self, name: str) -> bytes | None:
         """Return the sort key of the best document that the store has of an owner."""
-        start, found = fingerprint(name), []
+        start = owner = _owner_prefix(name)
+        found: list[bytes] = []
         for key, place in islice(self._store.items(_OWNED, start), _MOST_TIES):
             if not key.startswith(start):
                 break
             if len(key) <= _WHOLE_BYTES:
-                return key[_OWNER_BYTES:]
+                return key[len(owner) :]
             start = key[:_WHOLE_BYTES]
             found.append(record_of(self._stored(place))[0])
         return min(found, default=None)
@@ -220,10 +219,13 @@ def _owner(entry: Entry) -> str:
     return owner_of(entry.url or entry.key)
 
 
-def _owner_key(name: str) -> bytes:
-    """Return the key of an owner's count and best document; LMDB has no empty ones."""
-    return name.encode("utf-8", "surrogatepass") + b"."
+def _owner_prefix(name: str) -> bytes:
+    """Return the key of an owner's count and best document, with which the keys of its documents begin: its name, with
+    the length before it, so that no such key begins with another."""
+    return bytes((len(name),)) + name.encode("ascii")
 
 
 def _owned_key(name: str, sort_key: bytes) -> bytes:
-    return ordered_key(fingerprint(name), sort_key)
+    """Return a key that sorts as the sort key does among those of an owner; long ones that begin alike, anyhow."""
+    key = _owner_prefix(name) + sort_key
+    return key if len(key) <= _WHOLE_BYTES else key[:_WHOLE_BYTES] + fingerprint(key)

@@ -15,8 +15,8 @@ from crawl4llm.frontier.store import Store
 
 CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
 _NUMBER, _LENGTH = struct.Struct(">Q"), struct.Struct("<I")
-KEY_BYTES = 470
-"""Bytes of a document key that fit into an LMDB key, with host or owner, score and fingerprint."""
+_KEY_BYTES = 470
+"""Bytes of a document key that fit into an LMDB key, with host, score and fingerprint."""
 _AFTER_ALL = b"\xff" * SCORE_BYTES
 """Not a finite score's, and greater."""
 
@@ -55,7 +55,7 @@ class IndexedFrontier(DurableFrontier):
             stored = self._store.get(CURRENT, self._place(key))
             if stored is None or (entry := decode_stored(stored)).score == score:
                 continue
-            self._forget(entry, encode(entry)[0])
+            self._leave_indexes(entry, record_of(stored)[0])  # the document itself is overwritten
             entry.score = score
             self._queued -= 1
             self._enter([entry])
@@ -107,6 +107,9 @@ class IndexedFrontier(DurableFrontier):
 
     def _forget(self, entry: Entry, sort_key: bytes) -> None:
         self._store.delete(CURRENT, self._place(entry.key))
+        self._leave_indexes(entry, sort_key)
+
+    def _leave_indexes(self, entry: Entry, sort_key: bytes) -> None:
         if self._by_host and (host := host_of(entry.url)):
             self._store.delete(_HOSTS, self._host_key(host, sort_key))
             self._count_host(fingerprint(host)[:8], -1)
@@ -116,7 +119,7 @@ class IndexedFrontier(DurableFrontier):
         data = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
         if not self._by_key:
             return fingerprint(data)
-        return data if len(data) < KEY_BYTES and data else data[:KEY_BYTES] + fingerprint(data)
+        return data if len(data) < _KEY_BYTES and data else data[:_KEY_BYTES] + fingerprint(data)
 
     # -- hosts ----------------------------------------------------------------------------------------------------
 
@@ -142,14 +145,10 @@ class IndexedFrontier(DurableFrontier):
 
     @staticmethod
     def _host_key(host: str, sort_key: bytes) -> bytes:
-        return ordered_key(fingerprint(host)[:8], sort_key)
-
-
-def ordered_key(prefix: bytes, sort_key: bytes) -> bytes:
-    """Return a key that sorts as the sort key does among those with a prefix, of up to 16 bytes; long ones that begin
-    alike, anyhow."""
-    place = sort_key[: SCORE_BYTES + KEY_BYTES]
-    return prefix + place + (fingerprint(sort_key) if len(place) < len(sort_key) else b"")
+        """Return a key that sorts as the sort key does among those of a host; long ones that begin alike, anyhow."""
+        place = sort_key[: SCORE_BYTES + _KEY_BYTES]
+        rest = fingerprint(sort_key) if len(place) < len(sort_key) else b""
+        return fingerprint(host)[:8] + place + rest
 
 
 def decode_stored(stored: bytes) -> Entry:

@@ -48,47 +48,30 @@ class MemoryOwnerFrontier(MemoryFrontier):
 
     def _place(self, entry: Entry) -> None:
         owner = owner_of(entry.url or entry.key)
-        best = self._with(place_of(entry), owner, self.owners.best(owner))
-        self._update(owner, best, self.owners.queued_of(owner) + 1)
+        if (worse := self.owners.add(owner, place_of(entry))) is None:
+            return
+        others = self._others.setdefault(owner, [])
+        heapq.heappush(others, worse)
+        if len(others) > 2 * self.owners.queued_of(owner) + _GARBAGE:
+            best = self.owners.best(owner)
+            self._others[owner] = [place for place in set(others) if place != best and self._is_queued(place)]
+            heapq.heapify(self._others[owner])
 
     def _rescore(self, entry: Entry, score: float) -> None:
-        owner = owner_of(entry.url or entry.key)
         before, entry.score = place_of(entry), score
-        best = self._without(before, owner)
-        self._update(owner, self._with(place_of(entry), owner, best), self.owners.queued_of(owner))
+        self.owners.remove(owner_of(entry.url or entry.key), before, self._pop_other)
+        self._place(entry)
 
     def _leave(self, key: str) -> Entry:
         entry = super()._leave(key)
-        owner = owner_of(entry.url or entry.key)
-        self._update(owner, self._without(place_of(entry), owner), self.owners.queued_of(owner) - 1)
+        self.owners.remove(owner_of(entry.url or entry.key), place_of(entry), self._pop_other)
         return entry
 
-    def _with(self, place: Place, owner: str, best: Place | None) -> Place:
-        """Return the best document of an owner with one that is new."""
-        if best is None:
-            return place
-        better, worse = (place, best) if place < best else (best, place)
-        heapq.heappush(self._others.setdefault(owner, []), worse)
-        return better
-
-    def _without(self, place: Place, owner: str) -> Place | None:
-        """Return the best document of an owner without one that is no longer queued, or has another score."""
-        best = self.owners.best(owner)
-        if best != place:
-            return best
+    def _pop_other(self, owner: str) -> Place | None:
+        """Take the best document of an owner out of the heap of the others."""
         others = self._others.get(owner, [])
         while others:
-            if self._is_queued(best := heapq.heappop(others)):
-                return best
+            if self._is_queued(place := heapq.heappop(others)):
+                return place
+        self._others.pop(owner, None)
         return None
-
-    def _update(self, owner: str, best: Place | None, queued: int) -> None:
-        self.owners.update(owner, best, queued)
-        others = self._others.get(owner)
-        if others is None:
-            return
-        if len(others) > 2 * queued + _GARBAGE:
-            others = self._others[owner] = [one for one in set(others) if one != best and self._is_queued(one)]
-            heapq.heapify(others)
-        if not others:
-            del self._others[owner]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from crawl4llm.frontier import OwnerCounts
@@ -43,7 +44,7 @@ class _Owner(Generic[P]):
 
 
 class OwnerIndex(Generic[P]):
-    """Implements :class:`crawl4llm.frontier.Owners`; the frontier tells it of documents by :meth:`update`.
+    """Implements :class:`crawl4llm.frontier.Owners`; the frontier tells it what is queued.
 
     An owner is forgotten when it has nothing queued and may be asked: at once, or soon after its wait has ended.
     """
@@ -61,21 +62,38 @@ class OwnerIndex(Generic[P]):
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
-    def update(self, name: str, best: P | None, queued: int) -> None:
-        """Note how many documents an owner has queued now, and the best of them."""
-        owner = self._owners.get(name)
-        if owner is None:
-            if not queued:
-                return
-            owner = self._new(name)
-        moved = owner.state == _READY and best != owner.best
-        self._documents[owner.state] += queued - owner.queued
-        owner.best, owner.queued = best, queued
-        self._put(owner, moved=moved)
+    def add(self, name: str, document: P) -> P | None:
+        """Note that a document is queued. Return what is not the best of its owner: the one that was, or this one; None
+        where it is alone."""
+        owner = self._owners.get(name) or self._new(name)
+        owner.queued += 1
+        self._documents[owner.state] += 1
+        best = owner.best
+        if best is not None and best <= document:
+            return document
+        owner.best = document
+        self._put(owner, moved=owner.state == _READY)
+        return best
+
+    def remove(self, name: str, document: P, successor: Callable[[str], P | None]) -> None:
+        """Note that a document is no longer queued; ``successor`` is asked for the best of the others, if need be."""
+        owner = self._owners[name]
+        owner.queued -= 1
+        self._documents[owner.state] -= 1
+        if owner.best == document:
+            owner.best = successor(name)
+            self._put(owner, moved=owner.state == _READY)
+
+    def load(self, name: str, best: P, queued: int) -> None:
+        """Note the documents of an owner that has none yet."""
+        self.add(name, best)
+        owner = self._owners[name]
+        owner.queued += queued - 1
+        self._documents[owner.state] += queued - 1
 
     def take(self) -> tuple[str, P] | None:
-        """Begin an exchange for the best document of all ready owners, which the frontier takes out with
-        :meth:`update`. None: no owner is ready."""
+        """Begin an exchange for the best document of all ready owners, which the frontier then removes. None:
+        no owner is ready."""
         if self.now < self._gate:
             return None
         while self._ready:

@@ -9,13 +9,21 @@ from crawl4llm.frontier import OwnerCounts
 from crawl4llm.frontier.owners import OwnerIndex
 
 
+def document(turn: int, number: int) -> bytes:
+    """One that is better in each turn."""
+    return b"%06d" % (1000 * (200 - turn) + number)
+
+
 def test_stale_places_are_cleared_away() -> None:
     index: OwnerIndex[bytes] = OwnerIndex()
     index.tick(0)
     names = [f"owner{number}.example" for number in range(500)]
     for turn in range(1, 101):
         for number, name in enumerate(names):
-            index.update(name, b"%06d" % (1000 * (turn % 7) + number), 9)
+            assert index.add(name, document(turn, number)) == (document(turn - 1, number) if turn > 1 else None)
+    for turn in range(100, 50, -1):
+        for number, name in enumerate(names):
+            index.remove(name, document(turn, number), lambda name: document(turn - 1, names.index(name)))  # noqa: B023
     assert len(index._ready) <= 2000
     for turn in range(1, 101):
         for name in names:
@@ -23,17 +31,18 @@ def test_stale_places_are_cleared_away() -> None:
     assert len(index._waiting) <= 2000
     assert index.next_ready() == 100
     index.tick(100)
+    assert index.documents == OwnerCounts(25_000, 0, 0, 0)
     taken = [index.take() for _ in range(501)]
-    assert taken == [*((name, b"%06d" % (2000 + number)) for number, name in enumerate(names)), None]
+    assert taken == [*((name, document(50, number)) for number, name in enumerate(names)), None]
 
 
 def test_owners_that_have_nothing_queued_are_forgotten_when_their_wait_is_over() -> None:
     index: OwnerIndex[bytes] = OwnerIndex()
     for number in range(20_000):
         index.tick(number)
-        index.update(f"owner{number}.example", b"a", 1)
+        index.add(f"owner{number}.example", b"a")
         assert index.take() == (f"owner{number}.example", b"a")
-        index.update(f"owner{number}.example", None, 0)
+        index.remove(f"owner{number}.example", b"a", lambda name: None)
         assert index.release(f"owner{number}.example", number + 50.0)
     assert len(index._owners) < 2100
     assert index.ready_at("owner19999.example") == 20_049
