@@ -7,6 +7,7 @@ from typing import Final
 
 BAD_URL, SCHEME = "bad_url", "scheme"
 CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns", "refused", "timeout"
+HELD = "held"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
@@ -23,6 +24,7 @@ FAILED: Final = {
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
+    HELD: "live: a redirect led to an owner who may not be asked for a while, at each attempt",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",

@@ -78,7 +78,8 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
 def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run a live crawl of a local web to its end, without the delay that strangers' servers are due."""
+    """Run a live crawl of a local web to its end, without the delay that strangers' servers are due, and in batches
+    unless CRAWL_BATCH_SIZE is given."""
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
 
@@ -104,6 +105,7 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
         "SCORER": SCORER,
         "SCORING_WORKERS": 1,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "CRAWL_BATCH_SIZE": 100,
         "DOWNLOAD_DELAY": 0,
         "DOWNLOAD_MAXSIZE": 100_000,
         "RETRY_TIMES": 1,
