@@ -296,6 +296,28 @@ def test_stores_of_0_1_0_open_as_what_they_are_and_as_owned(tmp_path: Path, name
     stored.store.close()
 
 
+def test_owners_by_other_rules_are_found_anew(stored: Stored) -> None:
+    """As when the list of public suffixes is another."""
+    stored.frontier.push(some(5, 100))
+    stored.frontier.owners.hold("owner1.example", 60)
+    stored.frontier.save()
+    state = json.loads(stored.store.get("state", b"frontier") or b"")
+    stored.store.put("state", b"frontier", json.dumps({**state, "owned": "others"}).encode())
+    for table in ("owned", "owners"):
+        (key, value), *_ = stored.store.items(table)
+        stored.store.delete(table, key)
+        stored.store.put(table, key[:-1] + b"~", value)
+    stored.store.commit()
+    stored.store.close()
+    with closing(Store(stored.path, readonly=True)) as store:
+        assert type(stored_frontier(store)) is IndexedFrontier
+        assert len([*stored_frontier(store)]) == 100
+    frontier = stored.open()
+    assert frontier.owners.counts == OwnerCounts(4, 1, 0, 0)
+    stored.reopen().verify()
+    assert json.loads(stored.store.get("state", b"frontier") or b"")["owned"] == state["owned"]
+
+
 def test_others_can_read_it(stored: Stored) -> None:
     stored.store.put("state", ID, b"a crawl")
     stored.frontier.push(some(5, 100))
@@ -332,9 +354,8 @@ def test_a_lost_pair_is_found(stored: Stored, table: str) -> None:
     (key, _), *_ = stored.store.items(table)
     stored.store.delete(table, key)
     stored.store.commit()
-    frontier = stored.reopen(commit=False)
     with pytest.raises(StoreError, match="is damaged"):
-        frontier.verify()
+        stored.reopen(commit=False).verify()
 
 
 def test_the_holds_file_stays_small(stored: Stored) -> None:
