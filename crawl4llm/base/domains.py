@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import lru_cache
+from typing import Final
 
-from tldextract import TLDExtract
+import tldextract
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import host_of
 
-_suffixes = TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
+_suffixes = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 """The Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the same anywhere.
 With its private part: the sites under ``github.io`` have separate owners."""
+
+
+OWNER_RULES: Final = f"1, tldextract {tldextract.__version__}"
+"""Stands for all that :func:`owner_of` goes by: where it is another, the owners of some URLs may be others."""
 
 
 @lru_cache(maxsize=65536)

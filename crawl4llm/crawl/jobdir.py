@@ -1,7 +1,7 @@
 """JOBDIR: the folder of a crawl that can be paused, killed and resumed, used by one process at a time.
 
 It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
-filter, and ``lock``.
+filter, ``owners.holds`` (who may not be asked yet), and ``lock``.
 """
 
 from __future__ import annotations

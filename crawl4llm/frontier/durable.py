@@ -30,7 +30,9 @@ class DurableFrontier:
     and the same leases, with their tokens. Only the total cap is heeded; see :class:`IndexedFrontier`.
     """
 
-    indexed = owned = False
+    indexed = False
+    owned = ""
+    """The rules by which documents have owners, where there is an index of owners."""
 
     def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
         """Take up what the store holds. Raises StoreError where that is damaged."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from crawl4llm.base.domains import owner_of
+from crawl4llm.base.domains import OWNER_RULES, owner_of
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
 from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.holds import NAME, Hold, Holds
@@ -29,6 +29,7 @@ _WHOLE_BYTES = 495
 """Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
 which together is as much as LMDB allows."""
 _BATCH = 65_536
+"""Records added to the runs at once, as many as a frontier keeps in memory."""
 _MOST_TIES = 10_000
 """Documents of one owner, with one score and long keys that begin alike, among which the best is looked for."""
 
@@ -78,7 +79,7 @@ class DurableOwnerFrontier(IndexedFrontier):
     ``owners.hold_all()``. A lease that is taken up does not make its owner busy.
     """
 
-    owned = True
+    owned = OWNER_RULES
 
     def __init__(
         self,
@@ -88,22 +89,20 @@ class DurableOwnerFrontier(IndexedFrontier):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Take up what the store holds, also where that was no frontier of owners yet. Clocks: see LastingOwners.
-        Raises StoreError where it is damaged, InputError where the holds file cannot be read."""
+        """Take up what the store holds; its documents are indexed anew where that was no frontier of owners yet, or of
+        owners by other rules. Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the
+        holds file cannot be read."""
         holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
         self.owners = LastingOwners(holds, clock, wall)
         self._changed: set[str] = set()
         """Owners of which the store does not have the present state."""
         super().__init__(store, caps)
         stored = store.get("state", STATE)
-        state: dict[str, Any] = json.loads(stored) if stored else {"owned": True}
-        if state.get("owned", False):
-            for key, value in store.items(_OWNERS):
-                name = str(key[1:], "ascii")
-                self.owners.load(name, value[_COUNT_BYTES:], int.from_bytes(value[:_COUNT_BYTES], "big"))
+        state: dict[str, Any] = json.loads(stored) if stored else {"owned": self.owned}
+        if state.get("owned") == self.owned:
+            self._load()
         elif state["indexed"]:
-            for _, value in store.items(CURRENT):
-                self._add_to_owner(decode_stored(value), record_of(value)[0])
+            self._index_anew()
         else:
             self._convert()
 
@@ -196,6 +195,20 @@ class DurableOwnerFrontier(IndexedFrontier):
             raise self._store.damaged("the index of owners names a document that is not queued")
         return stored
 
+    def _load(self) -> None:
+        for key, value in self._store.items(_OWNERS):
+            queued, best = int.from_bytes(value[:_COUNT_BYTES], "big"), value[_COUNT_BYTES:]
+            self.owners.load(str(key[1:], "ascii"), best, queued)
+        if (queued := sum(self.owners.documents)) != self._queued:
+            raise self._store.damaged(f"its owners have {queued:,} documents queued of {self._queued:,}")
+
+    def _index_anew(self) -> None:
+        """Find the owners of all documents."""
+        self._store.clear(_OWNED)
+        self._store.clear(_OWNERS)
+        for _, stored in self._store.items(CURRENT):
+            self._add_to_owner(decode_stored(stored), record_of(stored)[0])
+
     def _convert(self) -> None:
         """Give an index to what lies in the runs of a plain frontier; its records are stale from then on."""
         self._by_key = True
@@ -207,10 +220,11 @@ class DurableOwnerFrontier(IndexedFrontier):
 
 
 def stored_frontier(store: Store) -> DurableFrontier:
-    """Return the frontier that a store holds, of whichever kind. Raises StoreError."""
+    """Return the frontier that a store holds, of whichever kind; without an index of owners where that is one by other
+    rules, and cannot be made anew because the store is only read. Raises StoreError."""
     stored = store.get("state", STATE)
     state: dict[str, Any] = json.loads(stored) if stored else {}
-    if state.get("owned", False):
+    if state.get("owned") and (state["owned"] == DurableOwnerFrontier.owned or not store.readonly):
         return DurableOwnerFrontier(store)
     return (IndexedFrontier if state.get("indexed", False) else DurableFrontier)(store)
 

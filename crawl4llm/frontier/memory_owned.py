@@ -52,10 +52,7 @@ class MemoryOwnerFrontier(MemoryFrontier):
             return
         others = self._others.setdefault(owner, [])
         heapq.heappush(others, worse)
-        if len(others) > 2 * self.owners.queued_of(owner) + _GARBAGE:
-            best = self.owners.best(owner)
-            self._others[owner] = [place for place in set(others) if place != best and self._is_queued(place)]
-            heapq.heapify(self._others[owner])
+        self._sweep_others(owner)
 
     def _rescore(self, entry: Entry, score: float) -> None:
         before, entry.score = place_of(entry), score
@@ -64,7 +61,9 @@ class MemoryOwnerFrontier(MemoryFrontier):
 
     def _leave(self, key: str) -> Entry:
         entry = super()._leave(key)
-        self.owners.remove(owner_of(entry.url or entry.key), place_of(entry), self._pop_other)
+        owner = owner_of(entry.url or entry.key)
+        self.owners.remove(owner, place_of(entry), self._pop_other)
+        self._sweep_others(owner)
         return entry
 
     def _pop_other(self, owner: str) -> Place | None:
@@ -75,3 +74,11 @@ class MemoryOwnerFrontier(MemoryFrontier):
                 return place
         self._others.pop(owner, None)
         return None
+
+    def _sweep_others(self, owner: str) -> None:
+        """Build the heap of an owner anew where it is mostly stale."""
+        others = self._others.get(owner)
+        if others and len(others) > 2 * self.owners.queued_of(owner) + _GARBAGE:
+            best = self.owners.best(owner)
+            self._others[owner] = [place for place in set(others) if place != best and self._is_queued(place)]
+            heapq.heapify(self._others[owner])

@@ -154,6 +154,13 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
+    def clear(self, table: str) -> None:
+        """Remove all values of a table."""
+        try:
+            self._txn.drop(self._tables[table], delete=False)
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
     def items(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in order of keys, from ``start`` on."""
         if table not in self._tables:

@@ -91,6 +91,7 @@ def test_holds_and_parking_outlive_the_process_without_a_commit(stored: Stored) 
     stored.commit()
     assert stored.frontier.owners.hold("one", 60)
     assert stored.frontier.owners.park("two")
+    assert stored.frontier.owners.hold("two", 20)
     stored.tick(10)
     frontier = stored.reopen(commit=False)
     assert frontier.owners.counts == OwnerCounts(1, 1, 0, 1)
@@ -98,6 +99,8 @@ def test_holds_and_parking_outlive_the_process_without_a_commit(stored: Stored) 
     assert frontier.owners.is_parked("two")
     assert keys_of(frontier.lease(9)) == ["three"]
     assert frontier.owners.unpark("two")
+    assert frontier.owners.ready_at("two") == 20
+    assert frontier.owners.hold("two", 0, force=True)
     assert frontier.owners.hold("one", 0, force=True)
     frontier = stored.reopen(commit=False)
     assert frontier.owners.counts == OwnerCounts(3, 0, 0, 0)
@@ -285,6 +288,7 @@ def test_stores_of_0_1_0_open_as_what_they_are_and_as_owned(tmp_path: Path, name
     with closing(Store(path, readonly=True)) as store:
         before = stored_frontier(store)
         assert type(before) is not DurableOwnerFrontier
+        assert (store.count("owned"), [*store.items("owners")]) == (0, [])
         queued = {one.key: one for one in before}
         leased = before.leased
         assert queued
@@ -294,6 +298,28 @@ def test_stores_of_0_1_0_open_as_what_they_are_and_as_owned(tmp_path: Path, name
     taken = Undelayed(stored.frontier).lease(10**6)
     assert {lease.entry.key: lease.entry.score for lease in taken} == {key: one.score for key, one in queued.items()}
     stored.store.close()
+
+
+def test_owners_by_other_rules_are_found_anew(stored: Stored) -> None:
+    """As when the list of public suffixes is another."""
+    stored.frontier.push(some(5, 100))
+    stored.frontier.owners.hold("owner1.example", 60)
+    stored.frontier.save()
+    state = json.loads(stored.store.get("state", b"frontier") or b"")
+    stored.store.put("state", b"frontier", json.dumps({**state, "owned": "others"}).encode())
+    for table in ("owned", "owners"):
+        (key, value), *_ = stored.store.items(table)
+        stored.store.delete(table, key)
+        stored.store.put(table, key[:-1] + b"~", value)
+    stored.store.commit()
+    stored.store.close()
+    with closing(Store(stored.path, readonly=True)) as store:
+        assert type(stored_frontier(store)) is IndexedFrontier
+        assert len([*stored_frontier(store)]) == 100
+    frontier = stored.open()
+    assert frontier.owners.counts == OwnerCounts(4, 1, 0, 0)
+    stored.reopen().verify()
+    assert json.loads(stored.store.get("state", b"frontier") or b"")["owned"] == state["owned"]
 
 
 def test_others_can_read_it(stored: Stored) -> None:
@@ -332,9 +358,8 @@ def test_a_lost_pair_is_found(stored: Stored, table: str) -> None:
     (key, _), *_ = stored.store.items(table)
     stored.store.delete(table, key)
     stored.store.commit()
-    frontier = stored.reopen(commit=False)
     with pytest.raises(StoreError, match="is damaged"):
-        frontier.verify()
+        stored.reopen(commit=False).verify()
 
 
 def test_the_holds_file_stays_small(stored: Stored) -> None:
@@ -355,7 +380,7 @@ def test_damaged_lines_of_the_holds_file_are_passed_over(stored: Stored) -> None
         stored.frontier.owners.hold(f"owner{number}.example", 60)
     path = stored.path.parent / NAME
     lines = path.read_bytes().splitlines(keepends=True)
-    lines[2] = lines[2].replace(b"owner2", b"owner7")
+    lines[2] = lines[2].replace(b"owner2", b"ownerX")
     lines[4] = b"\xff" * 9000 + b"\n"
     lines[5] = b"\n"
     lines[8] = lines[8][:-5]
@@ -364,6 +389,7 @@ def test_damaged_lines_of_the_holds_file_are_passed_over(stored: Stored) -> None
     for name in ("owner8.example", "again.example"):
         owners = stored.reopen().owners
         assert {one: owners.ready_at(one) for one in held} == held
+        assert owners.ready_at("ownerX.example") == -math.inf
         assert owners.ready_at("owner2.example") == owners.ready_at("owner8.example") == -float("inf") or held.get(
             "owner8.example"
         )

@@ -44,6 +44,17 @@ class TestMemoryOwnerFrontier(OwnerContract):
     def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
         return MemoryOwnerFrontier(caps)
 
+    def test_stale_places_of_an_owner_are_cleared_away(self) -> None:
+        frontier = MemoryOwnerFrontier(Caps(total=1000))
+        frontier.push(entry(str(number), 0.0) for number in range(1000))
+        for turn in range(1, 20):
+            frontier.rerank((str(number), turn / (number + 1)) for number in range(1000))
+            assert len(frontier._others["example.org"]) <= 2100
+        frontier.push(entry(f"better {number}", 99.0, host="better.example") for number in range(990))
+        assert frontier.owners.queued_of("example.org") == 10
+        assert len(frontier._others["example.org"]) <= 40
+        assert keys_of(Undelayed(frontier).lease(2000))[990:] == [str(number) for number in range(10)]
+
 
 class TestMemoryOwnerFrontierWithoutDelays(RerankContract):
     """The same as a plain one."""
