@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -30,7 +30,7 @@ class Stalls:
         self._crawl, self._owners = crawl, owners
         self._answered = now
         self._said = -math.inf
-        self._look = create_looping_call(self._say)
+        self._look: Any = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stalls:
@@ -67,7 +67,9 @@ class Stalls:
         self._answered = time.monotonic()
 
     def _opened(self) -> None:
+        self._look = create_looping_call(self._say)
         self._look.start(_LOOK_SECONDS, now=False)
 
     def _closed(self) -> None:
-        self._look.stop()
+        if self._look is not None:
+            self._look.stop()
