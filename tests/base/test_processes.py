@@ -36,6 +36,7 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_behind() -> None:
     """With concurrent.futures.wait() one signal in some thousand did, and the pool could not be shut down."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_OFTEN],
+        check=False,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
