@@ -19,6 +19,7 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
+from crawl4llm.live.robots import RobotsUnknown
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
 
@@ -81,7 +82,7 @@ class InfluenceSpider(Spider):
         elif known[0] is Outcome.DROPPED:
             self.crawl.dropped(lease, known[1])
         else:
-            self.crawl.failed(lease, known[1])
+            self.crawl.failed(lease, known[1], final=not isinstance(error, RobotsUnknown))
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""
