@@ -98,7 +98,9 @@ class Copies:
             self._keep(site, known)
         else:
             self._known.move_to_end(site)
-        known.failed = min(known.failed, self.now())
+        if known.failed > self.now():
+            known.failed = self.now()
+            self._store_failure(site, known)
         return known
 
     def answered(self, site: str, body: bytes | None) -> Known:
@@ -118,14 +120,17 @@ class Copies:
         known.wait = max(WAITS[min(known.failures, len(WAITS)) - 1], min(wait, LONGEST_WAIT))
         known.reason = reason
         self._keep(site, known)
-        if self._store is not None:
-            self._store.put_failure(site, known.failures, known.failed, known.wait, reason)
+        self._store_failure(site, known)
         return known
 
     def close(self) -> None:
         """Close the store, if there is one."""
         if self._store is not None:
             self._store.close()
+
+    def _store_failure(self, site: str, known: Known) -> None:
+        if self._store is not None:
+            self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
 
     def _rules(self, body: bytes | None) -> Rules:
         return ALLOW_ALL if body is None else parse(body, self._crawler)

@@ -64,6 +64,8 @@ class RobotsStore:
             try:
                 self._open()
             except (sqlite3.DatabaseError, ValueError) as error:
+                if not self._path.exists():
+                    raise
                 logger.warning("%s is damaged (%s); each robots.txt is asked for again", self._path, error)
                 self.close()
                 for ending in ("", "-wal", "-shm", "-journal"):
