@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
 """A URL or mail address, of a host with a dot in its name."""
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 _ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/live.md"
 
 
@@ -25,7 +26,7 @@ def user_agent(settings: BaseSettings) -> str:
 
 def crawler_name(settings: BaseSettings) -> str:
     """Return the product token by which robots.txt files name the crawler (RFC 9309, 2.2.1), in lower case."""
-    return product_token(settings.get("ROBOTSTXT_USER_AGENT") or user_agent(settings))
+    return product_token(str(settings.get("ROBOTSTXT_USER_AGENT") or "").strip() or user_agent(settings))
 
 
 def check_identity(settings: BaseSettings) -> None:
@@ -35,5 +36,6 @@ def check_identity(settings: BaseSettings) -> None:
         raise InputError(f"USER_AGENT is not set, and a live crawl says who runs it: {_ADVICE}")
     if not _CONTACT.search(given):
         raise InputError(f"USER_AGENT = {given!r} has no URL or mail address of who runs the crawl; {_ADVICE}")
-    if not crawler_name(settings) or "@" in crawler_name(settings) or crawler_name(settings).startswith("+"):
-        raise InputError(f"USER_AGENT = {given!r} does not begin with the crawler's name; {_ADVICE}")
+    if not _NAME.fullmatch(crawler_name(settings)):
+        given = str(settings.get("ROBOTSTXT_USER_AGENT") or given)
+        raise InputError(f"user agent {given!r} does not begin with the crawler's name; {_ADVICE}")

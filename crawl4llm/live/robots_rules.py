@@ -33,7 +33,7 @@ _AFTER_NAME = re.compile(r"\s*:\s*|\s+|\Z")
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
 _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
-"""Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures it."""
+"""Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures."""
 
 
 class Rules:
