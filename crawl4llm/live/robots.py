@@ -37,6 +37,8 @@ _MOST_REDIRECTS: Final = 5
 """RFC 9309, 2.3.1.2; beyond, there is no robots.txt."""
 _LARGEST: Final = 16 << 20
 """Bytes, by its own head or decompressed, of a robots.txt that is read at all."""
+_CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip", b"zstd")
+"""Beginnings of content codings that bodies really come in (IANA's registry); servers put other words there too."""
 _OF_THE_HOST: Final = {CERTIFICATE, DNS, REFUSED}
 """Failures that say more of a host than that its robots.txt is unknown: its documents fail with them too."""
 _RECEIVED: Final = "crawl4llm_robots_received"
@@ -47,7 +49,7 @@ class RobotsUnknown(NoPage):
     """A document that is not asked for, since its site's robots.txt cannot be had; it may be tried again."""
 
     def __init__(self, site: str, known: Known) -> None:
-        super().__init__(f"{site}/robots.txt cannot be had", known.reason)
+        super().__init__(f"{site}/robots.txt cannot be had", known.reason or ROBOTS_UNKNOWN)
         self.until = known.failed + known.wait
         """When robots.txt may be asked for again, in seconds since 1970."""
 
@@ -207,7 +209,8 @@ def _answer(response: Response) -> _Answer:
         return _Answer(reason=ROBOTS_UNKNOWN, wait=_retry_after(response))
     if status >= 300:
         return _NONE
-    if "dataloss" in response.flags or "Content-Encoding" in response.headers:  # not whole, or not to be read
+    codings = b",".join(response.headers.getlist("Content-Encoding")).lower()  # that Scrapy could not undo
+    if "dataloss" in response.flags or any(coding in codings for coding in _CODINGS):
         return _Answer(reason=ROBOTS_UNKNOWN)
     return _Answer(response.body)
 

@@ -18,9 +18,15 @@ from addon_site import Answer, Site, serve
 from crawl_helpers import crawl_log, stats
 from live_helpers import USER_AGENT, crawl_live, moved, small_web, start_live, text_page
 from robots_helpers import Raw, faster, serve_bytes
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
+from crawl4llm.live.robots import Robots
+from crawl4llm.live.robots_copies import Copies
 from crawl4llm.live.robots_rules import LIMIT
+from crawl4llm.live.robots_store import RobotsStore
 
 PAGES = {"/page": text_page(1, []), "/private/page": text_page(2, [])}
 RULES = b"User-agent: *\nDisallow: /private/\n"
@@ -69,7 +75,8 @@ SITES: Mapping[str, tuple[Answer | Sequence[Answer], tuple[str, ...]]] = {
     "10 MB in chunks": (robots(RULES + b"Disallow: /x\n" * 800_000)._replace(chunked=True), SOME),
     "compressed": (robots(gzip.compress(RULES), **{"Content-Encoding": "gzip"}), SOME),
     "bomb": (robots(gzip.compress(RULES + b"#" * 100_000_000), **{"Content-Encoding": "gzip"}), UNKNOWN),
-    "unknown coding": (robots(b"\0\1\2", **{"Content-Encoding": "odd"}), UNKNOWN),
+    "another coding": (robots(b"\0\1\2", **{"Content-Encoding": "compress"}), UNKNOWN),
+    "no coding": (robots(**{"Content-Encoding": "UTF-8"}), SOME),
     "not compressed": (robots(RULES, **{"Content-Encoding": "gzip"}), UNKNOWN),
     "slow": (robots()._replace(seconds=30), UNKNOWN),
     "by name": (robots(b"User-agent: *\nDisallow: /\nUser-agent: TestBot/2\nDisallow: /private\n"), SOME),
@@ -262,6 +269,27 @@ def test_the_delay_holds_for_robots_txt_too(tmp_path: Path) -> None:
     assert min(times[place + 1] - times[place] for place in range(3)) > 0.95
 
 
+def test_the_delay_holds_where_a_redirect_leads(tmp_path: Path) -> None:
+    """A redirect to another host waits for its turn there; Scrapy leaves it among the requests to the first."""
+    times: dict[str, list[float]] = {}
+
+    class Timed(Site):
+        def answer(self, asked: object) -> Answer:
+            times.setdefault(self.url, []).append(time.monotonic())
+            return super().answer(asked)  # type: ignore[arg-type]
+
+    with serve({**PAGES, "/other": text_page(3, [])}) as site, serve({}) as first:
+        elsewhere = first.url.replace("127.0.0.1", "localhost")
+        first._answers = {"/moved": moved(f"{site.url}/page")}
+        site.__class__ = Timed
+        seeds = [f"{elsewhere}/moved", f"{site.url}/other", f"{site.url}/private/page"]
+        result = crawl_live(seeds, tmp_path / "run", DOWNLOAD_DELAY=1, CONCURRENT_REQUESTS_PER_DOMAIN=1)
+    assert result.returncode == 0, result.stderr
+    assert sorted(asked.path for asked in site.asked) == ["/other", "/page", "/private/page", "/robots.txt"]
+    asked = times[site.url]
+    assert min(asked[place + 1] - asked[place] for place in range(3)) > 0.95
+
+
 # -- when it is asked for again ---------------------------------------------------------------------------------------
 
 
@@ -368,3 +396,28 @@ def test_dead_hosts_leave_no_traceback(tmp_path: Path) -> None:
     assert len([line for line in result.stderr.splitlines() if re.search("no-such-host|robots", line)]) == 0
     figures = json.loads((tmp_path / "run/stats.json").read_text())
     assert figures["robotstxt/request_count"] == 31
+
+
+# -- what a frontier asks it ------------------------------------------------------------------------------------------
+
+
+def test_until_when_nobody_knows(tmp_path: Path) -> None:
+    now = 1_800_000_000.0
+    stored = Copies("testbot", RobotsStore(tmp_path), lambda: now)
+    stored.failed("http://failed.example", "robots_unknown", 500)
+    stored.answered("http://known.example", b"user-agent: testbot\ncrawl-delay: 7\n")
+    stored.answered("http://none.example", None)
+    stored.close()
+
+    class Any(Spider):
+        name = "any"
+
+    crawler = Crawler(Any, Settings({"ROBOTSTXT_OBEY": 1, "JOBDIR": str(tmp_path), "USER_AGENT": USER_AGENT}))
+    found = Robots(crawler, lambda: now + 100)
+    urls = [f"http://{host}.example/page" for host in ("failed", "known", "none", "new")]
+    assert [found.unknown_until(url) for url in urls] == [now + 500, None, None, None]
+    assert [found.crawl_delay(url) for url in urls] == [None, 7, None, None]
+    crawler.signals.send_catch_log(signals.spider_closed)
+    later = Robots(crawler, lambda: now + 500)
+    assert [later.unknown_until(url) for url in urls] == [None] * 4
+    crawler.signals.send_catch_log(signals.spider_closed)
