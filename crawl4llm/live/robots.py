@@ -46,7 +46,10 @@ _RECEIVED: Final = "crawl4llm_robots_received"
 
 
 class RobotsUnknown(NoPage):
-    """A document that is not asked for, since its site's robots.txt cannot be had; it may be tried again."""
+    """A document that is not asked for, since its site's robots.txt cannot be had.
+
+    The reason is ROBOTS_UNKNOWN, with which it goes back to the frontier, or one that says more of the host.
+    """
 
     def __init__(self, site: str, known: Known) -> None:
         super().__init__(f"{site}/robots.txt cannot be had", known.reason or ROBOTS_UNKNOWN)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sqlite3
 import zlib
 from contextlib import suppress
@@ -114,6 +115,8 @@ class RobotsStore:
     def _open(self) -> None:
         """Open or make the file. Raises sqlite3.Error, and ValueError where it has another schema."""
         is_new = not self._path.exists()
+        if is_new:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite's others are as it is
         self._db = db = sqlite3.connect(self._path)
         # Written like a file: it survives the end of the process, and a power cut costs no more than a cache.
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "locking_mode = EXCLUSIVE"):
@@ -121,7 +124,6 @@ class RobotsStore:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")
         if is_new:
-            self._path.chmod(0o600)
             with db:
                 db.execute(_TABLE)
             with suppress(OSError):

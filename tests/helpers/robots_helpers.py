@@ -50,14 +50,17 @@ class Raw:
 
 
 @contextmanager
-def serve_bytes(answer: bytes, *, endless: bytes = b"") -> Iterator[Raw]:
-    """A server that gives one answer to all, and then, if there is something ``endless``, that again and again."""
+def serve_bytes(*answers: bytes, endless: bytes = b"") -> Iterator[Raw]:
+    """A server that gives its answers in turn, the last of them to all others too.
+
+    If there is something ``endless``, that follows again and again.
+    """
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             raw.asked.append(self.request.recv(65536).split(b" ")[1].decode())
             with suppress(OSError):
-                self.request.sendall(answer)
+                self.request.sendall(answers[min(len(raw.asked), len(answers)) - 1])
                 while endless:
                     self.request.sendall(endless)
                     raw.sent += len(endless)
@@ -65,7 +68,7 @@ def serve_bytes(answer: bytes, *, endless: bytes = b"") -> Iterator[Raw]:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         raw = Raw(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield raw

@@ -65,7 +65,7 @@ def serve_tls(certificate: Path, answers: Mapping[str, Answer]) -> Iterator[tupl
     context.load_cert_chain(certificate)
     server = Server(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"https://127.0.0.1:{server.server_port}", asked

@@ -306,6 +306,18 @@ def test_it_is_asked_for_again_after_a_failure(tmp_path: Path, batch: int) -> No
     assert [asked.path for asked in site.asked] == ["/robots.txt", "/robots.txt", "/page"]
 
 
+@pytest.mark.parametrize("failure", [b"", RAW["cut off"]])
+def test_it_is_asked_for_again_after_a_network_error(tmp_path: Path, failure: bytes) -> None:
+    env, settings = faster(60_000)
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/html\r\n\r\n"
+    with serve_bytes(failure, head + RULES, head + PAGES["/page"].body) as site:
+        seeds = [f"{site.url}{path}" for path in PAGES]
+        result = crawl_live(seeds, tmp_path / "run", env, CRAWL_BATCH_SIZE=0, **settings)
+    assert result.returncode == 0, result.stderr
+    assert ends(tmp_path / "run") == {seeds[0]: "crawled", seeds[1]: "robots"}
+    assert site.asked == ["/robots.txt", "/robots.txt", "/page"]
+
+
 def test_it_is_not_asked_for_before_its_time(tmp_path: Path) -> None:
     """The server asks for a day: on a clock on which that is some seconds the pages fail before."""
     env, settings = faster(10_000)
@@ -317,6 +329,7 @@ def test_it_is_not_asked_for_before_its_time(tmp_path: Path) -> None:
     assert set(ends(tmp_path / "run").values()) == {"robots_unknown"}
 
 
+@pytest.mark.slow
 def test_an_old_answer_is_asked_for_again_and_a_file_outlasts_failures(tmp_path: Path) -> None:
     """A page each 16 hours, one after another: other rules come after a day, and then nothing but errors."""
     delay = 1.5

@@ -244,6 +244,8 @@ def test_it_is_whole_after_a_kill(tmp_path: Path) -> None:
         pass
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"robots.sqlite": 0o600, "robots.sqlite-wal": 0o600}
     store = RobotsStore(tmp_path)
     assert all(store.get(f"http://{number}.example") for number in range(last + 1))
     store.close()
@@ -389,6 +391,7 @@ def test_failures_that_cannot_be_true(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     copies = Copies("foo", RobotsStore(tmp_path / "gone"))
     assert ["is not used any more" in line for line in caplog.messages] == [True]
+    assert not (tmp_path / "gone").exists()
     copies.answered(SITE, FILE)
     assert may(copies) is False
 
