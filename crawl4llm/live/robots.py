@@ -18,6 +18,7 @@ from w3lib.url import safe_url_string
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, REFUSED, ROBOTS_UNKNOWN
 from crawl4llm.live.capturing import REDIRECTS
+from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
@@ -191,13 +192,13 @@ class Robots:
 
         ``at_home``: the request was for the site itself, and not for where a redirect led.
         """
-        known = verdict(error)
-        if known is None or isinstance(error, Withdrawn) or machine_error(error) is not None:
+        if isinstance(error, Withdrawn) or machine_error(error) is not None:
             return None
-        if at_home and isinstance(error, PageError):  # of a middleware that refuses the host, and so its documents
+        known = verdict(error)
+        if at_home and (known is None or isinstance(error, PageError)):  # its documents will meet with the same
             return None
         self._count(f"exception_count/{type(error).__name__}")
-        return known[1] if at_home and known[1] in _OF_THE_HOST else ROBOTS_UNKNOWN
+        return known[1] if at_home and known is not None and known[1] in _OF_THE_HOST else ROBOTS_UNKNOWN
 
     def _count(self, key: str) -> None:
         """Count under Scrapy's keys for its own middleware of this kind."""
@@ -224,8 +225,8 @@ def _target(response: Response) -> str | None:
     if not location:
         return None
     try:
-        url = urljoin(response.url, safe_url_string(location))
-        return Request(url).url if url.startswith(("http://", "https://")) else None
+        url = Request(urljoin(response.url, safe_url_string(location))).url
+        return url if HAS_HOST.match(url) else None
     except ValueError:
         return None
 
