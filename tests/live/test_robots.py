@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -324,15 +326,24 @@ def test_it_is_asked_for_again_after_a_network_error(tmp_path: Path, failure: by
     assert site.asked == ["/robots.txt", "/robots.txt", "/page"]
 
 
-def test_it_is_not_asked_for_before_its_time(tmp_path: Path) -> None:
-    """The server asks for a day: on a clock on which that is some seconds the pages fail before."""
-    env, settings = faster(10_000)
-    with serve({**PAGES, "/robots.txt": (robots(status=429, **{"Retry-After": "86400"}), robots())}) as site:
-        result = crawl_live([f"{site.url}/page"], tmp_path / "run", env, **settings)
-    assert result.returncode == 1
+def test_a_server_says_when_to_ask_again(tmp_path: Path) -> None:
+    """Retry-After, of the statuses that are failures; what was noted tells for how long."""
+    date = format_datetime(datetime.now(timezone.utc) + timedelta(hours=2), usegmt=True)
+    waits = {"7200": 7200, "5": 60, "9" * 30: 86400, date: 7200, "soon": 60, "-1": 60, "": 60}
+    with ExitStack() as serving:
+        sites = {}
+        for value in waits:
+            answer = robots(status=503 if value == date else 429, **{"Retry-After": value})
+            sites[value] = serving.enter_context(serve({**PAGES, "/robots.txt": (answer, robots())}))
+        seeds = [f"{site.url}/page" for site in sites.values()]
+        result = crawl_live(seeds, tmp_path / "run", JOBDIR=tmp_path / "job")
     assert "no page was crawled" in result.stderr
-    assert [asked.path for asked in site.asked] == ["/robots.txt"]
     assert set(ends(tmp_path / "run").values()) == {"robots_unknown"}
+    store = RobotsStore(tmp_path / "job")
+    noted = {value: store.get(site.url) for value, site in sites.items()}
+    store.close()
+    assert {value: kept and pytest.approx(kept.wait, abs=30) for value, kept in noted.items()} == waits
+    assert {kept and kept.failures for kept in noted.values()} == {1}
 
 
 @pytest.mark.slow
