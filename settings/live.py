@@ -2,8 +2,9 @@
 
 from settings.base import *  # noqa: F403
 
-# Whom the webmaster of a site meets: say who you are and how to reach you.
-USER_AGENT = "crawl4llm (a crawler for language model pretraining; set USER_AGENT to say who runs it)"
+# Whom the webmaster of a site meets. Refused as it stands: say who you are and how to reach you, by
+# USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
+USER_AGENT = "crawl4llm"
 
 # Scored by what is known before the fetch: the influence of the page that a link was found on. `link` finds more
 # (docs/policies.md), and needs the extra of its name.
@@ -17,6 +18,9 @@ DOWNLOAD_DELAY = 1.0
 DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
+
+# A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
+DOWNLOAD_VERIFY_CERTIFICATES = True
 
 # Bodies are archived as they are sent, so they are asked for in codings that all readers of archives undo: few know
 # Zstandard, and warcio, where it finds the package brotli, breaks off at a body in that coding (its issue 73).
@@ -37,7 +41,7 @@ EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "crawl4llm.live.middlewares.Robots": 100,
+    "crawl4llm.live.robots.Robots": 100,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,

@@ -7,6 +7,7 @@ from typing import Final
 
 BAD_URL, SCHEME = "bad_url", "scheme"
 CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns", "refused", "timeout"
+CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
@@ -23,6 +24,8 @@ FAILED: Final = {
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
+    CERTIFICATE: "live: the host's certificate is not valid, or not for it",
+    ROBOTS_UNKNOWN: "live: robots.txt could not be had (429, 5xx, no whole answer), so nothing was asked for",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",

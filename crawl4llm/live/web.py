@@ -11,6 +11,7 @@ from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
+from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
@@ -87,6 +88,7 @@ class LiveWeb:
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
         self._options = read_options(settings)
+        check_identity(settings)
         self.corpus = LiveCorpus()
         self.start_date = utc_date()
         self.host = host_name()
@@ -132,6 +134,6 @@ def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
     return {
         "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
         "opt-out": "signals in response heads are noted with each page",
-        "http-header-user-agent": settings.get("USER_AGENT"),
+        "http-header-user-agent": user_agent(settings) or None,
         "hostname": host_name(),
     }

@@ -98,7 +98,7 @@ def test_live(tmp_path: Path) -> None:
             **given,
             DEPTH_LIMIT=2,
             URLLENGTH_LIMIT=longest,
-            USER_AGENT="somebody",
+            USER_AGENT="somebody (me@some.example)",
             COOKIES_ENABLED=1,
             DEFAULT_REQUEST_HEADERS='{"X-Asked": "yes"}',
             ROBOTSTXT_OBEY=0,
@@ -129,7 +129,7 @@ def test_live(tmp_path: Path) -> None:
     assert reasons["/moved-0"] == "ignored", "two redirects"
     assert "/large" in lines
     for headers in site.headers:
-        assert headers["User-Agent"] == "somebody"
+        assert headers["User-Agent"] == "somebody (me@some.example)"
         assert headers["X-Asked"] == "yes"
         assert headers["Authorization"].startswith("Basic ")
     assert site.headers[-1]["Cookie"] == "a=1"

@@ -127,7 +127,7 @@ def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     site = Site(server.server_port, answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield site
