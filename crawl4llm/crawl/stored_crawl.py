@@ -16,7 +16,7 @@ from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import balance
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.indexed import stored_frontier
+from crawl4llm.frontier.durable_owned import stored_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME

@@ -1,9 +1,13 @@
 """The frontier: documents discovered and not yet crawled, best score first, and the leases on those being crawled.
 
 This module says what a frontier is. ``memory`` holds one that ends with its process; ``durable`` one on disk, and
-``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. ``visited`` is
-the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that knows most of what
-is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable is committed to.
+``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. Live crawls
+lease the best document whose owner may be asked now: ``owners`` is the index that tells it, ``memory_owned`` and
+``durable_owned`` are the frontiers with that index, and ``holds`` is the file in which waits outlive the process.
+
+``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
+knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
+is committed to.
 """
 
 from __future__ import annotations
@@ -99,3 +103,89 @@ class Frontier(Protocol):
 
     def close(self) -> None:
         """Release what the store holds."""
+
+
+class OwnerCounts(NamedTuple):
+    """A number by the state that owners are in."""
+
+    ready: int
+    """May be asked now."""
+    waiting: int
+    """May be asked later, at a time that is known."""
+    busy: int
+    """An exchange with them has not ended yet."""
+    parked: int
+    """May not be asked until they are unparked, whether or not an exchange with them has ended."""
+
+
+class Owners(Protocol):
+    """Who may be asked now. An owner (:func:`crawl4llm.base.domains.owner_of`) has at most one exchange at a time.
+
+    Times are seconds on a clock of the caller's, monotonic or virtual; what it shows is told by :meth:`tick`. An owner
+    that nothing was said of may be asked at once. Documents without an owner (the empty name) never wait.
+    """
+
+    @property
+    def now(self) -> float:
+        """The time that was told last; before that, minus infinity."""
+
+    def tick(self, now: float) -> None:
+        """Let time pass. An earlier time than before is ignored."""
+
+    def occupy(self, owner: str) -> bool:
+        """Begin an exchange that is for no document, such as for robots.txt; False: the owner may not be asked now."""
+
+    def release(self, owner: str, ready_at: float) -> bool:
+        """End the exchange with an owner, who may be asked again from ``ready_at``. False: there was none."""
+
+    def hold(self, owner: str, until: float, *, force: bool = False) -> bool:
+        """Do not ask an owner before a time. Of several times the latest holds, unless one comes with ``force``. A
+        durable store keeps it at once, without a commit. False: nothing changed."""
+
+    def hold_all(self, until: float) -> None:
+        """Ask no owner before a time, neither those known nor those to come; the latest of several times holds."""
+
+    def park(self, owner: str) -> bool:
+        """Do not ask an owner until it is unparked; kept as hold is. False: it was parked."""
+
+    def unpark(self, owner: str) -> bool:
+        """Let a parked owner be asked again, from when it may be. False: it was not parked."""
+
+    def is_parked(self, owner: str) -> bool:
+        """Return whether an owner is parked."""
+
+    def ready_at(self, owner: str) -> float:
+        """Return the time from which an owner may be asked, which may have passed; infinity while it is busy or
+        parked."""
+
+    def next_ready(self) -> float | None:
+        """Return when the next document can be leased: now, or when the first wait of an owner with documents ends.
+        None: not before a release, an unpark or a push."""
+
+    def queued_of(self, owner: str) -> int:
+        """Return the number of documents that an owner has in the frontier, without those on lease."""
+
+    @property
+    def counts(self) -> OwnerCounts:
+        """Numbers of owners. Those that are ready or wait are counted where documents of theirs are queued."""
+
+    @property
+    def documents(self) -> OwnerCounts:
+        """Numbers of documents queued, by the state of their owners."""
+
+
+class OwnerFrontier(Frontier, Protocol):
+    """A frontier that hands out only what may be asked for now. All its stores pass one contract test suite.
+
+    :meth:`lease` takes the ``n`` best documents of owners who may be asked now, one of each at most, best first: with
+    it an exchange with the owner begins, which lasts until ``owners.release()``, whether or not the lease has ended by
+    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy.
+    """
+
+    @property
+    def owners(self) -> Owners:
+        """Who may be asked now."""
+
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        """End the best ``most`` documents that an owner has queued, and return them; to be called until none are left.
+        Those on lease stay."""

@@ -31,6 +31,8 @@ class DurableFrontier:
     """
 
     indexed = False
+    owned = ""
+    """The rules by which documents have owners, where there is an index of owners."""
 
     def __init__(self, store: Store, caps: Caps = NO_CAPS) -> None:
         """Take up what the store holds. Raises StoreError where that is damaged."""
@@ -123,6 +125,7 @@ class DurableFrontier:
         self._stored_leases = set(self._leases)
         state = {
             "indexed": self.indexed,
+            "owned": self.owned,
             "runs": self._runs.state(),
             "queued": self._queued,
             "last_token": self._last_token,

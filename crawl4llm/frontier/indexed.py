@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
@@ -14,7 +13,7 @@ from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
 from crawl4llm.frontier.store import Store
 
-_CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
+CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
 _NUMBER, _LENGTH = struct.Struct(">Q"), struct.Struct("<I")
 _KEY_BYTES = 470
 """Bytes of a document key that fit into an LMDB key, with host, score and fingerprint."""
@@ -46,17 +45,17 @@ class IndexedFrontier(DurableFrontier):
         evicted = []
         if (cap := self._caps.per_host) is not None:
             for host in sorted({host for entry in entries if (host := host_of(entry.url))}):
-                while self._host_count(_fingerprint(host)[:8]) > cap:
-                    evicted.append(self._evict(self._pop_worst_of(_fingerprint(host)[:8]), HOST_FULL))
+                while self._host_count(fingerprint(host)[:8]) > cap:
+                    evicted.append(self._evict(self._pop_worst_of(fingerprint(host)[:8]), HOST_FULL))
         return evicted + super().push([])
 
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
         changed = 0
         for key, score in dict(scores).items():
-            stored = self._store.get(_CURRENT, self._place(key))
-            if stored is None or (entry := _decode(stored)).score == score:
+            stored = self._store.get(CURRENT, self._place(key))
+            if stored is None or (entry := decode_stored(stored)).score == score:
                 continue
-            self._forget(entry, encode(entry)[0])
+            self._leave_indexes(entry, record_of(stored)[0])  # the document itself is overwritten
             entry.score = score
             self._queued -= 1
             self._enter([entry])
@@ -71,7 +70,7 @@ class IndexedFrontier(DurableFrontier):
 
     def verify(self) -> None:
         super().verify()
-        if (count := self._store.count(_CURRENT)) != len(self):
+        if (count := self._store.count(CURRENT)) != len(self):
             raise self._store.damaged(f"the index holds {count:,} documents of {len(self):,}")
 
     # -- a version number in place of the document ----------------------------------------------------------------
@@ -81,20 +80,20 @@ class IndexedFrontier(DurableFrontier):
         self._version += 1
         version = _NUMBER.pack(self._version)
         key = self._place(entry.key)
-        self._store.put(_CURRENT, key, version + _LENGTH.pack(len(sort_key)) + sort_key + rest)
+        self._store.put(CURRENT, key, version + _LENGTH.pack(len(sort_key)) + sort_key + rest)
         if self._by_host and (host := host_of(entry.url)):
             self._store.put(_HOSTS, self._host_key(host, sort_key), key)
-            self._count_host(_fingerprint(host)[:8], 1)
+            self._count_host(fingerprint(host)[:8], 1)
         return sort_key, version
 
     def _look_up(self, record: Record) -> Entry | None:
         stored = self._current(record)
-        return None if stored is None else _decode(stored)
+        return None if stored is None else decode_stored(stored)
 
     def _current(self, record: Record) -> bytes | None:
         """Return what the document of a record is stored as, unless it has left the frontier or has another score."""
         sort_key, version = record
-        stored = self._store.get(_CURRENT, self._place(sort_key[SCORE_BYTES:]))
+        stored = self._store.get(CURRENT, self._place(sort_key[SCORE_BYTES:]))
         return stored if stored is not None and stored.startswith(version) else None
 
     def _leave(self, record: Record) -> Entry | None:
@@ -107,17 +106,20 @@ class IndexedFrontier(DurableFrontier):
         return lambda record: self._current(record) is not None
 
     def _forget(self, entry: Entry, sort_key: bytes) -> None:
-        self._store.delete(_CURRENT, self._place(entry.key))
+        self._store.delete(CURRENT, self._place(entry.key))
+        self._leave_indexes(entry, sort_key)
+
+    def _leave_indexes(self, entry: Entry, sort_key: bytes) -> None:
         if self._by_host and (host := host_of(entry.url)):
             self._store.delete(_HOSTS, self._host_key(host, sort_key))
-            self._count_host(_fingerprint(host)[:8], -1)
+            self._count_host(fingerprint(host)[:8], -1)
 
     def _place(self, key: str | bytes) -> bytes:
         """Return the key under which a document lies."""
         data = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else key
         if not self._by_key:
-            return _fingerprint(data)
-        return data if len(data) < _KEY_BYTES and data else data[:_KEY_BYTES] + _fingerprint(data)
+            return fingerprint(data)
+        return data if len(data) < _KEY_BYTES and data else data[:_KEY_BYTES] + fingerprint(data)
 
     # -- hosts ----------------------------------------------------------------------------------------------------
 
@@ -125,10 +127,10 @@ class IndexedFrontier(DurableFrontier):
         """Take the worst document of a host that has one."""
         place = self._store.last_key(_HOSTS, host, host + _AFTER_ALL)
         key = self._store.get(_HOSTS, place or b"") or b""
-        stored = self._store.get(_CURRENT, key)
+        stored = self._store.get(CURRENT, key)
         if stored is None:
             raise self._store.damaged("the index of hosts names a document that is not queued")
-        entry = _decode(stored)
+        entry = decode_stored(stored)
         self._forget(entry, encode(entry)[0])
         return entry
 
@@ -145,22 +147,24 @@ class IndexedFrontier(DurableFrontier):
     def _host_key(host: str, sort_key: bytes) -> bytes:
         """Return a key that sorts as the sort key does among those of a host; long ones that begin alike, anyhow."""
         place = sort_key[: SCORE_BYTES + _KEY_BYTES]
-        rest = _fingerprint(sort_key) if len(place) < len(sort_key) else b""
-        return _fingerprint(host)[:8] + place + rest
+        rest = fingerprint(sort_key) if len(place) < len(sort_key) else b""
+        return fingerprint(host)[:8] + place + rest
 
 
-def stored_frontier(store: Store) -> DurableFrontier:
-    """Return the frontier that a store holds, of whichever kind. Raises StoreError."""
-    state = store.get("state", STATE)
-    return (IndexedFrontier if state and json.loads(state)["indexed"] else DurableFrontier)(store)
+def decode_stored(stored: bytes) -> Entry:
+    """Return the document that lies in the table CURRENT."""
+    sort_key = record_of(stored)[0]
+    return decode((sort_key, stored[_NUMBER.size + _LENGTH.size + len(sort_key) :]))
 
 
-def _decode(stored: bytes) -> Entry:
+def record_of(stored: bytes) -> Record:
+    """Return the record that is queued for the same document: its sort key, and a version number for the rest."""
     start = _NUMBER.size + _LENGTH.size
     (length,) = _LENGTH.unpack_from(stored, _NUMBER.size)
-    return decode((stored[start : start + length], stored[start + length :]))
+    return stored[start : start + length], stored[: _NUMBER.size]
 
 
-def _fingerprint(text: str | bytes) -> bytes:
+def fingerprint(text: str | bytes) -> bytes:
+    """Return 16 bytes that stand for a text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return blake2b(data, digest_size=16).digest()

@@ -10,6 +10,8 @@ from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
 
+Place = tuple[float, str]
+"""What stands for a document in a heap: :func:`place_of` it."""
 _GARBAGE = 1000
 """Stale places in the heap that are no reason to clear it, however few are not."""
 
@@ -23,7 +25,7 @@ class MemoryFrontier:
 
     def __init__(self, caps: Caps = NO_CAPS) -> None:
         self._caps = caps
-        self._heap: list[tuple[float, str]] = []
+        self._heap: list[Place] = []
         self._queued: dict[str, Entry] = {}
         self._hosts: defaultdict[str, set[str]] = defaultdict(set)
         """Keys queued by host, where hosts are capped."""
@@ -49,8 +51,7 @@ class MemoryFrontier:
         for key, score in dict(scores).items():
             entry = self._queued.get(key)
             if entry is not None and entry.score != score:
-                entry.score = score
-                heapq.heappush(self._heap, _place(entry))
+                self._rescore(entry, score)
                 changed += 1
         self._sweep()
         return changed
@@ -59,13 +60,8 @@ class MemoryFrontier:
         leases: list[Lease] = []
         while len(leases) < n and self._queued:
             place = heapq.heappop(self._heap)
-            if place[1] not in self._queued or _place(self._queued[place[1]]) != place:
-                continue
-            entry = self._leave(place[1])
-            entry.attempts += 1
-            self._last_token += 1
-            self._leases[self._last_token] = entry
-            leases.append(Lease(entry, self._last_token))
+            if self._is_queued(place):
+                leases.append(self._lease(self._leave(place[1])))
         return leases
 
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
@@ -100,11 +96,32 @@ class MemoryFrontier:
         self._hosts.clear()
         self._leases.clear()
 
+    def _lease(self, entry: Entry) -> Lease:
+        """Begin the lease of a document that has left the queue."""
+        entry.attempts += 1
+        self._last_token += 1
+        self._leases[self._last_token] = entry
+        return Lease(entry, self._last_token)
+
+    def _is_queued(self, place: Place) -> bool:
+        """Return whether a document is queued with this score."""
+        entry = self._queued.get(place[1])
+        return entry is not None and -entry.score == place[0]
+
     def _enter(self, entry: Entry) -> None:
         self._queued[entry.key] = entry
-        heapq.heappush(self._heap, _place(entry))
         if self._caps.per_host is not None and (host := host_of(entry.url)):
             self._hosts[host].add(entry.key)
+        self._place(entry)
+
+    def _place(self, entry: Entry) -> None:
+        """Put a document that has just been queued in its place."""
+        heapq.heappush(self._heap, place_of(entry))
+
+    def _rescore(self, entry: Entry, score: float) -> None:
+        """Give a queued document another score and place."""
+        entry.score = score
+        heapq.heappush(self._heap, place_of(entry))
 
     def _leave(self, key: str) -> Entry:
         entry = self._queued.pop(key)
@@ -116,7 +133,7 @@ class MemoryFrontier:
         """Drop the worst, worst first."""
         if surplus <= 0:
             return []
-        worst = heapq.nlargest(surplus, among, key=_place)
+        worst = heapq.nlargest(surplus, among, key=place_of)
         for entry in worst:
             self._leave(entry.key)
         self._sweep()
@@ -125,11 +142,11 @@ class MemoryFrontier:
 
     def _sweep(self) -> None:
         if len(self._heap) > 2 * len(self._queued) + _GARBAGE:
-            self._heap = [_place(entry) for entry in self._queued.values()]
+            self._heap = [place_of(entry) for entry in self._queued.values()]
             heapq.heapify(self._heap)
 
 
-def _place(entry: Entry) -> tuple[float, str]:
+def place_of(entry: Entry) -> Place:
     """Return what sorts as the frontier does."""
     return -entry.score, entry.key
 

@@ -28,7 +28,9 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 
 NAME = "store.mdb"
-TABLES = ("state", "frontier", "leases", "current", "hosts", "visited")
+TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners")
+_LATER = {"owned", "owners"}
+"""Tables that stores of older versions lack: empty, where such a store is only read."""
 
 _CRC_BYTES = 4
 _LOCK_FILE_BYTES = 8192
@@ -59,8 +61,8 @@ class Store:
     def __init__(self, path: Path, *, fsync: bool = True, readonly: bool = False) -> None:
         """Open the file, or make it. Raises StoreError."""
         self.path = path
-        self._readonly = readonly
-        self._fsync = fsync
+        self.readonly = readonly
+        self.fsync = fsync
         try:
             while not self._begin():
                 pass
@@ -77,8 +79,11 @@ class Store:
         try:
             self.check_size()
             self._check_lock_file()
-            self._tables = {name: self._env.open_db(name.encode(), create=not self._readonly) for name in TABLES}
-            self._txn = self._env.begin(write=not self._readonly)
+            self._tables = {}
+            for name in TABLES:
+                with suppress(*[lmdb.NotFoundError] * (name in _LATER)):
+                    self._tables[name] = self._env.open_db(name.encode(), create=not self.readonly)
+            self._txn = self._env.begin(write=not self.readonly)
         except lmdb.MapResizedError:
             self._env.close()
             return False
@@ -95,17 +100,17 @@ class Store:
             str(self.path),
             subdir=False,
             max_dbs=len(TABLES),
-            sync=self._fsync,
-            metasync=self._fsync,
-            readonly=self._readonly,
+            sync=self.fsync,
+            metasync=self.fsync,
+            readonly=self.readonly,
             readahead=False,
-            create=not self._readonly,
+            create=not self.readonly,
             mode=0o600,
         )
         try:
             return open_file(map_size=_MAP_SIZE)
         except lmdb.MemoryError:
-            return open_file(map_size=self.path.stat().st_size + _free_space(readonly=self._readonly))
+            return open_file(map_size=self.path.stat().st_size + _free_space(readonly=self.readonly))
 
     def _allocate_lock_file(self) -> None:
         """Allocate LMDB's lock file, to which it writes through a map: on a full disk that ends the process."""
@@ -149,8 +154,17 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
+    def clear(self, table: str) -> None:
+        """Remove all values of a table."""
+        try:
+            self._txn.drop(self._tables[table], delete=False)
+        except lmdb.Error as error:
+            raise self._error(error) from None
+
     def items(self, table: str, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in order of keys, from ``start`` on."""
+        if table not in self._tables:
+            return
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 if cursor.set_range(start):
@@ -171,6 +185,8 @@ class Store:
 
     def count(self, table: str) -> int:
         """Return the number of values."""
+        if table not in self._tables:
+            return 0
         return int(self._txn.stat(self._tables[table])["entries"])
 
     def commit(self) -> None:

@@ -30,7 +30,7 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.frontier import Entry, Lease, durable
-from crawl4llm.frontier.indexed import stored_frontier
+from crawl4llm.frontier.durable_owned import stored_frontier
 from crawl4llm.frontier.store import Store, StoreError
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.reader import read_record

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
 from frontier_contract import FrontierContract, RerankContract, entry, keys_of
+from owner_contract import OwnerContract, Undelayed
 
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, runs
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners, runs
 from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.store import Store
 
 Make = Callable[[Store, Caps], DurableFrontier]
@@ -32,6 +36,31 @@ class TestMemoryFrontier(RerankContract):
             frontier.rerank((str(number), turn / (number + 1)) for number in range(1000))
         assert len(frontier._heap) <= 4000
         assert keys_of(frontier.lease(1000)) == [str(number) for number in range(1000)]
+
+
+class TestMemoryOwnerFrontier(OwnerContract):
+    """The store in memory that knows owners."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
+        return MemoryOwnerFrontier(caps)
+
+    def test_stale_places_of_an_owner_are_cleared_away(self) -> None:
+        frontier = MemoryOwnerFrontier(Caps(total=1000))
+        frontier.push(entry(str(number), 0.0) for number in range(1000))
+        for turn in range(1, 20):
+            frontier.rerank((str(number), turn / (number + 1)) for number in range(1000))
+            assert len(frontier._others["example.org"]) <= 2100
+        frontier.push(entry(f"better {number}", 99.0, host="better.example") for number in range(990))
+        assert frontier.owners.queued_of("example.org") == 10
+        assert len(frontier._others["example.org"]) <= 40
+        assert keys_of(Undelayed(frontier).lease(2000))[990:] == [str(number) for number in range(10)]
+
+
+class TestMemoryOwnerFrontierWithoutDelays(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(MemoryOwnerFrontier(caps))
 
 
 class Reopened:
@@ -80,6 +109,16 @@ class Reopened:
     def outcomes(self) -> Mapping[tuple[Outcome, str | None], int]:
         return self._frontier.outcomes
 
+    @property
+    def owners(self) -> Owners:
+        assert isinstance(self._frontier, DurableOwnerFrontier)
+        return self._frontier.owners
+
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        frontier = self._open()
+        assert isinstance(frontier, DurableOwnerFrontier)
+        return frontier.drop_owner(owner, outcome, reason, most)
+
     def close(self) -> None:
         self._store.close()
         self._temporary.cleanup()
@@ -115,6 +154,33 @@ class TestIndexedFrontierInSmallPieces(RerankContract):
 
     def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
         return Reopened(IndexedFrontier, caps, every=2)
+
+
+class TestDurableOwnerFrontier(OwnerContract):
+    """The store on disk that knows owners."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
+        return Reopened(owned_from_the_start_of_time, caps, every=1_000_000)
+
+
+class TestDurableOwnerFrontierWithoutDelays(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(Reopened(owned_from_the_start_of_time, caps, every=1_000_000))
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestDurableOwnerFrontierInSmallPieces(RerankContract):
+    """The store on disk that knows owners, taken up again all the time."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return Undelayed(Reopened(owned_from_the_start_of_time, caps, every=2))
+
+
+def owned_from_the_start_of_time(store: Store, caps: Caps) -> DurableOwnerFrontier:
+    """With a clock that shows nothing yet."""
+    return DurableOwnerFrontier(store, caps, clock=lambda: -math.inf, wall=lambda: 0.0)
 
 
 def plain_or_indexed(store: Store, caps: Caps) -> DurableFrontier:

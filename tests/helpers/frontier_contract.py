@@ -252,7 +252,7 @@ class FrontierContract:
     def test_it_agrees_with_a_naive_model(self) -> None:
         new_frontier = self.new_frontier
 
-        class AgainstModel(_AgainstModel):
+        class AgainstModel(NaiveModel):
             reranks = self.reranks
 
             def new_frontier(self, caps: Caps) -> Frontier:
@@ -339,7 +339,7 @@ def _reversed(key: str) -> tuple[int, ...]:
     return (*(-ord(letter) for letter in key), 1)
 
 
-class _AgainstModel(RuleBasedStateMachine):
+class NaiveModel(RuleBasedStateMachine):
     """Does the same to a frontier and to a list that is sorted at every lease."""
 
     reranks: bool

@@ -1,0 +1,245 @@
+"""The frontier on disk that hands out only what its owner may be asked for now."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from crawl4llm.base.domains import OWNER_RULES, owner_of
+from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
+from crawl4llm.frontier.durable import STATE, DurableFrontier
+from crawl4llm.frontier.holds import NAME, Hold, Holds
+from crawl4llm.frontier.indexed import (
+    CURRENT,
+    IndexedFrontier,
+    decode_stored,
+    fingerprint,
+    record_of,
+)
+from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode
+from crawl4llm.frontier.store import Store
+
+_OWNED, _OWNERS = "owned", "owners"
+_COUNT_BYTES = 8
+_WHOLE_BYTES = 495
+"""Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
+which together is as much as LMDB allows."""
+_BATCH = 65_536
+"""Records added to the runs at once, as many as a frontier keeps in memory."""
+_MOST_TIES = 10_000
+"""Documents of one owner, with one score and long keys that begin alike, among which the best is looked for."""
+
+
+class LastingOwners(OwnerIndex[bytes]):
+    """The owner index whose holds outlive the process: what holds and parks is written to the holds file at once."""
+
+    def __init__(self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """Take up what is in force. ``clock``: the caller's clock, on which all times are; ``wall``: seconds since
+        1970."""
+        super().__init__()
+        self._holds, self._clock, self._wall = holds, clock, wall
+        self.tick(clock())
+        for name, hold in holds.items():
+            super().hold(name, self.now + min(hold.until - wall(), hold.wait))
+            if hold.parked:
+                super().park(name)
+
+    def hold(self, name: str, until: float, *, force: bool = False) -> bool:
+        """Raises InputError where the file cannot be written; the hold is in force nevertheless."""
+        changed = super().hold(name, until, force=force)
+        wait = max(until - self._clock(), 0.0)
+        before = self._holds.get(name)
+        if name and (force or (wait and self._wall() + wait > before.until)):
+            self._holds.set(name, Hold(self._wall() + wait, wait, before.parked))
+        return changed
+
+    def park(self, name: str) -> bool:
+        """Raises InputError as hold does."""
+        return super().park(name) and self._write_parked(name, parked=True)
+
+    def unpark(self, name: str) -> bool:
+        """Raises InputError as hold does."""
+        return super().unpark(name) and self._write_parked(name, parked=False)
+
+    def _write_parked(self, name: str, *, parked: bool) -> bool:
+        self._holds.set(name, self._holds.get(name)._replace(parked=parked))
+        return True
+
+
+class DurableOwnerFrontier(IndexedFrontier):
+    """Implements :class:`crawl4llm.frontier.OwnerFrontier` in a store.
+
+    Documents lie by owner and score in one more B-tree. In memory is what the index holds: of each owner that has
+    documents queued, the best one's key and their number, which :meth:`save` writes down too. Holds and parking outlive
+    the process; exchanges, and waits since the last one, do not, so whoever opens a stored frontier calls
+    ``owners.hold_all()``. A lease that is taken up does not make its owner busy.
+    """
+
+    owned = OWNER_RULES
+
+    def __init__(
+        self,
+        store: Store,
+        caps: Caps = NO_CAPS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Take up what the store holds; its documents are indexed anew where that was no frontier of owners yet, or of
+        owners by other rules. Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the
+        holds file cannot be read."""
+        holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
+        self.owners = LastingOwners(holds, clock, wall)
+        self._changed: set[str] = set()
+        """Owners of which the store does not have the present state."""
+        super().__init__(store, caps)
+        stored = store.get("state", STATE)
+        state: dict[str, Any] = json.loads(stored) if stored else {"owned": self.owned}
+        if state.get("owned") == self.owned:
+            self._load()
+        elif state["indexed"]:
+            self._index_anew()
+        else:
+            self._convert()
+
+    def lease(self, n: int) -> list[Lease]:
+        leases: list[Lease] = []
+        while len(leases) < n and (taken := self.owners.take()) is not None:
+            entry = self._take_out(taken[1])
+            entry.attempts += 1
+            self._last_token += 1
+            self._leases[self._last_token] = entry
+            leases.append(Lease(entry, self._last_token))
+        return leases
+
+    def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
+        ended: list[Entry] = []
+        while len(ended) < most and (best := self.owners.best(owner)) is not None:
+            ended.append(self._take_out(best))
+        if ended:
+            self._outcomes[outcome, reason] += len(ended)
+        return ended
+
+    def save(self) -> None:
+        for name in self._changed:
+            key, best = _owner_prefix(name), self.owners.best(name)
+            if best is None:
+                self._store.delete(_OWNERS, key)
+            else:
+                self._store.put(_OWNERS, key, self.owners.queued_of(name).to_bytes(_COUNT_BYTES, "big") + best)
+        self._changed.clear()
+        super().save()
+
+    def verify(self) -> None:
+        super().verify()
+        found: dict[str, tuple[bytes, int]] = {}
+        for _, stored in self._store.items(CURRENT):
+            entry = decode_stored(stored)
+            sort_key, name = record_of(stored)[0], _owner(entry)
+            if self._store.get(_OWNED, _owned_key(name, sort_key)) is None:
+                raise self._store.damaged(f"the index of owners lacks a document of {name!r}")
+            best, queued = found.get(name, (sort_key, 0))
+            found[name] = min(best, sort_key), queued + 1
+        wrong = [name for name in found if (self.owners.best(name), self.owners.queued_of(name)) != found[name]]
+        if wrong or self._store.count(_OWNED) != len(self) or self._store.count(_OWNERS) != len(found):
+            raise self._store.damaged(f"the index of owners is not that of the documents queued {wrong[:1]}")
+
+    # -- documents by owner ---------------------------------------------------------------------------------------
+
+    def _record(self, entry: Entry) -> Record:
+        record = super()._record(entry)
+        self._add_to_owner(entry, record[0])
+        return record
+
+    def _leave_indexes(self, entry: Entry, sort_key: bytes) -> None:
+        super()._leave_indexes(entry, sort_key)
+        name = _owner(entry)
+        self._store.delete(_OWNED, _owned_key(name, sort_key))
+        self._changed.add(name)
+        self.owners.remove(name, sort_key, self._best_stored)
+
+    def _add_to_owner(self, entry: Entry, sort_key: bytes) -> None:
+        name = _owner(entry)
+        key = _owned_key(name, sort_key)
+        self._store.put(_OWNED, key, self._place(entry.key) if len(key) > _WHOLE_BYTES else b"")
+        self._changed.add(name)
+        self.owners.add(name, sort_key)
+
+    def _take_out(self, sort_key: bytes) -> Entry:
+        """Take the document out that an owner's best one is."""
+        entry = decode_stored(self._stored(self._place(sort_key[SCORE_BYTES:])))
+        self._forget(entry, sort_key)
+        self._queued -= 1
+        return entry
+
+    def _best_stored(self, name: str) -> bytes | None:
+        """Return the sort key of the best document that the store has of an owner."""
+        start = owner = _owner_prefix(name)
+        found: list[bytes] = []
+        for key, place in islice(self._store.items(_OWNED, start), _MOST_TIES):
+            if not key.startswith(start):
+                break
+            if len(key) <= _WHOLE_BYTES:
+                return key[len(owner) :]
+            start = key[:_WHOLE_BYTES]
+            found.append(record_of(self._stored(place))[0])
+        return min(found, default=None)
+
+    def _stored(self, place: bytes) -> bytes:
+        stored = self._store.get(CURRENT, place)
+        if stored is None:
+            raise self._store.damaged("the index of owners names a document that is not queued")
+        return stored
+
+    def _load(self) -> None:
+        for key, value in self._store.items(_OWNERS):
+            queued, best = int.from_bytes(value[:_COUNT_BYTES], "big"), value[_COUNT_BYTES:]
+            self.owners.load(str(key[1:], "ascii"), best, queued)
+        if (queued := sum(self.owners.documents)) != self._queued:
+            raise self._store.damaged(f"its owners have {queued:,} documents queued of {self._queued:,}")
+
+    def _index_anew(self) -> None:
+        """Find the owners of all documents."""
+        self._store.clear(_OWNED)
+        self._store.clear(_OWNERS)
+        for _, stored in self._store.items(CURRENT):
+            self._add_to_owner(decode_stored(stored), record_of(stored)[0])
+
+    def _convert(self) -> None:
+        """Give an index to what lies in the runs of a plain frontier; its records are stale from then on."""
+        self._by_key = True
+        for record in self._runs:
+            self._record(decode(record))
+        records = (record_of(stored) for _, stored in self._store.items(CURRENT))
+        while batch := sorted(islice(records, _BATCH)):
+            self._runs.add(batch)
+
+
+def stored_frontier(store: Store) -> DurableFrontier:
+    """Return the frontier that a store holds, of whichever kind; without an index of owners where that is one by other
+    rules, and cannot be made anew because the store is only read. Raises StoreError."""
+    stored = store.get("state", STATE)
+    state: dict[str, Any] = json.loads(stored) if stored else {}
+    if state.get("owned") and (state["owned"] == DurableOwnerFrontier.owned or not store.readonly):
+        return DurableOwnerFrontier(store)
+    return (IndexedFrontier if state.get("indexed", False) else DurableFrontier)(store)
+
+
+def _owner(entry: Entry) -> str:
+    return owner_of(entry.url or entry.key)
+
+
+def _owner_prefix(name: str) -> bytes:
+    """Return the key of an owner's count and best document, with which the keys of its documents begin: its name, with
+    the length before it, so that no such key begins with another."""
+    return bytes((len(name),)) + name.encode("ascii")
+
+
+def _owned_key(name: str, sort_key: bytes) -> bytes:
+    """Return a key that sorts as the sort key does among those of an owner; long ones that begin alike, anyhow."""
+    key = _owner_prefix(name) + sort_key
+    return key if len(key) <= _WHOLE_BYTES else key[:_WHOLE_BYTES] + fingerprint(key)

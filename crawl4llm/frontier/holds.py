@@ -1,0 +1,121 @@
+"""The holds file: which owners may not be asked, until when; it outlives the process, and waits for no commit.
+
+It lies beside the store, by wall time. Each change is a line: a checksum, then owner, time, length and parking as JSON;
+the last line of an owner counts. A line that is damaged or cut short is passed over. The file is written anew when it
+has grown to twice what is in force.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile, replacing, sync_path
+
+NAME = "owners.holds"
+_LONGEST_LINE = 4096
+"""Bytes; names have 253 characters at most."""
+_LEAST = 1000
+"""Lines that are no reason to write the file anew."""
+
+
+class Hold(NamedTuple):
+    """What keeps an owner from being asked."""
+
+    until: float = 0.0
+    """Wall time, in seconds since 1970."""
+    wait: float = 0.0
+    """Seconds that were left until then when it was set: no more, however the wall clock is changed."""
+    parked: bool = False
+
+
+class Holds:
+    """The file and what it holds, by owner."""
+
+    def __init__(self, path: Path, *, fsync: bool = True, wall: Callable[[], float] = time.time) -> None:
+        """Read the file, where there is one; nothing is changed. Raises InputError."""
+        self._path = path
+        self._fsync = fsync
+        self._wall = wall
+        self._holds: dict[str, Hold] = {}
+        self._lines = self._size = 0
+        try:
+            self._read()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        self._most = _LEAST + 2 * len(self._in_force())
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with what is in force, in the order of their first line."""
+        yield from self._in_force().items()
+
+    def get(self, owner: str) -> Hold:
+        """Return what is written of an owner, which may be over."""
+        return self._holds.get(owner, Hold())
+
+    def set(self, owner: str, hold: Hold) -> None:
+        """Write down that this holds for an owner, and nothing else. Raises InputError."""
+        self._holds[owner] = hold
+        if self._lines >= self._most:
+            self._write_anew()
+            return
+        file = AppendFile(self._path, self._size, private=True)
+        try:
+            file.append(_line(owner, hold))
+            if self._fsync:
+                file.sync()
+        finally:
+            file.close()
+        if self._fsync and not self._size:
+            sync_path(self._path.parent)
+        self._lines, self._size = self._lines + 1, file.size
+
+    def _in_force(self) -> dict[str, Hold]:
+        now = self._wall()
+        return {owner: hold for owner, hold in self._holds.items() if hold.parked or hold.until > now}
+
+    def _read(self) -> None:
+        with self._path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                if not line.endswith(b"\n"):
+                    continue  # the last one, cut short, or a part of a damaged one; what follows the latter has an end
+                self._size = file.tell()
+                self._lines += 1
+                try:
+                    owner, hold = _parse(line)
+                except ValueError:
+                    continue
+                self._holds[owner] = hold
+
+    def _write_anew(self) -> None:
+        """Write down what is in force alone."""
+        self._holds = self._in_force()
+        try:
+            with replacing(self._path, fsync=self._fsync, mode=0o600) as file:
+                file.writelines(_line(owner, hold) for owner, hold in self._holds.items())
+                self._size = file.tell()
+        except OSError as error:
+            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
+        self._lines = len(self._holds)
+        self._most = _LEAST + 2 * self._lines
+
+
+def _line(owner: str, hold: Hold) -> bytes:
+    content = json.dumps([owner, *hold]).encode()
+    return b"%08x %b\n" % (zlib.crc32(content), content)
+
+
+def _parse(line: bytes) -> tuple[str, Hold]:
+    """Return what a line says. Raises ValueError where it is damaged."""
+    checksum, _, content = line[:-1].partition(b" ")
+    if int(checksum, 16) != zlib.crc32(content):
+        raise ValueError("a damaged line")
+    owner, until, wait, parked = json.loads(content)
+    return owner, Hold(until, wait, parked)
