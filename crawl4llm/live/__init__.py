@@ -3,5 +3,6 @@
 - ``web``: what a run on the live web is opened with.
 - ``fetching``: makes a page of what was downloaded; ``verdicts``: how a document ends that could not be downloaded.
 - ``wire``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
+- ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
 - ``middlewares``: Scrapy's redirects and robots.txt, made fit; ``stopping``: a polite stop.
 """

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from scrapy.utils.misc import load_object
 
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
+from crawl4llm.live.addresses import Rules
+from crawl4llm.live.network import Network
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.policies import Policy
+
+logger = logging.getLogger(__name__)
 
 
 class LiveCorpus:
@@ -90,6 +97,11 @@ class LiveWeb:
         self.corpus = LiveCorpus()
         self.start_date = utc_date()
         self.host = host_name()
+        Rules.of(self._options)  # says what is wrong before anything is opened
+        if not any(load_object(path) is Network for path in settings.getwithbase("EXTENSIONS")):
+            logger.warning(
+                "EXTENSIONS lacks crawl4llm.live.network.Network (settings/live.py has it): private addresses are asked"
+            )
         if self._options.corpus:
             raise InputError(f"CORPUS {self._options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
 
