@@ -59,6 +59,8 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _MOST_ADDRESSES: Final = 8
 """Addresses of one host that are tried; who has more is no better reached."""
 _LONGEST_LINE: Final = 4096
+_DELIMITERS: Final = set(":/?#[]@")
+"""Of the parts of a URL (RFC 3986, 2.2)."""
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
@@ -163,11 +165,11 @@ def _fault(address: str, names: Sequence[str]) -> str | None:
     if not names:
         return "it has no host"
     for name in names:
-        if not _HOST.fullmatch(_normal(name)) or written_addresses(name):
+        if set(name) & _DELIMITERS or not _HOST.fullmatch(_normal(name)) or written_addresses(name):
             return f"{name!r} is not the name of a host"
     return None
 
 
 def _normal(name: str) -> str:
     """Return a host as document keys have it."""
-    return host_of(normalise_url(f"http://{name}/"))
+    return host_of(normalise_url(f"http://{name}/")).removesuffix(".")

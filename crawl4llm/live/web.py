@@ -98,7 +98,7 @@ class LiveWeb:
         self.start_date = utc_date()
         self.host = host_name()
         Rules.of(self._options)  # says what is wrong before anything is opened
-        if not any(load_object(path) is Network for path in settings.getwithbase("EXTENSIONS")):
+        if not _guards_the_network(settings):
             logger.warning(
                 "EXTENSIONS lacks crawl4llm.live.network.Network (settings/live.py has it): private addresses are asked"
             )
@@ -137,6 +137,11 @@ class LiveWeb:
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the fields of the archive on pages from the network."""
         return from_the_network(self._settings)
+
+
+def _guards_the_network(settings: BaseSettings) -> bool:
+    used = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
+    return any(issubclass(load_object(path), Network) for path in used)
 
 
 def from_the_network(settings: BaseSettings) -> dict[str, str | None]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
-from tests.testweb.misbehaviour import EXAMPLES, check
+from tests.testweb.misbehaviour import EXAMPLES, check, host_of_example
 from tests.testweb.pages import DemoPages, Pages, RealPages
 from tests.testweb.server import read_log
 from tests.testweb.web import LocalWeb, waits
@@ -24,7 +24,7 @@ def main() -> None:
         return
     misbehaving = dict(rule.partition("=")[::2] for rule in args.misbehave)
     if args.misbehaving:
-        misbehaving.update({f"{kind.partition(':')[0]}.test": kind for kind in EXAMPLES})
+        misbehaving.update({host_of_example(kind): kind for kind in EXAMPLES})
     try:
         for kind in misbehaving.values():
             check(kind)

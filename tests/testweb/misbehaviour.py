@@ -69,7 +69,7 @@ async def endless(asked: Asked, answer: Answer, argument: str) -> None:
 
 async def bomb(asked: Asked, answer: Answer, argument: str) -> None:
     """Send a gzip body that unpacks to a multiple of a thousand: ``bomb``, or ``bomb:MEBIBYTES``."""
-    await answer.send(200, _packed(int(argument or _BOMB)), {"Content-Encoding": "gzip"})
+    await answer.send(200, await asyncio.to_thread(_packed, int(argument or _BOMB)), {"Content-Encoding": "gzip"})
 
 
 async def loop(asked: Asked, answer: Answer, argument: str) -> None:
@@ -150,6 +150,12 @@ EXAMPLES: Final = (
     *("flaky:2", REFUSING, NOWHERE),
 )
 """One of each kind, with an argument where it takes one."""
+
+
+def host_of_example(kind: str) -> str:
+    """Return a host for a kind: ``slow-2.test`` for ``slow:2``."""
+    name, _, argument = kind.partition(":")
+    return f"{name}-{argument}.test" if argument.isdecimal() else f"{name}.test"
 
 
 class Misbehaviour:

@@ -28,9 +28,10 @@ class LocalWeb:
     """A web on this machine: ``folder`` gets the files ``hosts``, ``seeds.txt`` and ``access.jsonl``.
 
     ``misbehaving`` has kinds of :mod:`tests.testweb.misbehaviour` by ``host``, ``host/path`` or ``/path``; hosts that
-    have no pages may be among them. ``robots`` has the text of robots.txt by host, ``*`` for all others; without one it
-    is answered 404. Hosts are spread over ``addresses`` addresses, by default one each (which Linux has without more
-    ado; elsewhere 1 is the most): a crawl may keep to a rate for each. Links to hosts of this web lead to its port.
+    have no pages may be among them. A host's rule is not for its robots.txt, which is named ``host/robots.txt``.
+    ``robots`` has the text of robots.txt by host, ``*`` for all others; without one it is answered 404. Hosts are
+    spread over ``addresses`` addresses, by default one each (which Linux has without more ado; elsewhere 1 is the
+    most): a crawl may keep to a rate for each. Links to hosts of this web lead to its port.
     """
 
     def __init__(
