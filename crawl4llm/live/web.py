@@ -16,6 +16,7 @@ from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.network import Network
+from crawl4llm.live.wire import WireHandler
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
@@ -98,10 +99,8 @@ class LiveWeb:
         self.start_date = utc_date()
         self.host = host_name()
         Rules.of(self._options)  # says what is wrong before anything is opened
-        if not _guards_the_network(settings):
-            logger.warning(
-                "EXTENSIONS lacks crawl4llm.live.network.Network (settings/live.py has it): private addresses are asked"
-            )
+        if leak := _leak(settings):
+            logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
         if self._options.corpus:
             raise InputError(f"CORPUS {self._options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
 
@@ -139,9 +138,26 @@ class LiveWeb:
         return from_the_network(self._settings)
 
 
-def _guards_the_network(settings: BaseSettings) -> bool:
-    used = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
-    return any(issubclass(load_object(path), Network) for path in used)
+def _leak(settings: BaseSettings) -> str | None:
+    """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
+    extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
+    if not any(_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")):
+        return f"EXTENSIONS lacks {Network.__module__}.{Network.__qualname__}"
+    handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    for scheme in ("http", "https"):
+        path = handlers.get(scheme)
+        if path is not None and not _is_a(WireHandler, "DOWNLOAD_HANDLERS", path):
+            return f"DOWNLOAD_HANDLERS has {path} for {scheme}"
+    return None
+
+
+def _is_a(wanted: type, setting: str, path: Any) -> bool:
+    """Return whether a component of a setting is of a class. Raises InputError where it cannot be loaded."""
+    try:
+        found = load_object(path)
+    except (ImportError, NameError, TypeError, ValueError) as error:
+        raise InputError(f"{setting}: {path} cannot be loaded ({error})") from None
+    return isinstance(found, type) and issubclass(found, wanted)
 
 
 def from_the_network(settings: BaseSettings) -> dict[str, str | None]:

@@ -69,6 +69,7 @@ OTHERS = ("[::1]", "[::]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.
 
 def test_private_addresses_in_any_form_are_not_asked(tmp_path: Path, site: Site) -> None:
     urls = [f"http://{host}:{port_of(site)}/" for host in (*FORMS, *OTHERS)]
+    urls.append(f"https://127.0.0.1:{port_of(site)}/")
     result = crawl_live(urls, tmp_path / "run", NETWORK_ALLOWED="", ROBOTSTXT_OBEY=0)
     assert error_of(result).startswith("no page was crawled")
     assert site.asked == []
@@ -298,8 +299,16 @@ def test_broken_hosts_file_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_profile_without_the_network_says_so(tmp_path: Path, site: Site) -> None:
-    """Such as one of before, or one that puts its own extensions in the place of all others."""
-    settings = {"NETWORK_ALLOWED": "", "EXTENSIONS": '{"crawl4llm.live.stopping.Stopping": 0}'}
-    result = crawl_live([f"{site.url}/"], tmp_path / "run", **settings)
-    assert result.stderr.count("EXTENSIONS lacks crawl4llm.live.network.Network") == 1
-    assert len(crawl_log(tmp_path / "run")) == 1
+    """Such as one of before, or one with other extensions or handlers in the place of all others."""
+    plain = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
+    profiles = {
+        "EXTENSIONS lacks crawl4llm.live.network.Network": {"EXTENSIONS": '{"crawl4llm.live.stopping.Stopping": 0}'},
+        f"DOWNLOAD_HANDLERS has {plain} for http": {"DOWNLOAD_HANDLERS": f'{{"http": "{plain}"}}'},
+    }
+    for number, (said, settings) in enumerate(profiles.items()):
+        output = tmp_path / str(number)
+        result = crawl_live([f"{site.url}/"], output, NETWORK_ALLOWED="", **settings)
+        assert result.stderr.count(f"{said}") == 1
+        assert len(crawl_log(output)) == 1
+    result = crawl_live([f"{site.url}/"], tmp_path / "none", EXTENSIONS='{"no.such.Thing": 0}')
+    assert error_of(result).startswith("EXTENSIONS: no.such.Thing cannot be loaded")
