@@ -15,8 +15,6 @@ from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.live.addresses import Rules
-from crawl4llm.live.network import Network
-from crawl4llm.live.wire import WireHandler
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
@@ -140,6 +138,10 @@ class LiveWeb:
 
 def _leak(settings: BaseSettings) -> str | None:
     """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
+    # Here, since commands that fetch nothing import this module too, and these bring Twisted's HTTP client.
+    from crawl4llm.live.network import Network
+    from crawl4llm.live.wire import WireHandler
+
     extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
     if not any(_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")):
         return f"EXTENSIONS lacks {Network.__module__}.{Network.__qualname__}"
