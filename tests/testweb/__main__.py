@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
@@ -17,7 +17,7 @@ from tests.testweb.web import LocalWeb, waits
 
 
 def main() -> None:
-    """Serve a web until Ctrl-C, or sum up the access log of one."""
+    """Serve a web until Ctrl-C or SIGTERM, or sum up the access log of one."""
     args = _arguments()
     if args.sum_up:
         _sum_up(args.sum_up)
@@ -29,23 +29,24 @@ def main() -> None:
         for kind in misbehaving.values():
             check(kind)
         pages: Pages = RealPages(args.real, args.hosts) if args.real else DemoPages(args.pages, args.hosts or 100, 0)
-    except (InputError, ValueError) as error:
-        sys.exit(str(error))
-    robots = {"*": args.robots.read_text()} if args.robots else {}
-    web = LocalWeb(args.folder, pages, misbehaving=misbehaving, robots=robots, addresses=args.addresses, port=args.port)
-    with suppress(KeyboardInterrupt):
+        robots = {"*": args.robots.read_text()} if args.robots else {}
+        addresses, port = args.addresses, args.port
+        web = LocalWeb(args.folder, pages, misbehaving=misbehaving, robots=robots, addresses=addresses, port=port)
         asyncio.run(_serve(web))
+    except (InputError, OSError, ValueError) as error:
+        sys.exit(str(error))
 
 
 async def _serve(web: LocalWeb) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await web.start()
     print(f"{len(web.hosts)} hosts at port {web.port}; a crawl of them:")
     print(f"SCRAPY_PROJECT=live scrapy crawl influence -a seeds={web.seeds_file} -s DNS_HOSTS={web.hosts_file} \\")
     print("    -s NETWORK_ALLOWED=127.0.0.0/8 -s SCORER=length -s CRAWL_MAX_PAGES=300", flush=True)
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await web.stop()
+    await stop.wait()
+    await web.stop()
 
 
 def _sum_up(log: Path) -> None:

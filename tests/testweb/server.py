@@ -14,6 +14,7 @@ from typing import IO, NamedTuple
 LONGEST_HEAD = 1 << 18
 LAST_PART = 16_384
 """Bytes of a body that are written after the end was noted: the system's buffer takes so many at once."""
+_ATTEMPTS = 5
 Headers = Mapping[str, str]
 
 
@@ -117,6 +118,17 @@ class Server:
 
     async def start(self, addresses: Sequence[str], port: int) -> int:
         """Listen at a port, 0: at one that is free; returns the port. Raises OSError where it is taken."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await self._listen(addresses, port)
+            except OSError:
+                await self.stop()
+                if port or attempt + 1 == _ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    async def _listen(self, addresses: Sequence[str], port: int) -> int:
+        """Listen at the port that is free at the first address; others may have it in use at the next one."""
         for address in addresses:
             server = await asyncio.start_server(self._serve, address, port, limit=LONGEST_HEAD, backlog=512)
             self._listening.append(server)
@@ -125,8 +137,8 @@ class Server:
 
     async def stop(self) -> None:
         """Listen no longer, and break off what is under way; it is logged as such."""
-        for server in self._listening:
-            server.close()
+        while self._listening:
+            self._listening.pop().close()
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
