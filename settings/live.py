@@ -34,8 +34,17 @@ DEFAULT_REQUEST_HEADERS = {
 COOKIES_ENABLED = False
 METAREFRESH_ENABLED = False
 
+# What pages lead to on this machine and in its network is nobody's to read: NETWORK_ALLOWED says which addresses that
+# are not of the public Internet are asked. A proxy that the environment names would connect for us, to whatever it may.
+HTTPPROXY_ENABLED = False
+DNS_TIMEOUT = 20
+
 # Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds.
-EXTENSIONS = {**EXTENSIONS, "crawl4llm.live.stopping.Stopping": 0}  # noqa: F405
+EXTENSIONS = {
+    **EXTENSIONS,  # noqa: F405
+    "crawl4llm.live.network.Network": 0,
+    "crawl4llm.live.stopping.Stopping": 0,
+}
 
 # FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
 DOWNLOADER_MIDDLEWARES = {

@@ -11,7 +11,7 @@ CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
-IGNORED, OPT_OUT, ROBOTS = "ignored", "opt_out", "robots"
+IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
@@ -39,6 +39,7 @@ DROPPED: Final = {
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",
+    REFUSED_ADDRESS: "live: its host leads into a private network or to this machine, and NETWORK_ALLOWED does not",
     NOT_HTML: "live: what was sent is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
     OFF_SCOPE: "live: a redirect led to where CRAWL_SCOPE does not",

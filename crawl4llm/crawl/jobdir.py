@@ -1,7 +1,7 @@
 """JOBDIR: the folder of a crawl that can be paused, killed and resumed, used by one process at a time.
 
 It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
-filter, ``robots.sqlite`` (a live crawl's copies of robots.txt), ``owners.holds`` (whom it may not ask yet) and ``lock``.
+filter, ``robots.sqlite`` (a live crawl's copies of robots.txt), ``owners.holds`` (whom it may not ask yet), ``lock``.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ ODD: Mapping[str, Any] = {
     **{"REQUEST_FINGERPRINTER_CLASS": "scrapy.utils.request.RequestFingerprinter", "METAREFRESH_IGNORE_TAGS": "p"},
     **dict.fromkeys(["SCHEDULER_MEMORY_QUEUE", "SCHEDULER_DISK_QUEUE"], "scrapy.squeues.FifoMemoryQueue"),
     **{"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "RETRY_EXCEPTIONS": "builtins.OSError"},
+    **{"TWISTED_DNS_RESOLVER": "scrapy.resolver.CachingHostnameResolver"},
     **{"DOWNLOADER_CLIENTCONTEXTFACTORY": "odd.Factory", "DOWNLOADER_CLIENT_TLS_CIPHERS": "odd"},
     **{"DOWNLOADER_CLIENT_TLS_METHOD": "TLSv1.2", "DOWNLOAD_TLS_MIN_VERSION": "odd", "DOWNLOAD_TLS_MAX_VERSION": "odd"},
 }

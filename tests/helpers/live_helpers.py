@@ -107,6 +107,7 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
         "SCORING_WORKERS": 1,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "DOWNLOAD_DELAY": 0,
+        "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,
         "RETRY_TIMES": 1,
         **settings,
