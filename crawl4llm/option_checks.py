@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
@@ -51,6 +52,21 @@ def file_name_part(value: Any) -> str:
     if len(text(value).encode()) > _LONGEST_PART:
         raise ValueError(f"must be {_LONGEST_PART} bytes at most, to leave room for the rest of file names")
     return text(value)
+
+
+def networks(value: Any) -> tuple[str, ...]:
+    """Take networks like ``10.1.0.0/16`` or ``fd00::/8``, and addresses, divided by commas, or a sequence of them."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not (isinstance(given, list | tuple) and all(isinstance(network, str) for network in given)):
+        raise ValueError("must be networks, divided by commas, such as 127.0.0.1/32")
+    found = []
+    for network in filter(None, map(str.strip, given)):
+        try:
+            found.append(str(ip_network(network)))
+        except ValueError:
+            fault = f"{network!r} is not one"
+            raise ValueError(f"must be networks like 127.0.0.1/32, with no bits behind the prefix; {fault}") from None
+    return tuple(dict.fromkeys(found))
 
 
 def flag(value: Any) -> bool:

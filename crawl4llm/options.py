@@ -20,6 +20,7 @@ from crawl4llm.option_checks import (
     flag,
     is_corpus_class,
     is_dotted,
+    networks,
     one_of,
     optional_text,
     own_settings,
@@ -263,6 +264,18 @@ class Options:
         real_number(0),
         "Live crawls: seconds that requests on the wire have after Ctrl-C or SIGTERM; then they are aborted, and asked "
         "for again when the crawl is resumed.",
+    )
+    network_allowed: tuple[str, ...] = _option(
+        (),
+        networks,
+        "Live crawls: private networks that may be asked, such as `127.0.0.1/32`, divided by commas. Empty: none "
+        "([live.md](live.md#network-safety)).",
+    )
+    dns_hosts: str | None = _option(
+        None,
+        optional_text,
+        "Live crawls: a file written like `/etc/hosts`. Its hosts have the addresses that it says, and no other hosts "
+        "have any: for [webs to try a crawl on](live.md#a-web-to-try-it-on).",
     )
     output_dir: str | None = _option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."

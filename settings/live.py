@@ -2,8 +2,9 @@
 
 from settings.base import *  # noqa: F403
 
-# Whom the webmaster of a site meets: say who you are and how to reach you.
-USER_AGENT = "crawl4llm (a crawler for language model pretraining; set USER_AGENT to say who runs it)"
+# Whom the webmaster of a site meets. Refused as it stands: say who you are and how to reach you, by
+# USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
+USER_AGENT = "crawl4llm"
 
 # Scored by what is known before the fetch: the influence of the page that a link was found on. `link` finds more
 # (docs/policies.md), and needs the extra of its name.
@@ -20,6 +21,9 @@ DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
+# A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
+DOWNLOAD_VERIFY_CERTIFICATES = True
+
 # Bodies are archived as they are sent, so they are asked for in codings that all readers of archives undo: few know
 # Zstandard, and warcio, where it finds the package brotli, breaks off at a body in that coding (its issue 73).
 DEFAULT_REQUEST_HEADERS = {
@@ -32,10 +36,16 @@ DEFAULT_REQUEST_HEADERS = {
 COOKIES_ENABLED = False
 METAREFRESH_ENABLED = False
 
+# What pages lead to on this machine and in its network is nobody's to read: NETWORK_ALLOWED says which addresses that
+# are not of the public Internet are asked. A proxy that the environment names would connect for us, to whatever it may.
+HTTPPROXY_ENABLED = False
+DNS_TIMEOUT = 20
+
 # Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds. Where nothing is fetched for a
 # while, a line says why.
 EXTENSIONS = {
     **EXTENSIONS,  # noqa: F405
+    "crawl4llm.live.network.Network": 0,
     "crawl4llm.live.stopping.Stopping": 0,
     "crawl4llm.live.stalls.Stalls": 0,
 }
@@ -45,7 +55,7 @@ EXTENSIONS = {
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "crawl4llm.live.middlewares.Robots": 100,
+    "crawl4llm.live.robots.Robots": 100,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,

@@ -51,6 +51,8 @@ OPTIONS = (
 )
 """The settings of crawl4llm that the add-on reads. The names of others may mean something else in the project."""
 
+_DOORS = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
+
 POLICY = "parent_first"
 """The order of requests: by the influence of the first page on which each was found."""
 
@@ -168,6 +170,7 @@ class AddonRun:
         if not is_asyncio_available():
             raise InputError(f"TWISTED_REACTOR {settings['TWISTED_REACTOR']} has no asyncio; leave it at its default")
         options = _read_options(settings)
+        _warn_of_open_doors(settings)
         scorer = load_scorer(options)
         load_extractor(options.text_extractor)
         rater = PageRater(LiveCorpus(), scorer, options.text_extractor)
@@ -206,6 +209,16 @@ class AddonRun:
         )
         info = ArchiveInfo(crawl_id, options.warc_prefix, utc_date(), fields, host_name())
         return open_archive(directory, options, info)
+
+
+def _warn_of_open_doors(settings: BaseSettings) -> None:
+    """Warn of Scrapy's two ways to run code in a crawl from outside, which are on by default."""
+    if opened := [name for name in _DOORS if settings.getbool(name)]:
+        logger.warning(
+            "%s: the crawl listens on a port, and who gets the password runs code in it; to close it, set %s",
+            " and ".join(opened),
+            " and ".join(f"{name} = False" for name in opened),
+        )
 
 
 def _read_options(settings: BaseSettings) -> Options:

@@ -10,13 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import interrupt_held_back
 
 T = TypeVar("T")
 J = TypeVar("J", bound="Job")
@@ -61,20 +63,24 @@ def _watch(parent: int) -> None:
 
 
 def in_any_order(submit: Callable[[T], Future[R]], items: Iterable[T], most: int) -> Iterator[tuple[T, Future[R]]]:
-    """Submit items, ``most`` at a time, and yield each with its future when that is done."""
+    """Submit items, ``most`` at a time, and yield each with its future when that is done.
+
+    Ctrl-C may end it at any moment: nothing waits in here with a lock that the threads of a pool need. (In
+    :func:`concurrent.futures.wait`, a signal between taking a lock and the block that releases it leaves it taken.)
+    """
     running: dict[Future[R], T] = {}
+    done: SimpleQueue[Future[R]] = SimpleQueue()
     for item in items:
-        with sigint_blocked():
-            running[submit(item)] = item
+        with sigint_blocked(), interrupt_held_back():
+            future = submit(item)
+            running[future] = item
+            future.add_done_callback(done.put)
         if len(running) >= most:
-            yield from _done(running)
+            future = done.get()
+            yield running.pop(future), future
     while running:
-        yield from _done(running)
-
-
-def _done(running: dict[Future[R], T]) -> list[tuple[T, Future[R]]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    return [(running.pop(future), future) for future in done]
+        future = done.get()
+        yield running.pop(future), future
 
 
 class Job(Protocol):

@@ -8,10 +8,11 @@ from typing import Final
 BAD_URL, SCHEME = "bad_url", "scheme"
 CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns", "refused", "timeout"
 HELD = "held"
+CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
-IGNORED, OPT_OUT, ROBOTS = "ignored", "opt_out", "robots"
+IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
@@ -25,6 +26,8 @@ FAILED: Final = {
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
     HELD: "live: a redirect led to an owner who may not be asked for a while, at each attempt",
+    CERTIFICATE: "live: the host's certificate is not valid, or not for it",
+    ROBOTS_UNKNOWN: "live: robots.txt could not be had (429, 5xx, no whole answer), so nothing was asked for",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",
@@ -38,6 +41,7 @@ DROPPED: Final = {
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",
+    REFUSED_ADDRESS: "live: its host leads into a private network or to this machine, and NETWORK_ALLOWED does not",
     NOT_HTML: "live: what was sent is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
     OFF_SCOPE: "live: a redirect led to where CRAWL_SCOPE does not",

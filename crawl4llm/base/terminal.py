@@ -14,13 +14,16 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError, PageError
 
 _signalled = threading.Event()
+_held_back: Final[list[bool]] = []
+"""As many as blocks in which no KeyboardInterrupt may be raised."""
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ended, as shells have it."""
@@ -93,10 +96,22 @@ def raise_if_interrupted() -> None:
         raise KeyboardInterrupt
 
 
+@contextmanager
+def interrupt_held_back() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block, not in it, where locks are taken that other threads wait for."""
+    _held_back.append(True)
+    try:
+        yield
+    finally:
+        _held_back.pop()
+    raise_if_interrupted()
+
+
 def _raise(_number: int, _frame: FrameType | None) -> None:
     _signalled.set()
     end_when_interrupted()
-    raise KeyboardInterrupt
+    if not _held_back:
+        raise KeyboardInterrupt
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

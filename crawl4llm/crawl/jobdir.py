@@ -1,7 +1,7 @@
 """JOBDIR: the folder of a crawl that can be paused, killed and resumed, used by one process at a time.
 
 It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
-filter, ``owners.holds`` (who may not be asked yet), and ``lock``.
+filter, ``robots.sqlite`` (a live crawl's copies of robots.txt), ``owners.holds`` (whom it may not ask yet), ``lock``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from crawl4llm.frontier import holds, store
 
 FORMAT = 1
 """Of everything in the folder; raised by each change that older or newer versions cannot read."""
-JOB, LOCK, FILTER = "job.json", "lock", "visited.bloom"
+JOB, LOCK, FILTER, ROBOTS = "job.json", "lock", "visited.bloom", "robots.sqlite"
 _LONGEST_JOB, _DEEPEST = 1 << 20, 20
 _LARGEST_NEW_STORE = 1 << 16
 """Bytes; one that a crawl has committed to may be smaller."""
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 _OURS |= {holds.NAME, f"{holds.NAME}.open"}
-"""Besides the files of the filter."""
+"""Besides the files of the filter and those of the copies of robots.txt, whose names begin with theirs."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
 """Files that there may be before ``job.json``."""
 DIGESTS = {
@@ -226,7 +226,7 @@ def _inner(value: Any) -> Iterable[Any]:
 
 
 def _is_ours(name: str) -> bool:
-    return name in _OURS or name.startswith(FILTER)
+    return name in _OURS or name.startswith((FILTER, ROBOTS))
 
 
 def _holder(lock: int) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.frontier import Lease
 
-_HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
+HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
 """URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""
 
 
@@ -41,7 +41,7 @@ class Fetching:
 
     def process_request(self, request: Request) -> None:
         """Raise NoPage for a URL without a host, and for a redirect to where the crawl would not follow."""
-        if is_leased(request) and not _HAS_HOST.match(request.url):
+        if is_leased(request) and not HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if is_leased(request) and captures_of(request):
             reason = self._scope.refusal(lease_of(request).entry, normalise_url(request.url))

@@ -171,10 +171,7 @@ class Pace:
         self._end_exchange(exchange)
         known = None if machine_error(exception) else verdict(exception)
         if known is not None and known[1] in _OF_THE_OWNER:
-            later = self._back_off(exchange.owner, known[1])
-            if is_leased(request):
-                raise later from exception
-            request.meta["dont_retry"] = True  # a robots.txt, which is asked for again with the next document
+            raise self._back_off(exchange.owner, known[1]) from exception  # of a robots.txt: so ends what needs it
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
@@ -216,12 +213,12 @@ class Pace:
         owner, place, began = exchange
         delay = max(self._delay, min(self._factor * (now - began), _MOST_BY_DURATION), retry_after)
         place.send_at = now + delay
-        if retry_after:
-            self._owners.tick(now)
-            self._owners.hold(owner, place.send_at)
         place.users -= 1
         place.turn.release()
         self._leave(owner, place)
+        if retry_after:  # last, as it raises InputError where it cannot be written down
+            self._owners.tick(now)
+            self._owners.hold(owner, place.send_at)
 
     def _back_off(self, owner: str, reason: str) -> Later:
         """Hold an owner after an error, the longer the more there were in a row; after the last wait all its documents

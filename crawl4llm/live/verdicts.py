@@ -7,7 +7,9 @@ import os
 import zlib
 from typing import Final
 
+from OpenSSL import SSL
 from scrapy.exceptions import IgnoreRequest
+from service_identity import VerificationError
 
 from crawl4llm.base import reasons
 from crawl4llm.base.errors import MachineError, NoPage, PageError
@@ -27,6 +29,9 @@ _EXCEPTIONS: Final = {
 _REASONS: Final = {name: reason for reason, names in _EXCEPTIONS.items() for name in names.split()}
 """By the names of exceptions: before version 2.15 Scrapy raised Twisted's, which have other names."""
 
+_UNVERIFIED: Final = "certificate verify failed"
+"""What OpenSSL says of a chain that does not lead to an authority which this machine trusts, or has expired."""
+
 _BROKEN_CODINGS: Final = {"brotli.error", "backports.zstd.ZstdError", "compression.zstd.ZstdError"}
 """Errors of Scrapy's decompression, besides gzip's and zlib's errors; not each of these packages is installed."""
 
@@ -41,12 +46,24 @@ def verdict(error: BaseException) -> tuple[Outcome, str] | None:
         return Outcome.DROPPED, _said(error)
     if isinstance(error, (gzip.BadGzipFile, zlib.error)):
         return Outcome.FAILED, reasons.DAMAGED
+    if _is_of_a_certificate(error):
+        return Outcome.FAILED, reasons.CERTIFICATE
     for kind in type(error).__mro__:
         if f"{kind.__module__}.{kind.__name__}" in _BROKEN_CODINGS:
             return Outcome.FAILED, reasons.DAMAGED
         if reason := _REASONS.get(kind.__name__):
             return Outcome.DROPPED if reason == reasons.TOO_LARGE else Outcome.FAILED, reason
     return None
+
+
+def _is_of_a_certificate(error: BaseException) -> bool:
+    """Return whether a connection failed because the certificate did not verify, or is not for the host."""
+    causes: list[BaseException] = [cause for cause in (error, error.__cause__) if cause is not None]
+    for cause in causes:
+        if isinstance(cause, VerificationError) or (isinstance(cause, SSL.Error) and _UNVERIFIED in str(cause)):
+            return True
+        causes += [failure.value for failure in getattr(cause, "reasons", ())]  # of Twisted's ResponseFailed
+    return False
 
 
 def machine_error(error: BaseException) -> MachineError | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from scrapy.utils.misc import load_object
 
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.web import load_rater
+from crawl4llm.live.addresses import Rules
+from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.options import read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.policies import Policy
+
+logger = logging.getLogger(__name__)
 
 
 class LiveCorpus:
@@ -88,9 +95,13 @@ class LiveWeb:
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
         self._options = read_options(settings)
+        check_identity(settings)
         self.corpus = LiveCorpus()
         self.start_date = utc_date()
         self.host = host_name()
+        Rules.of(self._options)  # says what is wrong before anything is opened
+        if leak := _leak(settings):
+            logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
         if self._options.corpus:
             raise InputError(f"CORPUS {self._options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
 
@@ -128,11 +139,37 @@ class LiveWeb:
         return from_the_network(self._settings)
 
 
+def _leak(settings: BaseSettings) -> str | None:
+    """Return what of the settings passes the network's guard by; None where nothing does. Raises InputError."""
+    # Here, since commands that fetch nothing import this module too, and these bring Twisted's HTTP client.
+    from crawl4llm.live.network import Network
+    from crawl4llm.live.wire import WireHandler
+
+    extensions = [path for path, order in settings.getwithbase("EXTENSIONS").items() if order is not None]
+    if not any(_is_a(Network, "EXTENSIONS", path) for path in extensions if not str(path).startswith("scrapy.")):
+        return f"EXTENSIONS lacks {Network.__module__}.{Network.__qualname__}"
+    handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    for scheme in ("http", "https"):
+        path = handlers.get(scheme)
+        if path is not None and not _is_a(WireHandler, "DOWNLOAD_HANDLERS", path):
+            return f"DOWNLOAD_HANDLERS has {path} for {scheme}"
+    return None
+
+
+def _is_a(wanted: type, setting: str, path: Any) -> bool:
+    """Return whether a component of a setting is of a class. Raises InputError where it cannot be loaded."""
+    try:
+        found = load_object(path)
+    except (ImportError, NameError, TypeError, ValueError) as error:
+        raise InputError(f"{setting}: {path} cannot be loaded ({error})") from None
+    return isinstance(found, type) and issubclass(found, wanted)
+
+
 def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
     """Return the warcinfo fields on the source of pages, and the politeness, of a live crawl or the add-on."""
     return {
         "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
         "opt-out": "signals in response heads are noted with each page",
-        "http-header-user-agent": settings.get("USER_AGENT"),
+        "http-header-user-agent": user_agent(settings) or None,
         "hostname": host_name(),
     }

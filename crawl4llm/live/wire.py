@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
+from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
+from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
+from crawl4llm.base.urls import host_of
+from crawl4llm.frontier import Outcome
+from crawl4llm.live.network import Network
 from crawl4llm.live.stopping import Stopping, Withdrawn, abort_downloads, is_stopping
+from crawl4llm.live.verdicts import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,7 +64,8 @@ def take_exchange(request: Request) -> Exchange | None:
 class WireHandler(HTTP11DownloadHandler):
     """Leaves with each request what :func:`take_exchange` gives.
 
-    Where there is the extension Stopping (the add-on does not have it), raises Withdrawn for what a stop ends.
+    Where there are the extensions Stopping and Network (the add-on does not have them), raises Withdrawn for what a
+    stop ends, and NoPage for a host that may not be connected to.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -68,6 +75,7 @@ class WireHandler(HTTP11DownloadHandler):
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
         self._withdraws = crawler.get_extension(Stopping) is not None
+        self._network = crawler.get_extension(Network)
         self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
@@ -76,16 +84,26 @@ class WireHandler(HTTP11DownloadHandler):
         """Send a request, unless the crawl is stopping; returns its response."""
         if self._withdraws and is_stopping(self._crawler):
             raise Withdrawn("the crawl is stopping")
+        if self._network is not None:
+            self._network.install()
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
         try:
             return await exchange
-        except BaseException:
+        except BaseException as error:
             if self._aborted:
                 raise Withdrawn("the crawl is stopping") from None
+            if verdict(error) == (Outcome.FAILED, DNS):
+                self._check_refusal(request)
             raise
         finally:
             self._on_the_wire.discard(exchange)
+
+    def _check_refusal(self, request: Request) -> None:
+        """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
+        host = host_of(request.meta.get("proxy") or request.url)
+        if self._network is not None and (address := self._network.refused(host)):
+            raise NoPage(f"{request.url}: {host} is {address}, which is not public", REFUSED_ADDRESS, wanted=False)
 
     def _abort(self) -> None:
         """End what is on the wire."""

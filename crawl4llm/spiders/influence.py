@@ -12,7 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.reasons import ERROR
+from crawl4llm.base.reasons import ERROR, ROBOTS_UNKNOWN
 from crawl4llm.crawl.reorder_buffer import lease_of, page_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
@@ -88,7 +88,7 @@ class InfluenceSpider(Spider):
         elif known[0] is Outcome.DROPPED:
             self.crawl.dropped(lease, known[1])
         else:
-            self.crawl.failed(lease, known[1])
+            self.crawl.failed(lease, known[1], final=known[1] != ROBOTS_UNKNOWN)
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""

@@ -21,7 +21,7 @@ import pytest
 from addon_site import Answer, Asked, LengthScorer, Site, page, serve, train_model
 from crawl_helpers import PROJECT
 from model_helpers import patched
-from scrapy.settings import Settings
+from scrapy.settings import Settings, default_settings
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.addon import Addon
@@ -385,6 +385,22 @@ def test_bad_input_is_one_line_and_no_request(project: Project, tmp_path: Path, 
     assert "'finish_reason': 'bad_input'" in crawled.stderr
     assert site.asked == []
     assert not crawled.output.exists()
+
+
+@pytest.mark.parametrize(
+    "closed", [(), ("TELNETCONSOLE_ENABLED",), ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")]
+)
+def test_ways_into_the_crawl_are_named_once(project: Project, tmp_path: Path, closed: tuple[str, ...]) -> None:
+    """Scrapy has them open by default; the remote control came in version 2.19."""
+    opened = [name for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED") if name not in closed]
+    if not hasattr(default_settings, "REMOTE_CONTROL_ENABLED"):
+        opened = opened[:-1] if opened else []
+    with serve({"/": page(0.5)}) as site:
+        settings = [part for name in closed for part in ("-s", f"{name}=0")]
+        crawled = crawl(project, "links", site, tmp_path / "out", *settings)
+    lines = [line for line in crawled.stderr.splitlines() if " WARNING: " in line and "listens on a port" in line]
+    assert len(lines) == bool(opened)
+    assert all(f"{' and '.join(opened)}: the crawl" in line for line in lines)
 
 
 def test_full_disk_ends_the_crawl_and_loses_nothing_written(project: Project, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ ODD: Mapping[str, Any] = {
     **{"REQUEST_FINGERPRINTER_CLASS": "scrapy.utils.request.RequestFingerprinter", "METAREFRESH_IGNORE_TAGS": "p"},
     **dict.fromkeys(["SCHEDULER_MEMORY_QUEUE", "SCHEDULER_DISK_QUEUE"], "scrapy.squeues.FifoMemoryQueue"),
     **{"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "RETRY_EXCEPTIONS": "builtins.OSError"},
+    **{"TWISTED_DNS_RESOLVER": "scrapy.resolver.CachingHostnameResolver"},
     **{"DOWNLOADER_CLIENTCONTEXTFACTORY": "odd.Factory", "DOWNLOADER_CLIENT_TLS_CIPHERS": "odd"},
     **{"DOWNLOADER_CLIENT_TLS_METHOD": "TLSv1.2", "DOWNLOAD_TLS_MIN_VERSION": "odd", "DOWNLOAD_TLS_MAX_VERSION": "odd"},
 }
@@ -98,7 +99,7 @@ def test_live(tmp_path: Path) -> None:
             **given,
             DEPTH_LIMIT=2,
             URLLENGTH_LIMIT=longest,
-            USER_AGENT="somebody",
+            USER_AGENT="somebody (me@some.example)",
             COOKIES_ENABLED=1,
             DEFAULT_REQUEST_HEADERS='{"X-Asked": "yes"}',
             ROBOTSTXT_OBEY=0,
@@ -129,7 +130,7 @@ def test_live(tmp_path: Path) -> None:
     assert reasons["/moved-0"] == "ignored", "two redirects"
     assert "/large" in lines
     for headers in site.headers:
-        assert headers["User-Agent"] == "somebody"
+        assert headers["User-Agent"] == "somebody (me@some.example)"
         assert headers["X-Asked"] == "yes"
         assert headers["Authorization"].startswith("Basic ")
     assert site.headers[-1]["Cookie"] == "a=1"

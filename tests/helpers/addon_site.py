@@ -86,8 +86,10 @@ def in_chunks(body: bytes) -> bytes:
 
 
 @contextmanager
-def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
-    """A site on a free port of this machine."""
+def serve(
+    answers: Mapping[str, Answer | Sequence[Answer]], address: str = "127.0.0.1", port: int = 0
+) -> Iterator[Site]:
+    """A site on a port of this machine, 0: a free one."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -125,9 +127,9 @@ def serve(answers: Mapping[str, Answer | Sequence[Answer]]) -> Iterator[Site]:
         def log_message(self, *args: object) -> None:
             """The test output is no place for an access log."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((address, port), Handler)
     site = Site(server.server_port, answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield site

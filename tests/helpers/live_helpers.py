@@ -19,6 +19,7 @@ from addon_site import Answer, page, serve
 from crawl_helpers import PROJECT, scrapy
 
 SCORER = "length"
+USER_AGENT = "testbot/1.0 (+http://testbot.example/about)"
 PAGES = 40
 DEAD = ("http://no-such-host.invalid/", "http://127.0.0.1:9/")
 """A host without an address, and a port (discard) at which no server listens."""
@@ -103,10 +104,12 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
     given = {
         "OUTPUT_DIR": output,
         "SCORER": SCORER,
+        "USER_AGENT": USER_AGENT,
         "SCORING_WORKERS": 1,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "CRAWL_BATCH_SIZE": 100,
         "DOWNLOAD_DELAY": 0,
+        "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,
         "RETRY_TIMES": 1,
         **settings,

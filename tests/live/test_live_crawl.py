@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import serve
 from crawl_helpers import crawl_log, scrapy, stats
-from live_helpers import DEAD, LATIN, RAW_BODY, Crawled, crawl_live, crawled_once, small_web, text_page
+from live_helpers import DEAD, LATIN, RAW_BODY, USER_AGENT, Crawled, crawl_live, crawled_once, small_web, text_page
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 from warcio.recordloader import ArcWarcRecord
@@ -29,6 +29,7 @@ LIVE = {
     "DOWNLOADER_MIDDLEWARES": {"crawl4llm.live.fetching.Fetching": 25},
     "SCORER": "length",
     "URL_POLICY": "parent_first",
+    "USER_AGENT": USER_AGENT,
 }
 
 SIMULATION = {"simulate.middleware.SimulationMiddleware": 0}

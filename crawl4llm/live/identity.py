@@ -1,0 +1,41 @@
+"""Who a live crawl says it is: its user agent, in which webmasters find its name and how to reach who runs it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.live.robots_rules import product_token
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_CONTACT = re.compile(r"https?://[^\s/()]+\.[^\s/().]|[^\s@()<>,;:]+@[^\s@()<>,;]+\.[^\s@()<>,;.]", re.IGNORECASE)
+"""A URL or mail address, of a host with a dot in its name."""
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
+_ADVICE: Final = "set one, such as -s USER_AGENT='our-crawler (+https://example.org/crawler)'; see docs/live.md"
+
+
+def user_agent(settings: BaseSettings) -> str:
+    """Return the user agent that requests are sent with; empty where there is none."""
+    headers = settings.getdict("DEFAULT_REQUEST_HEADERS")
+    given = next((value for name, value in headers.items() if name.lower() == "user-agent" and value), None)
+    return str(given or settings.get("USER_AGENT") or "")
+
+
+def crawler_name(settings: BaseSettings) -> str:
+    """Return the product token by which robots.txt files name the crawler (RFC 9309, 2.2.1), in lower case."""
+    return product_token(str(settings.get("ROBOTSTXT_USER_AGENT") or "").strip() or user_agent(settings))
+
+
+def check_identity(settings: BaseSettings) -> None:
+    """Raise InputError for a user agent that does not say what the crawler is called, and how to reach its operator."""
+    given = user_agent(settings)
+    if not settings.getpriority("USER_AGENT") and given == settings.get("USER_AGENT"):
+        raise InputError(f"USER_AGENT is not set, and a live crawl says who runs it: {_ADVICE}")
+    if not _CONTACT.search(given):
+        raise InputError(f"USER_AGENT = {given!r} has no URL or mail address of who runs the crawl; {_ADVICE}")
+    if not _NAME.fullmatch(crawler_name(settings)):
+        given = str(settings.get("ROBOTSTXT_USER_AGENT") or given)
+        raise InputError(f"user agent {given!r} does not begin with the crawler's name; {_ADVICE}")

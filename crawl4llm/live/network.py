@@ -1,0 +1,218 @@
+"""The network of a live crawl: looks hosts up without blocking, and gives no address that may not be connected to.
+
+Twisted's endpoint asks the reactor's name resolver for every host, also for one that is an address, and connects to
+what it is given, without another look-up (twisted.internet.endpoints.HostnameEndpoint). So what is checked here is what
+is connected to: an address in whatever form, a name that leads to one, and where redirects lead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from zope.interface import implementer
+
+from crawl4llm.live.addresses import Rules, system_addresses, written_addresses
+from crawl4llm.options import read_options
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+    from twisted.internet.interfaces import IAddress
+
+_KEPT_SECONDS: Final = 600.0
+"""How long an answer holds; the system does not tell how long its owner wants it to."""
+_FAILURE_KEPT_SECONDS: Final = 30.0
+_THREADS: Final = 32
+"""Look-ups at once; each takes a thread, as the system's resolver waits."""
+
+
+class Found(NamedTuple):
+    """What is known of a host."""
+
+    addresses: Sequence[str]
+    """Those that may be connected to."""
+    refused: str | None
+    """One that may not, where there are no others."""
+
+
+@implementer(IHostnameResolver)
+class Network:
+    """Scrapy extension, and the reactor's name resolver while requests are sent.
+
+    Answers are kept for DNSCACHE_SIZE hosts, those of hosts without an address for a shorter time. A look-up ends after
+    DNS_TIMEOUT seconds. ``look_up`` returns a host's addresses; it runs in a thread.
+    """
+
+    def __init__(
+        self, rules: Rules, settings: BaseSettings, look_up: Callable[[str], Sequence[str]] = system_addresses
+    ) -> None:
+        self._rules = rules
+        self._look_up = look_up
+        self._timeout = settings.getfloat("DNS_TIMEOUT")
+        self._cache = _Cache(settings.getint("DNSCACHE_SIZE"), keeps=settings.getbool("DNSCACHE_ENABLED"))
+        self._waiting: dict[str, _LookUp] = {}
+        self._threads = _Threads(_THREADS)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Network:
+        """Build it with the checked NETWORK_ALLOWED and DNS_HOSTS."""
+        return cls(Rules.of(read_options(crawler.settings)), crawler.settings)
+
+    def install(self) -> None:
+        """Make this the reactor's name resolver, if it is not yet; Scrapy installs its own when the reactor starts."""
+        from twisted.internet import reactor
+
+        pluggable: Any = reactor
+        if pluggable.nameResolver is not self:
+            pluggable.installNameResolver(self)
+
+    def refused(self, host: str) -> str | None:
+        """Return the address for which a host was refused when it was looked up last; None where it was not."""
+        written = written_addresses(host)
+        found = self._judge(written, in_url=True) if written else self._cache.last(host)
+        return found.refused if found else None
+
+    def resolveHostName(  # noqa: N802 - Twisted's names; its interfaces are no types
+        self,
+        resolutionReceiver: Any,  # noqa: N803
+        hostName: str,  # noqa: N803
+        portNumber: int = 0,  # noqa: N803
+        addressTypes: Collection[type[IAddress]] | None = None,  # noqa: N803
+        transportSemantics: Literal["TCP", "UDP"] = "TCP",  # noqa: N803
+    ) -> _Resolution:
+        """Tell a receiver the addresses of a host; see twisted.internet.interfaces.IHostnameResolver."""
+        resolution = _Resolution(hostName)
+        resolutionReceiver.resolutionBegan(resolution)
+
+        def tell(found: Found) -> None:
+            for address in found.addresses:
+                kind = IPv6Address if ":" in address else IPv4Address
+                if addressTypes is None or kind in addressTypes:
+                    resolutionReceiver.addressResolved(kind(transportSemantics, address, portNumber))
+            resolutionReceiver.resolutionComplete()
+
+        self._find(hostName.lower(), tell)
+        return resolution
+
+    def _find(self, host: str, tell: Callable[[Found], None]) -> None:
+        """Tell what is found of a host, at once or later."""
+        if written := written_addresses(host):
+            tell(self._judge(written, in_url=True))
+        elif self._rules.hosts is not None:
+            found = self._judge(self._rules.hosts.get(host.removesuffix("."), ()))
+            self._cache.keep(host, found)
+            tell(found)
+        elif known := self._cache.get(host):
+            tell(known)
+        elif look_up := self._waiting.get(host):
+            look_up.tell.append(tell)
+        else:
+            self._begin(host, tell)
+
+    def _begin(self, host: str, tell: Callable[[Found], None]) -> None:
+        """Begin the one look-up of a host for all that ask for it until it ends."""
+        loop = asyncio.get_running_loop()
+        self._waiting[host] = _LookUp(loop.call_later(self._timeout, self._end, host, ()), [tell])
+
+        def ask() -> None:
+            if host in self._waiting:  # else the time was up before a thread was free
+                addresses = self._look_up(host)
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(self._end, host, addresses)
+
+        self._threads.run(ask)
+
+    def _end(self, host: str, addresses: Sequence[str]) -> None:
+        found = self._judge(addresses)
+        self._cache.keep(host, found)
+        if look_up := self._waiting.pop(host, None):
+            look_up.timer.cancel()
+            for tell in look_up.tell:
+                tell(found)
+
+    def _judge(self, addresses: Sequence[str], *, in_url: bool = False) -> Found:
+        permitted = [address for address in addresses if self._rules.permit(address, in_url=in_url)]
+        return Found(permitted, None if permitted or not addresses else addresses[0])
+
+
+class _LookUp(NamedTuple):
+    """A look-up under way."""
+
+    timer: asyncio.TimerHandle
+    tell: list[Callable[[Found], None]]
+    """Who waits for its end."""
+
+
+@implementer(IHostResolution)
+class _Resolution:
+    """What Twisted's receivers are told first."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def cancel(self) -> None:
+        """Raise NotImplementedError, as Twisted's own do: nobody cancels a look-up that others may wait for too."""
+        raise NotImplementedError
+
+
+class _Cache:
+    """What was found of the hosts asked for last, at most ``size`` of them; ``keeps`` False: for no time at all."""
+
+    def __init__(self, size: int, *, keeps: bool) -> None:
+        self._size = max(size, 1)
+        self._keeps = keeps and size > 0
+        self._found: OrderedDict[str, tuple[Found, float]] = OrderedDict()
+
+    def keep(self, host: str, found: Found) -> None:
+        seconds = _KEPT_SECONDS if found.addresses else _FAILURE_KEPT_SECONDS
+        self._found[host] = found, time.monotonic() + (seconds if self._keeps else 0.0)
+        self._found.move_to_end(host)
+        if len(self._found) > self._size:
+            self._found.popitem(last=False)
+
+    def get(self, host: str) -> Found | None:
+        """Return what still holds."""
+        found, until = self._found.get(host, (None, 0.0))
+        if time.monotonic() >= until:
+            return None
+        self._found.move_to_end(host)
+        return found
+
+    def last(self, host: str) -> Found | None:
+        """Return what was found last, whether or not it still holds."""
+        return self._found.get(host, (None, 0.0))[0]
+
+
+class _Threads:
+    """Up to ``most`` threads, started when they are needed.
+
+    They are daemons, unlike the reactor's own and those of concurrent.futures: the end of a crawl does not wait for a
+    look-up whose server does not answer.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._started = 0
+        self._idle = Semaphore(0)
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def run(self, job: Callable[[], None]) -> None:
+        """Run a job in a thread, as soon as one is free."""
+        if not self._idle.acquire(blocking=False) and self._started < self._most:
+            self._started += 1
+            Thread(target=self._work, name=f"dns-{self._started}", daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+            self._idle.release()

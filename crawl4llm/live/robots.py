@@ -1,0 +1,242 @@
+"""robots.txt by RFC 9309: a downloader middleware that asks for it, and holds each request to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urljoin
+
+from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
+from scrapy.http.request import NO_CALLBACK
+from w3lib.url import safe_url_string
+
+from crawl4llm.base.errors import NoPage, PageError
+from crawl4llm.base.reasons import CERTIFICATE, DNS, REFUSED, ROBOTS_UNKNOWN
+from crawl4llm.live.capturing import REDIRECTS
+from crawl4llm.live.fetching import HAS_HOST
+from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.robots_copies import Copies, Known, site_of
+from crawl4llm.live.robots_rules import LIMIT, Rules
+from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.verdicts import machine_error, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+_MOST_REDIRECTS: Final = 5
+"""RFC 9309, 2.3.1.2; beyond, there is no robots.txt."""
+_LARGEST: Final = 16 << 20
+"""Bytes, by its own head or decompressed, of a robots.txt that is read at all."""
+_CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip", b"zstd")
+"""Beginnings of content codings that bodies really come in (IANA's registry); servers put other words there too."""
+_OF_THE_HOST: Final = {CERTIFICATE, DNS, REFUSED}
+"""Failures that say more of a host than that its robots.txt is unknown: its documents fail with them too."""
+_RECEIVED: Final = "crawl4llm_robots_received"
+"""In the meta of requests for robots.txt: bytes of the body that have come."""
+
+
+class RobotsUnknown(NoPage):
+    """A document that is not asked for, since its site's robots.txt cannot be had.
+
+    The reason is ROBOTS_UNKNOWN, with which it goes back to the frontier, or one that says more of the host.
+    """
+
+    def __init__(self, site: str, known: Known) -> None:
+        super().__init__(f"{site}/robots.txt cannot be had", known.reason or ROBOTS_UNKNOWN)
+        self.until = known.failed + known.wait
+        """When robots.txt may be asked for again, in seconds since 1970."""
+
+
+class _Answer(NamedTuple):
+    """The answer to a request for robots.txt: a file, that there is none, or a failure with its reason."""
+
+    body: bytes | None = None
+    reason: str | None = None
+    wait: float = 0.0
+    """Seconds that the server asks us to wait."""
+
+
+_NONE: Final = _Answer()
+
+
+class Robots:
+    """Asks once for the robots.txt of each site, a scheme with an authority, and lets pass what that allows.
+
+    Its requests go through the downloader in the slot of their host, as any others, but through neither Scrapy's
+    retries nor its redirects: what is repeated, and when, is said here. They are no pages, and are not archived. A stop
+    of the crawl withdraws them as it does the requests that wait for them.
+    """
+
+    def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` gives seconds since 1970. Raises NotConfigured where ROBOTSTXT_OBEY is off."""
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        self._crawler = crawler
+        jobdir = crawler.settings.get("JOBDIR")
+        store = RobotsStore(Path(jobdir)) if jobdir else None
+        self._copies = Copies(crawler_name(crawler.settings), store, clock)
+        self._asking: dict[str, asyncio.Task[Known]] = {}
+        """By site."""
+        crawler.signals.connect(self._received, signal=signals.bytes_received)
+        crawler.signals.connect(self._copies.close, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Robots:
+        """Build it with the clock of this machine."""
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        """Raise IgnoreRequest for what robots.txt forbids, RobotsUnknown while that cannot be had."""
+        if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
+            return
+        if not (await self._rules(site_of(request.url))).allows(request.url):
+            self._count("forbidden")
+            raise IgnoreRequest("Forbidden by robots.txt")
+
+    def unknown_until(self, url: str) -> float | None:
+        """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
+
+        None where that is known, or robots.txt may be asked for now: as far as this says, a request may be made.
+        """
+        known, now = self._copies.of(site_of(url)), self._copies.now()
+        return None if known.rules_at(now) else known.waits_until(now)
+
+    def crawl_delay(self, url: str) -> float | None:
+        """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
+        rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
+        return None if rules is None else rules.crawl_delay
+
+    async def _rules(self, site: str) -> Rules:
+        """Return the rules that hold for a site now; the first who wants them asks, and others wait for that."""
+        known = self._copies.of(site)
+        if known.must_ask(self._copies.now()):
+            task = self._asking.get(site)
+            if task is None:
+                task = self._asking[site] = asyncio.ensure_future(self._ask(site))
+                task.add_done_callback(lambda _: self._asking.pop(site))
+            known = await asyncio.shield(task)
+        rules = known.rules_at(self._copies.now())
+        if rules is None:
+            raise RobotsUnknown(site, known)
+        return rules
+
+    async def _ask(self, site: str) -> Known:
+        """Ask for a site's robots.txt, and note what came. Raises what says nothing about it, such as Withdrawn."""
+        answer = await self._answer(site)
+        if answer.reason is None:
+            return self._copies.answered(site, answer.body)
+        logger.debug("%s/robots.txt cannot be had: %s", site, answer.reason)
+        return self._copies.failed(site, answer.reason, answer.wait)
+
+    async def _answer(self, site: str) -> _Answer:
+        """Follow redirects to the robots.txt that holds for a site (RFC 9309, 2.3.1)."""
+        url: str | None = f"{site}/robots.txt"
+        for _ in range(1 + _MOST_REDIRECTS):
+            assert url is not None
+            try:
+                response = await self._download(url)
+            except Exception as error:
+                reason = self._reason(error, at_home=site_of(url) == site)
+                if reason is None:
+                    raise
+                return _Answer(reason=reason)
+            if response.status not in REDIRECTS:
+                return _answer(response)
+            url = _target(response)
+            if url is None:
+                break
+        return _NONE
+
+    async def _download(self, url: str) -> Response:
+        """Return the response to a request for a robots.txt, a redirect too, with no more of its body than is used."""
+        request = Request(
+            url,
+            callback=NO_CALLBACK,
+            # Not compressed, as only part of it may be read.
+            headers={"Accept": "text/plain,*/*;q=0.8", "Accept-Encoding": "identity"},
+            meta={
+                "dont_obey_robotstxt": True,
+                "dont_redirect": True,
+                "dont_retry": True,
+                "download_maxsize": _LARGEST,
+                _RECEIVED: 0,
+            },
+        )
+        self._count("request_count")
+        assert self._crawler.engine is not None
+        response = await self._crawler.engine.download_async(request)
+        self._count("response_count")
+        self._count(f"response_status_count/{response.status}")
+        return response
+
+    def _received(self, data: bytes, request: Request) -> None:
+        """Stop the download of a robots.txt at what is parsed of it."""
+        if _RECEIVED in request.meta:
+            request.meta[_RECEIVED] += len(data)
+            if request.meta[_RECEIVED] > LIMIT:
+                raise StopDownload(fail=False)
+
+    def _reason(self, error: Exception, *, at_home: bool) -> str | None:
+        """Return the reason for which a request failed; None where the error tells nothing of robots.txt.
+
+        ``at_home``: the request was for the site itself, and not for where a redirect led.
+        """
+        if isinstance(error, Withdrawn) or machine_error(error) is not None:
+            return None
+        known = verdict(error)
+        if at_home and (known is None or isinstance(error, PageError)):  # its documents will meet with the same
+            return None
+        self._count(f"exception_count/{type(error).__name__}")
+        return known[1] if at_home and known is not None and known[1] in _OF_THE_HOST else ROBOTS_UNKNOWN
+
+    def _count(self, key: str) -> None:
+        """Count under Scrapy's keys for its own middleware of this kind."""
+        assert self._crawler.stats is not None
+        self._crawler.stats.inc_value(f"robotstxt/{key}")
+
+
+def _answer(response: Response) -> _Answer:
+    """Return what a response says that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
+    status = response.status
+    if status == 429 or not 200 <= status < 500:
+        return _Answer(reason=ROBOTS_UNKNOWN, wait=_retry_after(response))
+    if status >= 300:
+        return _NONE
+    codings = b",".join(response.headers.getlist("Content-Encoding")).lower()  # that Scrapy could not undo
+    if "dataloss" in response.flags or any(coding in codings for coding in _CODINGS):
+        return _Answer(reason=ROBOTS_UNKNOWN)
+    return _Answer(response.body)
+
+
+def _target(response: Response) -> str | None:
+    """Return where a redirect leads; None where that is nowhere."""
+    location = response.headers.get("Location")
+    if not location:
+        return None
+    try:
+        url = Request(urljoin(response.url, safe_url_string(location))).url
+        return url if HAS_HOST.match(url) else None
+    except ValueError:
+        return None
+
+
+def _retry_after(response: Response) -> float:
+    """Return the seconds that an answer asks us to wait (RFC 9110, 10.2.3); 0 where it does not."""
+    value = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,170 @@
+"""What is known of each site's robots.txt: the rules, how old they are, and how long a failed request is remembered.
+
+A site is a scheme with an authority (RFC 9309, 2.3). Parsed rules are kept in a cache that is bounded in bytes; behind
+it may be a store on disk. All times are wall clock times, in seconds since 1970, since they outlast the process.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+
+if TYPE_CHECKING:
+    from crawl4llm.live.robots_store import RobotsStore
+
+FRESH: Final = 23 * 3600.0
+"""Seconds after which an answer is asked for again. RFC 9309, 2.4, has 24 hours; a request that is allowed may wait in
+the downloader for some of the last one."""
+HOLDS: Final = 30 * 24 * 3600.0
+"""Seconds for which a file holds where no new answer can be had (RFC 9309, 2.3.1.4)."""
+WAITS: Final = (60.0, 600.0, 3600.0)
+"""Seconds for which a failure is remembered: the first one, the second, all others until an answer comes."""
+LONGEST_WAIT: Final = 24 * 3600.0
+"""Seconds that a server may ask us to wait."""
+
+_MOST: Final = 64 << 20
+"""Bytes of the cache."""
+_BYTES_KNOWN: Final = 600
+"""Memory of an entry of the cache, besides its rules; a test measures it."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a site's robots.txt."""
+
+    rules: Rules | None = None
+    """Of the last answer; None: there was none."""
+    fetched: float = -math.inf
+    """When that came."""
+    is_file: bool = False
+    """Whether it was a file, and not an answer that there is none."""
+    failures: int = 0
+    """Requests that have failed since."""
+    failed: float = 0.0
+    """When the last one did."""
+    wait: float = 0.0
+    """Seconds from then on in which it is not asked for."""
+    reason: str = ""
+    """Why it failed."""
+
+    def rules_at(self, now: float) -> Rules | None:
+        """Return the rules that hold; None while they are unknown."""
+        age = now - self.fetched
+        if 0 <= age < FRESH or (self.failures and self.is_file and 0 <= age < HOLDS):
+            return self.rules
+        return None
+
+    def waits_until(self, now: float) -> float | None:
+        """Return the time at which it may be asked for again after a failure; None where that is now."""
+        until = self.failed + self.wait
+        return until if self.failures and until > now else None
+
+    def must_ask(self, now: float) -> bool:
+        """Return whether an answer is wanted, and may be asked for."""
+        return not 0 <= now - self.fetched < FRESH and self.waits_until(now) is None
+
+
+class Copies:
+    """What is known of all sites, the last ones asked about in memory."""
+
+    def __init__(
+        self,
+        crawler: str,
+        store: RobotsStore | None = None,
+        clock: Callable[[], float] = time.time,
+        most: int = _MOST,
+    ) -> None:
+        """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
+        forgotten."""
+        self._crawler, self._store, self._most = crawler, store, most
+        self.now = clock
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self.size = 0
+        """Bytes of memory, roughly."""
+
+    def of(self, site: str) -> Known:
+        """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
+        known = self._known.get(site)
+        if known is None:
+            known = self._stored(site)
+            self._keep(site, known)
+        else:
+            self._known.move_to_end(site)
+        if known.failed > self.now():
+            known.failed = self.now()
+            self._store_failure(site, known)
+        return known
+
+    def answered(self, site: str, body: bytes | None) -> Known:
+        """Note the answer to a request for robots.txt: the file, or None where there is none."""
+        body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
+        known = Known(self._rules(body), self.now(), body is not None)
+        self._keep(site, known)
+        if self._store is not None:
+            self._store.put(site, known.fetched, body)
+        return known
+
+    def failed(self, site: str, reason: str, wait: float = 0.0) -> Known:
+        """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does."""
+        known = self.of(site)
+        known.failures += 1
+        known.failed = self.now()
+        known.wait = max(WAITS[min(known.failures, len(WAITS)) - 1], min(wait, LONGEST_WAIT))
+        known.reason = reason
+        self._keep(site, known)
+        self._store_failure(site, known)
+        return known
+
+    def close(self) -> None:
+        """Close the store, if there is one."""
+        if self._store is not None:
+            self._store.close()
+
+    def _store_failure(self, site: str, known: Known) -> None:
+        if self._store is not None:
+            self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
+
+    def _rules(self, body: bytes | None) -> Rules:
+        return ALLOW_ALL if body is None else parse(body, self._crawler)
+
+    def _stored(self, site: str) -> Known:
+        """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
+        stored = None if self._store is None else self._store.get(site)
+        if stored is None:
+            return Known()
+        known = Known(
+            failures=stored.failures,
+            failed=stored.failed,
+            wait=min(stored.wait, LONGEST_WAIT),
+            reason=stored.reason if is_reason("failed", stored.reason) else ROBOTS_UNKNOWN,
+        )
+        if stored.fetched is not None:
+            known.rules, known.fetched = self._rules(stored.body), stored.fetched
+            known.is_file = stored.body is not None
+        return known
+
+    def _keep(self, site: str, known: Known) -> None:
+        """Put an entry into the cache, and those out that were not asked about for longest."""
+        before = self._known.pop(site, None)
+        self.size += _size(site, known) - (0 if before is None else _size(site, before))
+        self._known[site] = known
+        while self.size > self._most and len(self._known) > 1:
+            self.size -= _size(*self._known.popitem(last=False))
+
+
+def site_of(url: str) -> str:
+    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
+    scheme, _, rest = normalise_url(url).partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
+
+
+def _size(site: str, known: Known) -> int:
+    return _BYTES_KNOWN + len(site) + (0 if known.rules is None else known.rules.size)

@@ -1,0 +1,199 @@
+"""The answers to requests for robots.txt on disk, so that a resumed crawl does not ask for them all again.
+
+An SQLite file in JOBDIR. It is a cache: what is damaged or not of this form is thrown away, and asked for anew. JOBDIR
+may come from anybody, so the file is taken for hostile: its schema must be ours to the letter, and what is read out of
+it is checked and bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sqlite3
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crawl4llm.base.files import sync_path
+from crawl4llm.crawl.jobdir import ROBOTS
+from crawl4llm.live.robots_rules import LIMIT
+
+logger = logging.getLogger(__name__)
+
+_TABLE: Final = (
+    "CREATE TABLE copies (authority TEXT NOT NULL UNIQUE, fetched REAL, body BLOB, failures INTEGER NOT NULL, "
+    "failed REAL NOT NULL, wait REAL NOT NULL, reason TEXT NOT NULL)"
+)
+_SCHEMA: Final = {("table", "copies", _TABLE), ("index", "sqlite_autoindex_copies_1", None)}
+_MOST: Final = 1 << 30
+"""Bytes on disk; beyond, the answers that were written first make room."""
+_A_ROW: Final = 200
+"""Bytes on disk of a row, besides the body."""
+_LONGEST_COPY: Final = LIMIT + 4096
+"""Bytes of a compressed body: zlib adds less to what it cannot compress."""
+
+
+class Stored(NamedTuple):
+    """What is kept of a site's robots.txt."""
+
+    fetched: float | None
+    """When the last answer that says something came, in seconds since 1970; None: there was none yet."""
+    body: bytes | None
+    """The file, as far as it is parsed; None: there was none."""
+    failures: int = 0
+    """Requests that have failed since."""
+    failed: float = 0.0
+    """When the last one did."""
+    wait: float = 0.0
+    """Seconds to wait from then on."""
+    reason: str = ""
+    """Why it did."""
+
+
+class RobotsStore:
+    """Answers by authority, the latest of each. Never raises for what is on disk, or for a full disk."""
+
+    def __init__(self, folder: Path, most: int = _MOST) -> None:
+        """Open the file in a JOBDIR, or make it anew."""
+        self._path = folder / ROBOTS
+        self._most = most
+        self._size = 0
+        self._db: sqlite3.Connection | None = None
+        try:
+            try:
+                self._open()
+            except (sqlite3.DatabaseError, ValueError) as error:
+                if not self._path.exists():
+                    raise
+                logger.warning("%s is damaged (%s); each robots.txt is asked for again", self._path, error)
+                self.close()
+                for ending in ("", "-wal", "-shm", "-journal"):
+                    self._path.with_name(ROBOTS + ending).unlink(missing_ok=True)
+                self._open()
+        except (sqlite3.Error, OSError, ValueError) as error:
+            self._give_up(error)
+
+    def get(self, authority: str) -> Stored | None:
+        """Return what is kept for an authority; None where that is nothing, or nothing sound."""
+        query = (
+            "SELECT fetched, body, failures, failed, wait, reason FROM copies WHERE authority = ? "
+            "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50"
+        )
+        if self._db is None:
+            return None
+        try:
+            row = self._db.execute(query, (authority, _LONGEST_COPY)).fetchone()
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+        return None if row is None else _checked(*row)
+
+    def put(self, authority: str, fetched: float, body: bytes | None) -> None:
+        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now."""
+        copy = None if body is None else zlib.compress(body)
+        self._write("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '')", (authority, fetched, copy))
+        self._grown(len(copy or b""))
+
+    def put_failure(self, authority: str, failures: int, failed: float, wait: float, reason: str) -> None:
+        """Keep that requests have failed, beside the last answer."""
+        self._write(
+            "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?) ON CONFLICT (authority) DO UPDATE SET "
+            "failures = excluded.failures, failed = excluded.failed, wait = excluded.wait, reason = excluded.reason",
+            (authority, failures, failed, wait, reason),
+        )
+        self._grown(0)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+    def _open(self) -> None:
+        """Open or make the file. Raises sqlite3.Error, and ValueError where it has another schema."""
+        is_new = not self._path.exists()
+        if is_new:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # SQLite's others are as it is
+        self._db = db = sqlite3.connect(self._path)
+        # Written like a file: it survives the end of the process, and a power cut costs no more than a cache.
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "locking_mode = EXCLUSIVE"):
+            db.execute(f"PRAGMA {pragma}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        if is_new:
+            with db:
+                db.execute(_TABLE)
+            with suppress(OSError):
+                sync_path(self._path.parent)
+        elif set(db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 10").fetchall()) != _SCHEMA:
+            raise ValueError("it is of another form")
+        self._measure()
+
+    def _write(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Execute a statement as a transaction of its own."""
+        if self._db is None:
+            return
+        try:
+            with self._db:
+                self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def _grown(self, size: int) -> None:
+        """Count a row that was written, and make room where there are too many."""
+        self._size += _A_ROW + size
+        if self._size > self._most:
+            self._make_room()
+
+    def _measure(self) -> None:
+        assert self._db is not None
+        query = "SELECT count(*) * ? + ifnull(sum(length(body)), 0) FROM copies"
+        self._size = self._db.execute(query, (_A_ROW,)).fetchone()[0]
+
+    def _make_room(self) -> None:
+        """Remove the rows written first, down to nine tenths of what is allowed. A row that took another's place is a
+        new one, and both were counted, so the count begins anew."""
+        if self._db is None:
+            return
+        try:
+            self._measure()
+            rows = self._db.execute("SELECT rowid, ifnull(length(body), 0) FROM copies ORDER BY rowid")
+            last = 0
+            while self._size > 0.9 * self._most:
+                last, size = rows.fetchone()
+                self._size -= _A_ROW + size
+            rows.close()
+        except sqlite3.Error as error:
+            self._give_up(error)
+        else:
+            self._write("DELETE FROM copies WHERE rowid <= ?", (last,))
+
+    def _give_up(self, error: Exception) -> None:
+        logger.warning("%s is not used any more (%s): answers stay in memory", self._path, error)
+        self.close()
+
+
+def _checked(
+    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object
+) -> Stored | None:
+    """Return a row as what it should be; None where it is something else."""
+    if isinstance(body, bytes):
+        inflate = zlib.decompressobj()
+        try:
+            body = inflate.decompress(body, LIMIT + 1)
+        except zlib.error:
+            return None
+    if (
+        (fetched is None or isinstance(fetched, float))
+        and (body is None or isinstance(body, bytes))
+        and isinstance(failures, int)
+        and isinstance(failed, float)
+        and isinstance(wait, float)
+        and isinstance(reason, str)
+        and all(0 <= number < math.inf for number in (fetched or 0.0, failures, failed, wait))
+    ):
+        return Stored(fetched, body, failures, failed, wait, reason)
+    return None
