@@ -104,6 +104,14 @@ def seconds(value: Any) -> float:
     return number
 
 
+def waits(value: Any) -> tuple[float, ...]:
+    """Take one positive number of seconds or several, divided by commas, or a sequence of them."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not given:
+        raise ValueError("must be numbers of seconds, divided by commas")
+    return tuple(seconds(number) for number in given)
+
+
 def real_number(minimum: float, below: float = float("inf")) -> Check:
     """Return the check of a number from ``minimum`` on, and below ``below``."""
 

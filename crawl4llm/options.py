@@ -33,6 +33,7 @@ from crawl4llm.option_checks import (
     some_of,
     terms,
     text,
+    waits,
     weighs_dotted,
     whole,
 )
@@ -245,6 +246,18 @@ class Options:
         whole(1),
         "Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above "
         "`CONCURRENT_REQUESTS`, since errors are heard of later than what goes well.",
+    )
+    delay_factor: float = _option(
+        5.0,
+        real_number(0),
+        "Live crawls in continuous order: how many times as long as the last exchange with an owner took it is left "
+        "alone after it, up to 60 seconds, where that is more than `DOWNLOAD_DELAY`. 0: off.",
+    )
+    retry_waits: tuple[float, ...] = _option(
+        (60.0, 600.0, 3600.0),
+        waits,
+        "Live crawls in continuous order: seconds for which an owner is left alone after one document, two, three ... "
+        "in a row failed as `dns`, `timeout`, `refused` or `connection`; after one more all its documents fail.",
     )
     shutdown_grace: float = _option(
         10.0,

@@ -10,11 +10,13 @@ USER_AGENT = "crawl4llm"
 # (docs/policies.md), and needs the extra of its name.
 URL_POLICY = "parent_first"
 
-# One request at a time a host, a second after the last; no more of the whole web than this machine scores.
+# The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
+# to the next, or more (docs/live.md). No more of the whole web than this machine scores.
+CRAWL_BATCH_SIZE = 0
 ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
-DOWNLOAD_DELAY = 1.0
+DOWNLOAD_DELAY = 5.0
 DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
@@ -39,14 +41,17 @@ METAREFRESH_ENABLED = False
 HTTPPROXY_ENABLED = False
 DNS_TIMEOUT = 20
 
-# Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds.
+# Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds. Where nothing is fetched for a
+# while, a line says why.
 EXTENSIONS = {
     **EXTENSIONS,  # noqa: F405
     "crawl4llm.live.network.Network": 0,
     "crawl4llm.live.stopping.Stopping": 0,
+    "crawl4llm.live.stalls.Stalls": 0,
 }
 
-# FetchPages: the outer one makes pages of responses, the inner one keeps what went over the wire for the archive.
+# FetchPages: the outer one makes pages of responses, the inner ones keep what went over the wire for the archive, and
+# let each request wait for its turn.
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
@@ -54,6 +59,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,
+    "crawl4llm.live.pace.Pace": 960,
 }
 DOWNLOAD_HANDLERS = {
     "http": "crawl4llm.live.wire.WireHandler",

@@ -30,6 +30,7 @@ class SimulatedWeb:
     """A web for crawls of the corpus that CORPUS names; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "simulation"
+    by_owners: ClassVar[bool] = False
     corpus: Corpus
     rate = staticmethod(rate_by_key)
     keeps_answers = False

@@ -7,6 +7,7 @@ from typing import Final
 
 BAD_URL, SCHEME = "bad_url", "scheme"
 CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns", "refused", "timeout"
+HELD = "held"
 CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
@@ -24,6 +25,7 @@ FAILED: Final = {
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
+    HELD: "live: a redirect led to an owner who may not be asked for a while, at each attempt",
     CERTIFICATE: "live: the host's certificate is not valid, or not for it",
     ROBOTS_UNKNOWN: "live: robots.txt could not be had (429, 5xx, no whole answer), so nothing was asked for",
     CUT_SHORT: "live: the body is shorter than its head said",

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
-from crawl4llm.base.domains import Domain
+from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import TOO_LARGE
@@ -23,7 +23,7 @@ from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
-from crawl4llm.frontier import Entry, Frontier, Lease, Outcome
+from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import Candidate, CrawledPage, Policy
@@ -37,6 +37,29 @@ _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
 
+class Turns(Protocol):
+    """Whoever sees to it that owners are asked in turn. The lease of a document keeps its owner busy."""
+
+    def begin(self, lease: Lease) -> None:
+        """Take note of a lease that begins."""
+
+    def end(self, lease: Lease) -> None:
+        """Take note of its end, and release the owner, now or later."""
+
+
+class _AtOnce:
+    """Releases owners at the end of each lease: delays are left to whoever downloads."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+
+    def begin(self, lease: Lease) -> None:
+        pass
+
+    def end(self, lease: Lease) -> None:
+        self._owners.release(owner_of(lease.entry.url or lease.entry.key), self._owners.now)
+
+
 class Crawl:
     """The state of a crawl, from seeds to N pages, without a word on how pages are fetched.
 
@@ -46,7 +69,10 @@ class Crawl:
 
     Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
     document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
-    they were dequeued, in either.
+    they were dequeued, in either; but where the frontier goes by owners, in the order in which they were fetched, so
+    that a slow owner holds up nobody.
+
+    ``by_owners``: the frontier, if it goes by owners; only in continuous order.
     """
 
     def __init__(
@@ -65,6 +91,7 @@ class Crawl:
         opted_out: Sequence[Domain] = (),
         spool: Spool | None = None,
         limits: Limits = NO_LIMITS,
+        by_owners: OwnerFrontier | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -80,7 +107,10 @@ class Crawl:
         self._log = log
         self._commits = commits
         self._concurrent_leases = concurrent_leases
-        self._buffer = ReorderBuffer(spool)
+        self._by_owners = by_owners
+        self.turns: Turns | None = None if by_owners is None else _AtOnce(by_owners.owners)
+        """Who is told of leases, where the frontier goes by owners."""
+        self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
         self._raised_n = RaisedN()
         self._begun = False
         self._refused: list[FailureLine] = []
@@ -120,8 +150,9 @@ class Crawl:
         waiting = self._buffer
         wanted = self.options.crawl_max_pages - self.crawled - len(waiting)
         if self.continuous:
-            room = _REORDER_FACTOR * self._concurrent_leases - len(waiting)
-            wanted = min(wanted, self._concurrent_leases - waiting.in_flight, room)
+            wanted = min(wanted, self._concurrent_leases - waiting.in_flight)
+            if self._by_owners is None:
+                wanted = min(wanted, _REORDER_FACTOR * self._concurrent_leases - len(waiting))
         elif waiting:
             return []
         else:
@@ -130,6 +161,9 @@ class Crawl:
         if not len(self.frontier):
             self._raised_n.places = 0
         waiting.add(leases)
+        if self.turns is not None:
+            for lease in leases:
+                self.turns.begin(lease)
         self.policy.dequeued([lease.entry for lease in leases])
         return leases
 
@@ -152,6 +186,21 @@ class Crawl:
         """End a document that is not wanted."""
         if answer := self._answer(lease, reason):
             answer.outcome = Outcome.DROPPED
+
+    def give_back(self, lease: Lease) -> None:
+        """Queue a document again that was not asked for."""
+        if self._buffer.withdraw(lease):
+            self.frontier.give_back(lease, attempted=False)
+            self._lease_ended(lease)
+
+    def end_owner(self, owner: str, reason: str) -> None:
+        """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
+        assert self._by_owners is not None
+        while ended := self._by_owners.drop_owner(owner, Outcome.FAILED, reason, _PAGES_AT_ONCE):
+            try:
+                self._log.write([], [failure_line(Outcome.FAILED.value, reason, entry) for entry in ended])
+            except InputError as error:
+                self.failure = self.failure or str(error)
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:
         """Note where redirects led before the fetch was broken off; another process can go on there."""
@@ -197,8 +246,7 @@ class Crawl:
         """
         if self.continuous or not self.lasting:
             for lease in self.unanswered():
-                self._buffer.withdraw(lease)
-                self.frontier.give_back(lease, attempted=False)
+                self.give_back(lease)
             while self.can_advance:
                 await self.advance(expand=self.lasting)
         else:
@@ -213,7 +261,12 @@ class Crawl:
             return None
         answer.reason = reason
         self.counters.heard(reason)
+        self._lease_ended(lease)
         return answer
+
+    def _lease_ended(self, lease: Lease) -> None:
+        if self.turns is not None:
+            self.turns.end(lease)
 
     async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
         """Merge each answer in its turn (line 7), and if ``extract``, extract the links of its page."""
@@ -303,6 +356,19 @@ class Crawl:
         return self.options.crawl_batch_size == 0
 
     @property
+    def owners(self) -> Owners | None:
+        """Who may be asked now, where the frontier goes by owners."""
+        return None if self._by_owners is None else self._by_owners.owners
+
+    @property
+    def may_lease(self) -> bool:
+        """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
+        waiting = self._buffer
+        return (
+            waiting.in_flight < self._concurrent_leases and self.crawled + len(waiting) < self.options.crawl_max_pages
+        )
+
+    @property
     def _batch(self) -> int | None:
         """The iteration, as log and archive tell it."""
         return None if self.continuous else self.iteration
@@ -387,5 +453,10 @@ class Crawl:
         self.counters.influence_sum, self.counters.influence_pages = state["influence"]
         self._raised_n.load(state)
         self._begun = True
+        if self._by_owners is not None:
+            # They kept no owner from being asked while nothing ran, and two may be of one owner.
+            for lease in leases:
+                self.frontier.give_back(lease, attempted=False)
+            return
         self._buffer.add(leases)
         self._buffer.recall()

@@ -22,6 +22,7 @@ from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
@@ -34,6 +35,8 @@ class Job:
     """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
 
     frontier: DurableFrontier
+    by_owners: DurableOwnerFrontier | None
+    """The frontier, if it goes by owners."""
     visited: DurableVisited
     state: State
     output: Path
@@ -108,7 +111,7 @@ class Job:
         """Whether the crawl was not begun before."""
         return self._dir.job is None
 
-    def open(self, *, reranks: bool) -> None:
+    def open(self, *, reranks: bool, by_owners: bool = False) -> None:
         """Open frontier and visited set as they were at the last commit. Workers must have been forked before."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
@@ -116,7 +119,9 @@ class Job:
         self._opened.callback(self._store.close)
         self.state = read_state(self._store)
         self._pieces = StoredPieces(self._store)
-        self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
+        self.by_owners = DurableOwnerFrontier(self._store, caps) if by_owners else None
+        plain = IndexedFrontier if reranks or caps.per_host else DurableFrontier
+        self.frontier = plain(self._store, caps) if self.by_owners is None else self.by_owners
         self.visited = DurableVisited(
             self._store,
             self._dir.filter_path,

@@ -1,4 +1,4 @@
-"""The reorder buffer: answers come in any order, and are taken in that of the leases; and what a raised N needs."""
+"""The reorder buffer: answers come in any order, and are taken in one that is settled; and what a raised N needs."""
 
 from __future__ import annotations
 
@@ -69,10 +69,14 @@ class Spool(Protocol):
 
 
 class ReorderBuffer:
-    """Leases that were not taken yet, in their order; a slow document holds back those leased after it."""
+    """Leases that were not taken yet. Answers are taken in the order of the leases, so that a slow document holds back
+    those leased after it; unless ``in_order``, in the order in which they came."""
 
-    def __init__(self, spool: Spool | None = None) -> None:
+    def __init__(self, spool: Spool | None = None, *, in_order: bool = True) -> None:
         self._answers: dict[int, Answer] = {}
+        self._in_order = in_order
+        self._came: dict[int, Answer] = {}
+        """Answers in the order in which they came, where they are taken in it."""
         self.in_flight = 0
         """Leases without an answer."""
         self._spool = spool
@@ -100,8 +104,7 @@ class ReorderBuffer:
         answer = self._answers.get(lease.token)
         if answer is None or answer.heard:
             return None
-        answer.heard = True
-        self.in_flight -= 1
+        self._hear(answer)
         return answer
 
     def hold(self, answer: Answer) -> None:
@@ -137,8 +140,8 @@ class ReorderBuffer:
         if self._spool is not None:
             answers, self._hops = self._spool.recall(self._answers.values())
             for answer in answers:
-                answer.heard = answer.spooled = True
-                self.in_flight -= 1
+                self._hear(answer)
+                answer.spooled = True
 
     def committed(self) -> None:
         """Empty the spool, if there is one, once a commit waits for nothing in it. Raises InputError."""
@@ -157,15 +160,18 @@ class ReorderBuffer:
         return [answer.lease for answer in self._answers.values() if not answer.heard]
 
     def heard_of_first(self, n: int) -> bool:
-        """Return whether the first ``n`` have an answer; there must be one."""
+        """Return whether the first ``n`` to be taken have an answer; there must be one."""
+        if not self._in_order:
+            return self.answered >= min(n, len(self))
         return all(answer.heard for answer in islice(self._answers.values(), n))
 
     def take(self, most: int | None) -> list[Answer]:
-        """Take the answers up to the first that is missing, ``most`` at most, and no more than fit in memory. Raises
-        InputError where one cannot be read."""
+        """Take the answers that have come, in order up to the first that is missing, ``most`` at most, and no more than
+        fit in memory. Raises InputError where one cannot be read."""
         taken: list[Answer] = []
         room = _BYTES_IN_MEMORY
-        for answer in islice(takewhile(lambda answer: answer.heard, self._answers.values()), most):
+        in_turn = self._answers if self._in_order else self._came
+        for answer in islice(takewhile(lambda answer: answer.heard, in_turn.values()), most):
             room -= answer.size
             if room < 0 and taken:
                 break
@@ -179,8 +185,15 @@ class ReorderBuffer:
             self._forget(answer.lease)
         return taken
 
+    def _hear(self, answer: Answer) -> None:
+        answer.heard = True
+        self.in_flight -= 1
+        if not self._in_order:
+            self._came[answer.lease.token] = answer
+
     def _forget(self, lease: Lease) -> None:
         del self._answers[lease.token]
+        self._came.pop(lease.token, None)
         self._hops.pop(lease.token, None)
 
 

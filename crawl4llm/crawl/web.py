@@ -27,6 +27,8 @@ class Web(Protocol):
 
     profile: ClassVar[str]
     """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
+    by_owners: ClassVar[bool]
+    """Whether in continuous order a document is only handed out when its owner may be asked."""
     corpus: Corpus
     """The pages that can be looked up without a fetch."""
     text: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -117,18 +119,22 @@ class Run:
 
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         options, job, web = self.options, self.job, self.web
+        by_owners = web.by_owners and options.crawl_batch_size == 0
         if job is not None:
-            job.open(reranks=policy.reranks)
+            job.open(reranks=policy.reranks, by_owners=by_owners)
         log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
+        owned = job.by_owners if job else MemoryOwnerFrontier(caps) if by_owners else None
+        plain = job.frontier if job else MemoryFrontier(caps)
         crawl = Crawl(
             options,
             policy=policy,
             rate=partial(web.rate, self.workers, text=archive.keeps_text),
-            frontier=job.frontier if job else MemoryFrontier(caps),
+            frontier=plain if owned is None else owned,
+            by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
             archive=archive,
             log=log,
@@ -143,6 +149,8 @@ class Run:
             job.take_up(policy)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
+            if crawl.owners is not None:  # who was asked just before is not known any more
+                crawl.owners.hold_all(time.monotonic() + settings.getfloat("DOWNLOAD_DELAY"))
         else:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
@@ -51,6 +52,8 @@ class InfluenceScheduler(BaseScheduler):
         self._ending = False
         """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
         self._accepted = False
+        self._wake: asyncio.TimerHandle | None = None
+        """Of when the next owner may be asked."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
 
@@ -102,7 +105,7 @@ class InfluenceScheduler(BaseScheduler):
             self._crawl.failure = str(error)  # the engine finds nothing to do; it could not be stopped here yet
             return
         self._ask_for(self._crawl.unanswered())
-        self._ask_for(self._crawl.dequeue())
+        self._dequeue()
 
     def _ask_for(self, leases: Iterable[Lease]) -> None:
         for lease in leases:
@@ -110,12 +113,36 @@ class InfluenceScheduler(BaseScheduler):
             hop = self._crawl.hop_of(lease)
             self._ready.append(request if hop is None else go_on(request, hop))
 
+    def _dequeue(self) -> None:
+        """Ask for the best documents; where owners must wait, come again when the first of them may be asked."""
+        owners = self._crawl.owners
+        if owners is None:
+            self._ask_for(self._crawl.dequeue())
+            return
+        owners.tick(time.monotonic())
+        self._ask_for(self._crawl.dequeue())
+        ready = owners.next_ready()
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        if ready is not None and self._crawl.may_lease:
+            seconds = max(ready - time.monotonic(), 0.0)
+            self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
+
+    def _when_owners_are_ready(self) -> None:
+        self._wake = None
+        if self._advancing is not None or self._closing is not None or self._ending or self._crawl.failure is not None:
+            return  # what advances looks again at its end
+        self._dequeue()
+        if self._ready:
+            self._wake_engine()
+
     def _advance_if_possible(self) -> None:
         if self._advancing is None and self._crawl.failure is None:
             if self._crawl.can_advance:
                 self._advancing = asyncio.ensure_future(self._advance())
             elif self._crawl.continuous:
-                self._ask_for(self._crawl.dequeue())
+                self._dequeue()
 
     async def _advance(self) -> None:
         iteration = self._crawl.iteration
@@ -128,7 +155,7 @@ class InfluenceScheduler(BaseScheduler):
             self._stop(INTERNAL_ERROR, "an internal error, see the log")
         else:
             if not self._ending:
-                self._ask_for(self._crawl.dequeue())
+                self._dequeue()
             self._publish()
             if self._crawl.iteration > iteration:
                 self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
@@ -161,7 +188,17 @@ class InfluenceScheduler(BaseScheduler):
             raise DontCloseSpider
         if self._crawl.failure is not None:
             raise CloseSpider(BAD_INPUT)
+        if self._owners_wait:
+            raise DontCloseSpider
         raise CloseSpider(self._crawl.finished or INTERNAL_ERROR)
+
+    @property
+    def _owners_wait(self) -> bool:
+        """Whether nothing is to be done but to wait for owners, who may be asked later or are parked."""
+        owners = self._crawl.owners
+        if owners is None or self._crawl.finished is not None:
+            return False
+        return owners.next_ready() is not None or owners.counts.parked > 0
 
     def _when_callback_fails(self, response: Response) -> None:
         """Give up the page of a callback that raised; Scrapy logs the error in full."""
@@ -179,6 +216,8 @@ class InfluenceScheduler(BaseScheduler):
 
     async def _end(self) -> None:
         self._ending = True
+        if self._wake is not None:
+            self._wake.cancel()
         if self._advancing is not None:
             await self._advancing
         for request in self._ready:

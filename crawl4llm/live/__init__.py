@@ -3,9 +3,10 @@
 - ``web``: what a run on the live web is opened with.
 - ``fetching``: makes a page of what was downloaded; ``verdicts``: how a document ends that could not be downloaded.
 - ``wire``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
+- ``pace``: sends each owner one request at a time, and no sooner than it is due; ``retry_after``: the header field.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
 - ``identity``: who the crawl says it is.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_rules``: what a file allows; ``robots_copies``:
   what is known of each site's, and for how long; ``robots_store``: the same on disk.
-- ``middlewares``: Scrapy's redirects, made fit; ``stopping``: a polite stop.
+- ``middlewares``: Scrapy's redirects, made fit; ``stopping``: a polite stop; ``stalls``: says why nothing is fetched.
 """

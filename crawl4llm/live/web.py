@@ -86,6 +86,7 @@ class LiveWeb:
     """The web itself; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "live"
+    by_owners: ClassVar[bool] = True
     corpus: Corpus
     text = "extracted"
     rate = staticmethod(rate_by_html)

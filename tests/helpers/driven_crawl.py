@@ -22,7 +22,7 @@ from crawl4llm.crawl import algorithm as crawl
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits
-from crawl4llm.frontier import Entry, Lease
+from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
@@ -72,7 +72,14 @@ class Driven:
     """A crawl of a graph, and what it logged; ``options`` are settings of Options in lower case."""
 
     def __init__(
-        self, corpus: GraphCorpus, folder: Path, *, archive: Archive | None = None, leases: int = 1, **options: Any
+        self,
+        corpus: GraphCorpus,
+        folder: Path,
+        *,
+        archive: Archive | None = None,
+        leases: int = 1,
+        by_owners: OwnerFrontier | None = None,
+        **options: Any,
     ) -> None:
         self.corpus = corpus
         self._folder = folder
@@ -81,7 +88,8 @@ class Driven:
         self.crawl = self._new_crawl(
             checked,
             leases,
-            frontier=MemoryFrontier(),
+            frontier=MemoryFrontier() if by_owners is None else by_owners,
+            by_owners=by_owners,
             visited=MemoryVisited(),
             archive=archive or NullArchive(),
             log=self._log,

@@ -79,7 +79,8 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
 def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run a live crawl of a local web to its end, without the delay that strangers' servers are due."""
+    """Run a live crawl of a local web to its end, without the delay that strangers' servers are due, and in batches
+    unless CRAWL_BATCH_SIZE is given."""
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
 
@@ -106,6 +107,7 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
         "USER_AGENT": USER_AGENT,
         "SCORING_WORKERS": 1,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "CRAWL_BATCH_SIZE": 100,
         "DOWNLOAD_DELAY": 0,
         "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,

@@ -1,0 +1,249 @@
+"""Pace: the downloader middleware that sends each owner one request at a time, and no sooner than it is due.
+
+An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (another
+owner's redirect, and the robots.txt that it needs). All exchanges with an owner go through one place, in which they
+wait for each other: the delay runs from the end of one (last byte, time-out, closed connection) to the sending of the
+next. It does not matter which handler downloads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
+from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.retry_after import retry_after
+from crawl4llm.live.stopping import Withdrawn, is_stopping
+from crawl4llm.live.verdicts import machine_error, verdict
+from crawl4llm.options import read_options
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.frontier import Lease, Owners
+
+_MOST_BY_DURATION = 60.0
+"""Seconds; more than this is not waited because an exchange took long."""
+_LONGEST_WAIT = 60.0
+"""Seconds that a request may wait in the downloader, where it takes the place of another one."""
+_SHORT_WAIT = 1.0
+"""Seconds for which a document is not given back."""
+_LOOK_SECONDS = 0.1
+"""Those who wait look so often whether the crawl stops."""
+_OF_THE_OWNER = {CONNECTION, DNS, REFUSED, TIMEOUT}
+"""Reasons of failures that the owner's other documents would have too."""
+_SLOT = "crawl4llm"
+"""The slot of Scrapy's downloader that all requests share: it has no delay, so that nothing waits twice."""
+
+
+class Later(Exception):
+    """A document was not had now. Without a ``reason`` nothing was tried; else it counts as an attempt that failed,
+    the last one if ``final``."""
+
+    def __init__(self, message: str, reason: str | None = None, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.reason, self.final = reason, final
+
+
+class _Place:
+    """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
+
+    __slots__ = ("leased", "send_at", "turn", "users")
+
+    def __init__(self, *, leased: bool) -> None:
+        self.leased = leased
+        """Whether it is kept for a lease."""
+        self.users = 0
+        """Exchanges that go on or wait."""
+        self.turn = asyncio.Lock()
+        self.send_at = -math.inf
+        """Monotonic time from which the next request may be sent."""
+
+
+class _Exchange(NamedTuple):
+    """An exchange that goes on."""
+
+    owner: str
+    place: _Place
+    began: float
+
+
+class Pace:
+    """Downloader middleware, the innermost; also the :class:`crawl4llm.crawl.algorithm.Turns` of its crawl.
+
+    Only for a crawl whose frontier goes by owners: others are delayed by Scrapy's downloader alone. Raises Later for
+    what goes back to the frontier, and Withdrawn where the crawl stops.
+    """
+
+    def __init__(self, crawler: Crawler, crawl: Crawl, owners: Owners) -> None:
+        self._crawler, self._crawl, self._owners = crawler, crawl, owners
+        options = read_options(crawler.settings)
+        self._delay = crawler.settings.getfloat("DOWNLOAD_DELAY")
+        self._factor, self._waits = options.delay_factor, options.retry_waits
+        self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
+        self._places: dict[str, _Place] = {}
+        """By owner."""
+        self._running: dict[Request, _Exchange] = {}
+        self._failures: dict[str, int] = {}
+        """Exchanges that failed in a row for a reason of the owner's, by owner; none since a document was answered."""
+        self._given_back: set[str] = set()
+        """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
+        crawl.turns = self
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Pace:
+        """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
+        crawl: Crawl | None = getattr(crawler.spider, "crawl", None)
+        if crawl is None or crawl.owners is None:
+            raise NotConfigured
+        return cls(crawler, crawl, crawl.owners)
+
+    def _opened(self) -> None:
+        assert self._crawler.engine is not None
+        slots = self._crawler.engine.downloader.per_slot_settings
+        slots[_SLOT] = {"concurrency": sys.maxsize, "delay": 0.0}
+
+    # -- the leases of the crawl ----------------------------------------------------------------------------------
+
+    def begin(self, lease: Lease) -> None:
+        """Keep the owner of a document for its lease."""
+        if owner := _owner_of(lease):
+            self._places[owner] = _Place(leased=True)
+
+    def end(self, lease: Lease) -> None:
+        """Keep it no longer; it may be asked again after its delay."""
+        owner = _owner_of(lease)
+        if place := self._places.get(owner):
+            place.leased = False
+            self._leave(owner, place)
+
+    # -- Scrapy's interface ---------------------------------------------------------------------------------------
+
+    async def process_request(self, request: Request) -> None:
+        """Wait until the request may be sent."""
+        request.meta.update(download_slot=_SLOT, autothrottle_dont_adjust_delay=True)
+        if not (owner := owner_of(request.url)):
+            return
+        place = await self._enter(owner)
+        place.users += 1
+        try:
+            await place.turn.acquire()
+            try:
+                await self._wait_for_turn(request, owner, place)
+            except BaseException:
+                place.turn.release()
+                raise
+        except BaseException:
+            place.users -= 1
+            self._leave(owner, place)
+            raise
+        self._running[request] = _Exchange(owner, place, time.monotonic())  # its turn lasts until the answer
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Note the end of an exchange, and what the server said of the next."""
+        if (exchange := self._running.pop(request, None)) is None:
+            return response
+        wait = retry_after(response)
+        self._end_exchange(exchange, wait)
+        if is_leased(request):
+            self._failures.pop(exchange.owner, None)
+            if wait:
+                raise Later(f"{request.url}: asked to come again in {wait:.0f} s", f"http_{response.status}")
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Note the end of an exchange without an answer; errors of the owner's are the errors of all its documents."""
+        if (exchange := self._running.pop(request, None)) is None:
+            return
+        self._end_exchange(exchange)
+        known = None if machine_error(exception) else verdict(exception)
+        if known is not None and known[1] in _OF_THE_OWNER:
+            raise self._back_off(exchange.owner, known[1]) from exception  # of a robots.txt: so ends what needs it
+
+    # -- its parts ------------------------------------------------------------------------------------------------
+
+    async def _enter(self, owner: str) -> _Place:
+        """Return the place of an owner, who is kept for a lease, or is now, for an exchange without one."""
+        while (place := self._places.get(owner)) is None:
+            now = time.monotonic()
+            self._owners.tick(now)
+            if self._owners.occupy(owner):
+                place = self._places[owner] = _Place(leased=False)
+                break
+            await self._sleep(self._owners.ready_at(owner) - now, owner)
+        return place
+
+    async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
+        if is_leased(request) and place.leased and not captures_of(request) and "retry_times" not in request.meta:
+            # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
+            wait = place.send_at - time.monotonic()
+            if wait > _SHORT_WAIT and owner not in self._given_back and not self._is_stopping:
+                self._given_back.add(owner)
+                raise Later(f"{request.url}: due in {wait:.0f} s")
+            self._given_back.discard(owner)
+        while (wait := place.send_at - time.monotonic()) > 0:
+            await self._sleep(wait, owner)
+        if self._is_stopping:
+            raise Withdrawn("the crawl is stopping")
+
+    async def _sleep(self, seconds: float, owner: str) -> None:
+        """Wait for a while of this. Raises Withdrawn, or Later where it is too long."""
+        if self._is_stopping:
+            raise Withdrawn("the crawl is stopping")
+        if seconds > self._longest_wait:
+            raise Later(f"{owner} may not be asked now", HELD)
+        await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
+
+    def _end_exchange(self, exchange: _Exchange, retry_after: float = 0.0) -> None:
+        """Let the next request wait: a delay, or, written down at once, as long as the server said."""
+        now = time.monotonic()
+        owner, place, began = exchange
+        delay = max(self._delay, min(self._factor * (now - began), _MOST_BY_DURATION), retry_after)
+        place.send_at = now + delay
+        place.users -= 1
+        place.turn.release()
+        self._leave(owner, place)
+        if retry_after:  # last, as it raises InputError where it cannot be written down
+            self._owners.tick(now)
+            self._owners.hold(owner, place.send_at)
+
+    def _back_off(self, owner: str, reason: str) -> Later:
+        """Hold an owner after an error, the longer the more there were in a row; after the last wait all its documents
+        end. Returns what ends the present one."""
+        failures = self._failures[owner] = self._failures.get(owner, 0) + 1
+        wait = self._waits[min(failures, len(self._waits)) - 1]
+        now = time.monotonic()
+        self._owners.tick(now)
+        self._owners.hold(owner, now + wait)
+        if place := self._places.get(owner):
+            place.send_at = max(place.send_at, now + wait)
+        if final := failures > len(self._waits):
+            self._crawl.end_owner(owner, reason)
+        return Later(f"{owner}: {reason}", reason, final=final)
+
+    def _leave(self, owner: str, place: _Place) -> None:
+        """Let an owner be leased again who is not kept any more."""
+        if not place.leased and not place.users:
+            del self._places[owner]
+            self._owners.release(owner, place.send_at)
+
+    @property
+    def _is_stopping(self) -> bool:
+        return is_stopping(self._crawler)
+
+
+def _owner_of(lease: Lease) -> str:
+    return owner_of(lease.entry.url or lease.entry.key)

@@ -1,0 +1,187 @@
+"""Live crawls in continuous order ask each owner in turn, by the servers' own logs, and nobody early."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from addon_site import Answer
+from crawl_helpers import crawl_log, scrapy, stats
+from live_helpers import crawl_live, moved, start_live, text_page
+from owner_sites import Pages, serve_hang_ups, serve_owners
+
+from crawl4llm.warc import cdxj
+
+DELAY = 0.4
+CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0}
+ROBOTS = Answer(b"User-agent: *\nDisallow: /private\n", content_type="text/plain")
+
+
+def pages(number: int, links: Sequence[str] = (), **more: Answer | Sequence[Answer]) -> Pages:
+    """A site of so many pages, all of which the first one leads to; ``more`` by path without the slash."""
+    found: dict[str, Answer | Sequence[Answer]] = {f"/{page}": text_page(page, []) for page in range(number)}
+    found["/0"] = text_page(0, [*found, *(f"/{path}" for path in more), *links])
+    found["/robots.txt"] = ROBOTS
+    return {**found, **{f"/{path}": answer for path, answer in more.items()}}
+
+
+def failures(output: Path) -> dict[str, str]:
+    """Reasons of the documents that were not crawled, by URL."""
+    lines = (output / "failures.jsonl").read_text().splitlines()
+    return {line["id"]: line["reason"] for line in map(json.loads, lines)}
+
+
+def check_archive(output: Path) -> list[str]:
+    """Nothing is in log or archive twice; returns what is."""
+    log = [line["id"] for line in crawl_log(output)]
+    assert len(set(log)) == len(log)
+    assert [entry.id for entry in cdxj.read(output / "warc/index.cdxj") if entry.id] == log
+    return log
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_nobody_is_asked_early(tmp_path: Path) -> None:
+    """robots.txt, redirects, also to another owner, and retries included; and the crawl ends when all is done."""
+    with serve_owners(4) as sites:
+        for site, other in zip(sites, [*sites[1:], sites[0]], strict=True):
+            site.pages = pages(
+                3,
+                [f"{other.url}/0", "/private/a"],
+                moved=moved("/target"),
+                target=text_page(10, []),
+                away=moved(f"{other.url}/only-from-away"),
+                broken=Answer(b"<p>out of order", 500),
+                **{"only-from-away": text_page(11, [])},
+            )
+        result = crawl_live([f"{sites[0].url}/0"], tmp_path / "run", **CONTINUOUS)
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    for site in sites:
+        assert min(site.gaps()) >= DELAY
+        assert site.begun.count("/broken") == 2
+        assert site.begun.count("/robots.txt") == 1
+        assert len(site.log) >= 9
+    crawled = check_archive(tmp_path / "run")
+    assert {f"{site.url}/{page}" for site in sites for page in ("0", "1", "2", "target")} <= set(crawled)
+    assert set(failures(tmp_path / "run").values()) == {"http_500", "robots", "duplicate"}
+    assert stats(tmp_path / "run")["frontier/queued"] == stats(tmp_path / "run")["frontier/leased"] == 0
+
+
+def test_a_slow_owner_holds_up_nobody(tmp_path: Path) -> None:
+    """And is left alone the longer the slower it is."""
+    with serve_owners(3) as sites:
+        for site in sites:
+            site.pages = pages(4)
+        slow = sites[0]
+        slow.pages = {**slow.pages, "/0": text_page(0, ["/1"])._replace(seconds=4 * DELAY)}
+        seeds = [f"{site.url}/0" for site in sites]
+        result = crawl_live(seeds, tmp_path / "run", **{**CONTINUOUS, "DELAY_FACTOR": 2}, CONCURRENT_REQUESTS=2)
+    assert result.returncode == 0, result.stderr
+    log = check_archive(tmp_path / "run")
+    assert len(log) == 10
+    assert log.index(f"{slow.url}/0") > 1, "others were archived while it was waited for"
+    after = slow.gaps()[slow.begun.index("/0")]
+    assert after >= 8 * DELAY
+    assert min(gap for site in sites for gap in site.gaps()) >= DELAY
+
+
+def test_owners_in_turn_take_no_longer_than_one(tmp_path: Path) -> None:
+    """Ten owners of four pages each, with one place in the downloader for every two of them."""
+    with serve_owners(10) as sites:
+        for site in sites:
+            site.pages = pages(4)
+        seeds = [f"{site.url}/0" for site in sites]
+        result = crawl_live(seeds, tmp_path / "run", **{**CONTINUOUS, "DOWNLOAD_DELAY": 1.5}, CONCURRENT_REQUESTS=5)
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 40
+    assert min(gap for site in sites for gap in site.gaps()) >= 1.5
+    first = min(one.began for site in sites for one in site.log)
+    last = max(one.ended for site in sites for one in site.log)
+    assert last - first < 2 * 4 * 1.5, "four delays, and not eight: who waits after robots.txt takes nobody's place"
+
+
+def test_retry_after_holds_over_a_kill(tmp_path: Path) -> None:
+    seconds = 5.0
+    later = Answer(b"<p>later", 503, headers={"Retry-After": f"{seconds:.0f}"})
+    settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "ROBOTSTXT_OBEY": 0}
+    with serve_owners(2) as (busy, other):
+        busy.pages = {**pages(1), "/0": (later, text_page(0, []))}
+        other.pages = pages(30)
+        seeds = [f"{busy.url}/0", f"{other.url}/0"]
+        process = start_live(seeds, tmp_path / "run", **settings)
+        wait_for(lambda: len(busy.log) == 1 and len(other.log) >= 3)
+        process.kill()
+        process.communicate()
+        result = crawl_live(seeds, tmp_path / "run", **settings, CRAWL_MAX_PAGES=12)
+        assert result.returncode == 0, result.stderr
+    assert busy.begun == ["/0", "/0"]
+    assert seconds <= busy.gaps()[0] < seconds + 30
+    assert f"{busy.url}/0" in check_archive(tmp_path / "run")
+    assert min(other.gaps()) >= DELAY
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    """Nothing is lost, nothing archived twice, and nobody asked early, over two stops."""
+    settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "COMMIT_INTERVAL_PAGES": 3}
+    with serve_owners(3) as sites:
+        for site, other in zip(sites, [*sites[1:], sites[0]], strict=True):
+            site.pages = pages(8, [f"{other.url}/0"])
+        sites[1].pages = {**sites[1].pages, "/5": text_page(5, [])._replace(seconds=1.0)}
+        seeds = [f"{sites[0].url}/0"]
+        for asked in (9, 18):
+            process = start_live(seeds, tmp_path / "run", **settings)
+            wait_for(lambda asked=asked: sum(len(site.begun) for site in sites) >= asked)  # type: ignore[misc]
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == (130 if number == signal.SIGTERM else -number), err
+            assert "Traceback" not in err, err
+        result = crawl_live(seeds, tmp_path / "run", **settings)
+        assert result.returncode == 0, result.stderr
+    assert sorted(check_archive(tmp_path / "run")) == sorted(
+        f"{site.url}/{page}" for site in sites for page in range(8)
+    )
+    assert min(gap for site in sites for gap in site.gaps()) >= DELAY
+    verified = scrapy("frontier", str(settings["JOBDIR"]), "--verify")
+    assert verified.stdout == "sound\n", verified.stderr
+    if number == signal.SIGTERM:
+        assert max(Counter(path for path in sites[0].paths()).values()) == 1
+
+
+def test_a_dead_owner_costs_a_few_exchanges(tmp_path: Path) -> None:
+    """Three documents' worth, however many there are; all end with the one reason."""
+    settings = {**CONTINUOUS, "RETRY_WAITS": "0.6,0.8", "ROBOTSTXT_OBEY": 0}
+    with serve_hang_ups("127.0.0.99") as (url, asked), serve_owners(1) as (site,):
+        site.pages = pages(6, [f"{url}/{number}" for number in range(10)])
+        result = crawl_live([f"{site.url}/0"], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 6
+    assert failures(tmp_path / "run") == {f"{url}/{number}": "connection" for number in range(10)}
+    assert len(asked) == 3
+    assert asked[1] - asked[0] >= 0.6
+    assert asked[2] - asked[1] >= 0.8
+    assert stats(tmp_path / "run")["failed/connection"] == 10
+
+
+def test_a_host_without_an_address_is_looked_up_a_few_times(tmp_path: Path) -> None:
+    seeds = [f"http://no-such-host.invalid/{number}" for number in range(20)]
+    with serve_owners(1) as (site,):
+        site.pages = pages(2)
+        settings = {**CONTINUOUS, "RETRY_WAITS": "0.1,0.2,0.3", "ROBOTSTXT_OBEY": 0}
+        result = crawl_live([*seeds, f"{site.url}/0"], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert set(failures(tmp_path / "run").values()) == {"dns"}
+    assert len(failures(tmp_path / "run")) == 20
+    figures = json.loads((tmp_path / "run/stats.json").read_text())
+    assert figures["downloader/request_count"] == 2 + 4, "two pages, and one more than there are waits"
