@@ -162,10 +162,12 @@ def _decode_brotli(body: bytes, most: int) -> bytes:
 
 
 def _guess_charset(body: bytes) -> str:
+    """Return the charset of a body that says none; one that is cut within its last character is UTF-8 no less."""
     try:
         body.decode()
-    except UnicodeDecodeError:
-        return "windows-1252"
+    except UnicodeDecodeError as error:
+        cut_there = error.reason == "unexpected end of data" and not body[: error.start].isascii()
+        return "utf-8" if cut_there else "windows-1252"
     return "utf-8"
 
 
