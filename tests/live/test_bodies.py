@@ -173,7 +173,7 @@ ENDS = {
 }
 """What becomes of the page of a host that misbehaves as its name says."""
 MOST_MEMORY = 500 << 20
-"""Bytes of the crawl with its worker process, which take about 310 MiB; the bomb alone has 200 MiB, as text twice that."""
+"""Bytes of the crawl with its worker process, which take about 310 MiB; the bomb alone has 200, as text twice that."""
 
 
 def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
