@@ -57,7 +57,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,
-    "crawl4llm.live.bodies.Bodies": 960,
+    "crawl4llm.live.bodies.Bodies": 955,
 }
 DOWNLOAD_HANDLERS = {
     "http": "crawl4llm.live.wire.WireHandler",
