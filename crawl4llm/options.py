@@ -271,6 +271,13 @@ class Options:
         "Live crawls: private networks that may be asked, such as `127.0.0.1/32`, divided by commas. Empty: none "
         "([live.md](live.md#network-safety)).",
     )
+    body_limit: int = _option(
+        1 << 20,
+        whole(0),
+        "Live crawls: bytes of a body that are taken, as they come over the wire; the page is cut there, and archived "
+        "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
+        "([live.md](live.md#what-is-taken-of-an-answer)).",
+    )
     dns_hosts: str | None = _option(
         None,
         optional_text,

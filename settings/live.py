@@ -50,15 +50,18 @@ EXTENSIONS = {
     "crawl4llm.live.stalls.Stalls": 0,
 }
 
-# FetchPages: the outer one makes pages of responses, the inner ones keep what went over the wire for the archive, and
-# let each request wait for its turn.
+# The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at
+# BODY_LIMIT bytes, or at a head that says it is no page, and Pace lets each request wait for its turn.
 DOWNLOADER_MIDDLEWARES = {
     "crawl4llm.live.fetching.Fetching": 25,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "crawl4llm.live.robots.Robots": 100,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "crawl4llm.live.bodies.Decompressing": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawl4llm.live.middlewares.Redirecting": 600,
     "crawl4llm.live.capturing.Capturing": 950,
+    "crawl4llm.live.bodies.Bodies": 955,
     "crawl4llm.live.pace.Pace": 960,
 }
 DOWNLOAD_HANDLERS = {

@@ -14,6 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
 from crawl4llm.crawl.reorder_buffer import Hop
+from crawl4llm.live.bodies import CUT
 from crawl4llm.live.wire import Exchange, take_exchange
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def go_on(request: Request, hop: Hop) -> Request:
 
 
 class Capturing:
-    """Downloader middleware, the innermost: next to it are cookies, decompression, redirects, retries and the cache.
+    """Downloader middleware, the innermost but for Bodies.
 
-    An answer from a cache or from another middleware was not sent for, and has no capture. What Scrapy fetches for
-    itself (robots.txt, the files of media pipelines) is left alone.
+    Next to it are cookies, decompression, redirects, retries and the cache. An answer from a cache or from another
+    middleware was not sent for, and has no capture. What Scrapy fetches for itself (robots.txt, the files of media
+    pipelines) is left alone.
     """
 
     def process_request(self, request: Request) -> None:
@@ -117,7 +119,9 @@ def _reconstructed(request: Request, response: Response) -> Capture:
 
 
 def _truncated(flags: Sequence[str]) -> Truncation | None:
-    """Return why a body is not whole, by Scrapy's flags."""
+    """Return why a body is not whole, by Scrapy's flags and ours."""
+    if CUT in flags:
+        return "length"
     if "dataloss" in flags:
         return "disconnect"
     return "unspecified" if "download_stopped" in flags else None

@@ -11,6 +11,7 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
+from crawl4llm.live.bodies import are_cut, most_unpacked
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.warc.payload import html_of, is_html
@@ -51,11 +52,11 @@ class Fetching:
     def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none."""
         if is_leased(request) and response.status == 200:
-            attach_page(request, _page(lease_of(request), captures_of(request)))
+            attach_page(request, _page(request, lease_of(request), captures_of(request)))
         return response
 
 
-def _page(lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
+def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
     """Return the page of the last capture. Raises NoPage where that is not HTML, or damaged."""
     hops = [normalise_url(capture.url) for capture in captures[1:]]
     key = hops[-1] if hops else lease.entry.key
@@ -64,7 +65,7 @@ def _page(lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
     if not is_html(fields.get(CONTENT_TYPE), capture.body):
         raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
     try:
-        html = html_of(capture.body, fields)
+        html = html_of(capture.body, fields, most_unpacked(request), as_sent=are_cut(request))
     except ValueError as error:
         raise NoPage(f"{capture.url}: {error}", DAMAGED) from error
     links = [Link(link.url, link.url, link.anchor, link.boilerplate) for link in html_links(html, key)]

@@ -3,6 +3,15 @@
 Twisted's HTTP client, on which the handler stands, hands on header fields by name: their case, their order and the
 fields that concern the connection (RFC 9110, 7.6.1) are lost. So they are noted here as they are sent and parsed. What
 is sent and how answers are read stays as it is.
+
+No public way leads there. The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
+
+- Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from.
+- Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
+  which reads the answer to the request just sent.
+- Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
+  ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.statusReceived`` and
+  ``headerReceived``.
 """
 
 from __future__ import annotations
@@ -70,6 +79,7 @@ class WireHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._of = crawler
         self._begun: Exchange | None = None
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
@@ -82,7 +92,7 @@ class WireHandler(HTTP11DownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         """Send a request, unless the crawl is stopping; returns its response."""
-        if self._withdraws and is_stopping(self._crawler):
+        if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
         if self._network is not None:
             self._network.install()

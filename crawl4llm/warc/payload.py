@@ -36,6 +36,9 @@ _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
+_CODINGS: Final = {"gzip", "deflate", "br", "zstd"}
+_MOST_CODINGS: Final = 5
+"""Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
 _RAW_WINDOW = -zlib.MAX_WBITS
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -45,18 +48,27 @@ def html_in_utf8(data: bytes, record: Record, http: HttpHead | None, most: int |
     return html_of(entity(data, record, http), http.fields if http else record.fields, most)
 
 
-def html_of(body: bytes, fields: Fields, most: int | None = None) -> bytes:
+def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
     """Return the HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
 
     ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
     declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
-    a coding is damaged, and TooLarge for a body of more than ``most`` bytes, coded or not.
+    a coding is damaged or there are too many, and TooLarge for a body of more than ``most`` bytes, coded or not.
+
+    A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
+    ``most`` bytes instead, and has to be in the codings that its head says.
     """
     head = fields.text(CONTENT_TYPE)
-    _check_size(body, most)
-    for coding in reversed(fields.text(_CONTENT_ENCODING).lower().split(",")):
-        body = _decode(body, coding.strip().removeprefix("x-"), _LARGEST_BODY if most is None else most + 1)
-        _check_size(body, most)
+    codings = fields.text(_CONTENT_ENCODING).lower().split(",")
+    if len(codings) > _MOST_CODINGS:
+        raise ValueError(f"{len(codings)} content codings")
+    body = _within(body, most, as_sent=as_sent)
+    for coding in reversed(codings):
+        coding = coding.strip().removeprefix("x-")  # noqa: PLW2901
+        decoded = _decode(body, coding, _LARGEST_BODY if most is None else most + 1)
+        if as_sent and body and decoded is body and coding in _CODINGS:
+            raise ValueError(f"content coding {coding}: the body is not in it")
+        body = _within(decoded, most, as_sent=as_sent)
     try:
         charset, text = html_to_unicode(head, body, auto_detect_fun=_guess_charset)
         if charset.replace("_", "-") not in _NO_CHARSETS:
@@ -80,15 +92,24 @@ def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
     return kind in _HTML_TYPES or (not kind and _LOOKS_LIKE_HTML.match(data, body_at) is not None)
 
 
+def may_be_html(content_type: bytes) -> bool:
+    """Return whether a body of a media type is HTML by :func:`is_html`, or can be: with none its bytes decide."""
+    kind = media_type(content_type)
+    return not kind or kind in _HTML_TYPES
+
+
 def media_type(content_type: bytes) -> bytes:
     """Return the media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
     kind = content_type.partition(b";")[0].strip().lower()
     return b"" if kind == b"application/http" else kind
 
 
-def _check_size(body: bytes, most: int | None) -> None:
-    if most is not None and len(body) > most:
+def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
+    if most is None or len(body) <= most:
+        return body
+    if not as_sent:
         raise TooLarge("the page is larger than DOWNLOAD_MAXSIZE")
+    return body[:most]
 
 
 def _join_chunks(body: bytes) -> bytes:
@@ -141,10 +162,12 @@ def _decode_brotli(body: bytes, most: int) -> bytes:
 
 
 def _guess_charset(body: bytes) -> str:
+    """Return the charset of a body that says none; one that is cut within its last character is UTF-8 no less."""
     try:
         body.decode()
-    except UnicodeDecodeError:
-        return "windows-1252"
+    except UnicodeDecodeError as error:
+        cut_there = error.reason == "unexpected end of data" and not body[: error.start].isascii()
+        return "utf-8" if cut_there else "windows-1252"
     return "utf-8"
 
 

@@ -72,6 +72,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "commit_fsync": [("1", True), ("False", False)],
     "crawl_max_attempts": [("1", 1)],
     "crawl_max_errors": [("1", 1)],
+    "body_limit": [("0", 0), ("1_000_000", 1_000_000)],
     "network_allowed": [
         ("", ()),
         ("127.0.0.1", ("127.0.0.1/32",)),
@@ -157,6 +158,7 @@ BAD: dict[str, list[object]] = {
     "commit_fsync": ["", "maybe", 2],
     "crawl_max_attempts": _NOT_POSITIVE,
     "crawl_max_errors": _NOT_POSITIVE,
+    "body_limit": _NEGATIVE,
     "network_allowed": ["127.0.0.1/8", "127.0.0.1/33", "localhost", "10.0.0.0/8;::1", 1, [1]],
     "dns_hosts": [["hosts"]],
     "output_dir": [["out"]],

@@ -177,6 +177,6 @@ def crawled_once(folders: pytest.TempPathFactory) -> Crawled:
 def _crawl(output: Path) -> Crawled:
     with serve(small_web()) as site, serve_raw(RAW_RESPONSE) as (raw_url, raw_requests):
         seeds = [f"{site.url}/page-0", f"{site.url}/gone", f"{site.url}/dir", f"{raw_url}/raw", *DEAD]
-        result = crawl_live(seeds, output, CRAWL_BATCH_SIZE=5, CRAWL_MAX_PAGES=100, WARC_TEXT=1)
+        result = crawl_live(seeds, output, CRAWL_BATCH_SIZE=5, CRAWL_MAX_PAGES=100, WARC_TEXT=1, BODY_LIMIT=0)
         assert result.returncode == 0, result.stdout + result.stderr
         return Crawled(output, site.url, [asked.path for asked in site.asked], raw_url, raw_requests)

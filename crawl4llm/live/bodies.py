@@ -1,0 +1,101 @@
+"""What is taken of an answer: a downloader middleware that ends the download of what is no page, or too long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from scrapy import signals
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.exceptions import StopDownload
+
+from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.options import read_options
+from crawl4llm.warc.payload import may_be_html
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Headers, Response
+
+CUT: Final = "crawl4llm_cut"
+"""Flag of a response whose body was cut at BODY_LIMIT."""
+_LIMITS: Final = "crawl4llm_limits"
+
+
+@dataclass(slots=True)
+class _Limits:
+    """What is taken of the body that a request is answered with, in bytes."""
+
+    unpacked: int
+    """To which content codings are undone; 0 stands for no limit."""
+    received: int = 0
+
+
+class Bodies:
+    """Cuts bodies of pages at BODY_LIMIT, and takes none of a media type that no page has.
+
+    Next to the network, so that all others see the body as it is archived. Requests that are not for a page
+    (robots.txt) are left alone.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        """Read BODY_LIMIT and DOWNLOAD_MAXSIZE. Raises InputError."""
+        self._limit = read_options(crawler.settings).body_limit
+        self._unpacked = crawler.settings.getint("DOWNLOAD_MAXSIZE")
+        crawler.signals.connect(self._head_received, signal=signals.headers_received)
+        crawler.signals.connect(self._received, signal=signals.bytes_received)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Bodies:
+        """Build it with the settings of a crawl."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Begin to count; Scrapy's own limit would discard the page."""
+        if self._limit and is_leased(request):
+            request.meta[_LIMITS] = _Limits(self._unpacked)
+            request.meta["download_maxsize"] = 0
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Return the response, without what came beyond the limit in the last part of the body."""
+        limits: _Limits | None = request.meta.get(_LIMITS)
+        if limits is None or limits.received <= self._limit:
+            return response
+        return response.replace(body=response.body[: self._limit], flags=[*response.flags, CUT])
+
+    def _head_received(self, headers: Headers, body_length: int | str, request: Request) -> None:
+        """End the download of what its head says is no page; of several types the first counts, as it does later."""
+        if body_length == 0:  # there is nothing to end, such as in most redirects
+            return
+        types = headers.getlist("Content-Type")
+        if types and is_leased(request) and not may_be_html(types[0]):
+            raise StopDownload(fail=False)
+
+    def _received(self, data: bytes, request: Request) -> None:
+        """End the download beyond the limit: a body of just that length is whole."""
+        limits: _Limits | None = request.meta.get(_LIMITS)
+        if limits is not None:
+            limits.received += len(data)
+            if limits.received > self._limit:
+                raise StopDownload(fail=False)
+
+
+def are_cut(request: Request) -> bool:
+    """Return whether the body that a request is answered with is cut, and not discarded, where it is too long."""
+    return _LIMITS in request.meta
+
+
+def most_unpacked(request: Request) -> int | None:
+    """Return to how many bytes a page's content codings are undone; None for no limit."""
+    limits: _Limits | None = request.meta.get(_LIMITS)
+    return (limits.unpacked or None) if limits else None
+
+
+class Decompressing(HttpCompressionMiddleware):
+    """Scrapy's decompression, which discards what is cut or unpacks to too much: not for pages, read as archived."""
+
+    # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
+    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
+        """Return the response, decoded if it is not a page's."""
+        return response if are_cut(request) else super().process_response(request, response)

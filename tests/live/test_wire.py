@@ -1,0 +1,72 @@
+"""The names that the tap on the wire leans on, in Scrapy and in Twisted's private modules, are where it looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from twisted.web import _newclient, client
+
+_HANDLER = """
+from scrapy.crawler import Crawler
+from scrapy.utils.reactor import install_reactor
+install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+from twisted.web.client import HTTPConnectionPool
+assert isinstance(getattr(HTTP11DownloadHandler(get_crawler(Spider)), "_pool", None), HTTPConnectionPool)
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (client.HTTPConnectionPool, "_factory"),
+        (_newclient.HTTP11ClientProtocol, "_parser"),
+        (_newclient.HTTP11ClientProtocol, "request"),
+        (_newclient.Request, "writeTo"),
+        (_newclient.HTTPClientParser, "statusReceived"),
+        (_newclient.HTTPClientParser, "headerReceived"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_twisted_has_the_names(owner: type, name: str) -> None:
+    assert hasattr(owner, name), f"Twisted moved {owner.__qualname__}.{name}, on which crawl4llm/live/wire.py leans"
+
+
+def test_scrapys_handler_has_its_pool() -> None:
+    """In a process of its own, as a handler needs a reactor."""
+    result = subprocess.run([sys.executable, "-c", _HANDLER], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, (
+        f"Scrapy moved HTTP11DownloadHandler._pool, on which crawl4llm/live/wire.py leans: {result.stderr}"
+    )
+
+
+def test_a_request_is_written_and_an_answer_read_as_the_tap_expects() -> None:
+    """The head in one writeSequence; each field by one call with name and value."""
+    from twisted.internet.testing import StringTransport
+    from twisted.web.http_headers import Headers
+
+    class Transport(StringTransport):
+        wrote: list[bytes]
+
+        def writeSequence(self, data: object) -> None:
+            self.wrote = list(data)  # type: ignore[call-overload]
+            super().writeSequence(self.wrote)
+
+    connection = _newclient.HTTP11ClientProtocol(lambda _: None)
+    connection.makeConnection(transport := Transport())
+    connection.request(_newclient.Request(b"GET", b"/x", Headers({b"host": [b"a.test"]}), None))
+    moved = "Twisted %s no longer as crawl4llm/live/wire.py expects"
+    assert transport.value() == b"".join(transport.wrote), moved % "writes requests"
+    assert transport.value().startswith(b"GET /x HTTP/1.1\r\n"), moved % "writes requests"
+    noted: list[tuple[bytes, ...]] = []
+    parser = connection._parser
+    assert parser is not None, moved % "makes parsers"
+    began, added = parser.statusReceived, parser.headerReceived
+    parser.statusReceived = lambda line: (noted.append((line,)), began(line))  # type: ignore[assignment, method-assign]
+    parser.headerReceived = lambda *field: (noted.append(field), added(*field))  # type: ignore[assignment, method-assign]
+    connection.dataReceived(b"HTTP/1.1 200 Fine\r\nx-One: 1\r\nX-ONE:  2 \r\n\r\n")
+    assert noted == [(b"HTTP/1.1 200 Fine",), (b"x-One", b"1"), (b"X-ONE", b"2")], moved % "parses answers"
