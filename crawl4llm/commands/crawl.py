@@ -169,7 +169,7 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
+        from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:

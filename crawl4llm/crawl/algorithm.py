@@ -10,57 +10,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
-from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine, failure_line
-from crawl4llm.base.domains import Domain, owner_of
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine, failure_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import TOO_LARGE
-from crawl4llm.crawl.commits import Commits
-from crawl4llm.crawl.page_writer import REDIRECTS, Balance, Counters, PageWriter, Rated, RatePages, balance
-from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
-from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
-from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
-from crawl4llm.frontier.visited import VisitedSet
-from crawl4llm.options import Options
-from crawl4llm.policies import Candidate, CrawledPage, Policy
-from crawl4llm.warc import Archive
+from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.page_writer import REDIRECTS, Rated
+from crawl4llm.crawl.reorder_buffer import Answer, Hop
+from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.policies import Candidate, CrawledPage
 
-MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
-
-_PAGES_AT_ONCE = 256
-"""Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
 
-class Turns(Protocol):
-    """Whoever sees to it that owners are asked in turn. The lease of a document keeps its owner busy."""
-
-    def begin(self, lease: Lease) -> None:
-        """Take note of a lease that begins."""
-
-    def end(self, lease: Lease) -> None:
-        """Take note of its end, and release the owner, now or later."""
-
-
-class _AtOnce:
-    """Releases owners at the end of each lease: delays are left to whoever downloads."""
-
-    def __init__(self, owners: Owners) -> None:
-        self._owners = owners
-
-    def begin(self, lease: Lease) -> None:
-        pass
-
-    def end(self, lease: Lease) -> None:
-        self._owners.release(owner_of(lease.entry.url or lease.entry.key), self._owners.now)
-
-
-class Crawl:
+class Crawl(CrawlState):
     """The state of a crawl, from seeds to N pages, without a word on how pages are fetched.
 
     The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
@@ -71,50 +38,7 @@ class Crawl:
     document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
     they were dequeued, in either; but where the frontier goes by owners, in the order in which they were fetched, so
     that a slow owner holds up nobody.
-
-    ``by_owners``: the frontier, if it goes by owners; only in continuous order.
     """
-
-    def __init__(
-        self,
-        options: Options,
-        *,
-        policy: Policy,
-        rate: RatePages,
-        frontier: Frontier,
-        visited: VisitedSet,
-        archive: Archive,
-        log: CrawlLog,
-        commits: Commits,
-        provenance: Mapping[str, str],
-        concurrent_leases: int = 1,
-        opted_out: Sequence[Domain] = (),
-        spool: Spool | None = None,
-        limits: Limits = NO_LIMITS,
-        by_owners: OwnerFrontier | None = None,
-    ) -> None:
-        self.options = options
-        self.policy = policy
-        self.frontier = frontier
-        self.visited = visited
-        self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits)
-        self.iteration = 0
-        self.seeds = 0
-        self.failure: str | None = None
-        """What stopped the crawl before its end, in one line, if something did."""
-        self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
-        self._log = log
-        self._commits = commits
-        self._concurrent_leases = concurrent_leases
-        self._by_owners = by_owners
-        self.turns: Turns | None = None if by_owners is None else _AtOnce(by_owners.owners)
-        """Who is told of leases, where the frontier goes by owners."""
-        self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
-        self._raised_n = RaisedN()
-        self._begun = False
-        self._refused: list[FailureLine] = []
-        """To be logged with the candidates that were not refused."""
 
     # -- Algorithm 1 ----------------------------------------------------------------------------------------------
 
@@ -196,7 +120,7 @@ class Crawl:
     def end_owner(self, owner: str, reason: str) -> None:
         """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
         assert self._by_owners is not None
-        while ended := self._by_owners.drop_owner(owner, Outcome.FAILED, reason, _PAGES_AT_ONCE):
+        while ended := self._by_owners.drop_owner(owner, Outcome.FAILED, reason, self.pages_at_once):
             try:
                 self._log.write([], [failure_line(Outcome.FAILED.value, reason, entry) for entry in ended])
             except InputError as error:
@@ -222,7 +146,7 @@ class Crawl:
         """
         may_be_last = not expand or self.crawled + len(self._buffer) >= self.options.crawl_max_pages
         # Always as many at once, whatever came in by when.
-        answers = self._buffer.take(None if self.continuous else _PAGES_AT_ONCE)
+        answers = self._buffer.take(None if self.continuous else self.pages_at_once)
         self.scope.follow_redirects(answers, self.counters.counts)
         new = [] if may_be_last else self._extract_held_back()
         new += await self._merge(answers, extract=not may_be_last)
@@ -347,116 +271,3 @@ class Crawl:
         if not math.isfinite(score):
             raise InputError(f"URL_POLICY {self.policy.name} gave {key} the score {score}")
         return score
-
-    # -- what is known of it --------------------------------------------------------------------------------------
-
-    @property
-    def continuous(self) -> bool:
-        """Whether it runs in continuous order."""
-        return self.options.crawl_batch_size == 0
-
-    @property
-    def owners(self) -> Owners | None:
-        """Who may be asked now, where the frontier goes by owners."""
-        return None if self._by_owners is None else self._by_owners.owners
-
-    @property
-    def may_lease(self) -> bool:
-        """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
-        waiting = self._buffer
-        return (
-            waiting.in_flight < self._concurrent_leases and self.crawled + len(waiting) < self.options.crawl_max_pages
-        )
-
-    @property
-    def _batch(self) -> int | None:
-        """The iteration, as log and archive tell it."""
-        return None if self.continuous else self.iteration
-
-    @property
-    def lasting(self) -> bool:
-        """Whether another process can go on where this one ends."""
-        return self._commits.lasting
-
-    @property
-    def crawled(self) -> int:
-        """Pages crawled so far (\\|P\\|)."""
-        return self.counters.crawled
-
-    @property
-    def answered(self) -> int:
-        """Answered leases that :meth:`advance` has not consumed yet."""
-        return self._buffer.answered
-
-    @property
-    def can_advance(self) -> bool:
-        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
-        waiting = self._buffer
-        if not waiting.answered:
-            return False
-        if self.continuous:
-            return waiting.heard_of_first(1)
-        return not waiting.in_flight or (waiting.answered >= _PAGES_AT_ONCE and waiting.heard_of_first(_PAGES_AT_ONCE))
-
-    @property
-    def must_wait(self) -> bool:
-        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self._buffer.answered >= 2 * _PAGES_AT_ONCE
-
-    @property
-    def finished(self) -> str | None:
-        """Why the crawl is over; None while it is not."""
-        if self.crawled >= self.options.crawl_max_pages:
-            return MAX_PAGES
-        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or len(self.frontier)) else None
-
-    @property
-    def balance(self) -> Balance:
-        """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.counters.counts)
-
-    def statistics(self) -> dict[str, float | None]:
-        """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
-        figures: dict[str, float | None] = dict(self.counters.counts)
-        for (outcome, reason), count in self.frontier.outcomes.items():
-            if outcome is not Outcome.ARCHIVED:
-                figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
-        figures["pages/visited"] = len(self.visited)
-        figures["frontier/queued"] = len(self.frontier)
-        figures["frontier/leased"] = self.frontier.leased
-        figures["influence/mean"] = self.counters.mean_influence
-        if not self.continuous:
-            figures["iterations"] = self.iteration
-        return figures
-
-    # -- pause and resume -----------------------------------------------------------------------------------------
-
-    def committed(self) -> None:
-        """Forget answers that were taken before the commit that was just made. Raises InputError."""
-        self._buffer.committed()
-
-    def save(self) -> dict[str, Any]:
-        """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""
-        return {
-            "counts": dict(self.counters.counts),
-            "iteration": self.iteration,
-            "seeds": self.seeds,
-            "influence": [self.counters.influence_sum, self.counters.influence_pages],
-            **self._raised_n.save(),
-        }
-
-    def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
-        """Go on, in a new crawl, from what :meth:`save` returned, with the frontier's leases."""
-        self.counters.counts.update(state["counts"])
-        self.iteration = state["iteration"]
-        self.seeds = state["seeds"]
-        self.counters.influence_sum, self.counters.influence_pages = state["influence"]
-        self._raised_n.load(state)
-        self._begun = True
-        if self._by_owners is not None:
-            # They kept no owner from being asked while nothing ran, and two may be of one owner.
-            for lease in leases:
-                self.frontier.give_back(lease, attempted=False)
-            return
-        self._buffer.add(leases)
-        self._buffer.recall()

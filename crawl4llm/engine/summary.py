@@ -15,7 +15,8 @@ from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
-from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES, Crawl
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import DEMO
 

@@ -18,8 +18,8 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
-from crawl4llm.crawl import algorithm as crawl
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
@@ -43,11 +43,11 @@ def scored(links: Graph, **kwargs: Any) -> GraphCorpus:
 @contextmanager
 def pages_at_once(pages: int) -> Iterator[None]:
     """Let a batch be taken in slices of so many pages; by itself it is so many that small graphs have one slice."""
-    before, crawl._PAGES_AT_ONCE = crawl._PAGES_AT_ONCE, pages
+    before, CrawlState.pages_at_once = CrawlState.pages_at_once, pages
     try:
         yield
     finally:
-        crawl._PAGES_AT_ONCE = before
+        CrawlState.pages_at_once = before
 
 
 class NotingPolicy(BasePolicy):

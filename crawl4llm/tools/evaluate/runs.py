@@ -17,7 +17,7 @@ from crawl4llm.base.input_files import input_lines, read_json
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.algorithm import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
