@@ -22,6 +22,7 @@ from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.retry_after import retry_after
+from crawl4llm.live.robots import Robots
 from crawl4llm.live.stopping import Withdrawn, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
+_LONGEST_CRAWL_DELAY = 86_400.0
+"""Seconds."""
 _LONGEST_WAIT = 60.0
 """Seconds that a request may wait in the downloader, where it takes the place of another one."""
 _SHORT_WAIT = 1.0
@@ -60,9 +63,11 @@ class Later(Exception):
 class _Place:
     """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
 
-    __slots__ = ("leased", "send_at", "turn", "users")
+    __slots__ = ("ended", "leased", "send_at", "turn", "users")
 
-    def __init__(self, *, leased: bool) -> None:
+    def __init__(self, ended: float, *, leased: bool) -> None:
+        self.ended = ended
+        """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
         self.leased = leased
         """Whether it is kept for a lease."""
         self.users = 0
@@ -76,6 +81,7 @@ class _Exchange(NamedTuple):
     """An exchange that goes on."""
 
     owner: str
+    url: str
     place: _Place
     began: float
 
@@ -93,6 +99,7 @@ class Pace:
         self._delay = crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._factor, self._waits = options.delay_factor, options.retry_waits
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
+        self._started = time.monotonic()
         self._places: dict[str, _Place] = {}
         """By owner."""
         self._running: dict[Request, _Exchange] = {}
@@ -121,7 +128,7 @@ class Pace:
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
         if owner := _owner_of(lease):
-            self._places[owner] = _Place(leased=True)
+            self._places[owner] = _Place(self._started, leased=True)
 
     def end(self, lease: Lease) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -150,7 +157,10 @@ class Pace:
             place.users -= 1
             self._leave(owner, place)
             raise
-        self._running[request] = _Exchange(owner, place, time.monotonic())  # its turn lasts until the answer
+        # Its turn lasts until the answer.
+        self._running[request] = _Exchange(
+            owner, request.url, place, time.monotonic()
+        )  # its turn lasts until the answer
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Note the end of an exchange, and what the server said of the next."""
@@ -181,12 +191,14 @@ class Pace:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                place = self._places[owner] = _Place(leased=False)
+                place = self._places[owner] = _Place(self._started, leased=False)
                 break
             await self._sleep(self._owners.ready_at(owner) - now, owner)
         return place
 
     async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
+        # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
+        place.send_at = max(place.send_at, place.ended + self._crawl_delay(request.url))
         if is_leased(request) and place.leased and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
@@ -210,15 +222,21 @@ class Pace:
     def _end_exchange(self, exchange: _Exchange, retry_after: float = 0.0) -> None:
         """Let the next request wait: a delay, or, written down at once, as long as the server said."""
         now = time.monotonic()
-        owner, place, began = exchange
-        delay = max(self._delay, min(self._factor * (now - began), _MOST_BY_DURATION), retry_after)
-        place.send_at = now + delay
+        owner, url, place, began = exchange
+        by_duration = min(self._factor * (now - began), _MOST_BY_DURATION)
+        delay = max(self._delay, by_duration, self._crawl_delay(url), retry_after)
+        place.ended, place.send_at = now, now + delay
         place.users -= 1
         place.turn.release()
         self._leave(owner, place)
         if retry_after:  # last, as it raises InputError where it cannot be written down
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
+
+    def _crawl_delay(self, url: str) -> float:
+        """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
+        robots = self._crawler.get_downloader_middleware(Robots)
+        return min((robots and robots.crawl_delay(url)) or 0.0, _LONGEST_CRAWL_DELAY)
 
     def _back_off(self, owner: str, reason: str) -> Later:
         """Hold an owner after an error, the longer the more there were in a row; after the last wait all its documents

@@ -51,6 +51,26 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def test_a_site_gets_the_delay_that_its_robots_txt_asks_for(tmp_path: Path) -> None:
+    """Also from a process that goes on where another was killed; sites without one are not held up by it."""
+    slow = Answer(b"User-agent: *\nCrawl-delay: 1.5\n", content_type="text/plain")
+    settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job"}
+    with serve_owners(2) as (careful, other):
+        careful.pages = {**pages(4), "/robots.txt": slow}
+        other.pages = pages(6)
+        seeds = [f"{careful.url}/0", f"{other.url}/0"]
+        process = start_live(seeds, tmp_path / "run", **settings)
+        wait_for(lambda: len(careful.log) >= 2)
+        process.kill()
+        process.communicate(timeout=60)
+        done = crawl_live(seeds, tmp_path / "run", **settings)
+        assert done.returncode == 0, done.stderr
+        assert len(check_archive(tmp_path / "run")) == 10
+        assert min(careful.gaps()) >= 1.5
+        assert len(other.log) >= 7
+        assert max(one.ended for one in other.log) < max(one.ended for one in careful.log) - 2
+
+
 def test_nobody_is_asked_early(tmp_path: Path) -> None:
     """robots.txt, redirects, also to another owner, and retries included; and the crawl ends when all is done."""
     with serve_owners(4) as sites:
