@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -47,14 +46,6 @@ def test_nothing_is_said_of_an_empty_frontier(tmp_path: Path) -> None:
     driven.close()
 
 
-IN_TEN_MINUTES = {
-    "IMF-fixdate": formatdate(time.time() + 600, usegmt=True),
-    "RFC 850": time.strftime("%A, %d-%b-%y %H:%M:%S GMT", time.gmtime(time.time() + 600)),
-    "asctime": time.asctime(time.gmtime(time.time() + 600)),
-}
-"""Dates in the three forms of RFC 9110, 5.6.7."""
-
-
 @pytest.mark.parametrize(
     ("status", "field", "seconds"),
     [
@@ -68,7 +59,9 @@ IN_TEN_MINUTES = {
         (503, "", 0),
         (503, "1" * 5000, 0),
         (503, "²", 0),
-        *(pytest.param(503, field, 600, id=form) for form, field in IN_TEN_MINUTES.items()),
+        (503, "%a, %d %b %Y %H:%M:%S GMT", 600),  # in ten minutes, by the three forms of RFC 9110, 5.6.7
+        (503, "%A, %d-%b-%y %H:%M:%S GMT", 600),
+        (503, "%a %b %e %H:%M:%S %Y", 600),
         (503, "Sun, 06 Nov 1994 08:49:37 GMT", 0),
         (503, "Fri, 31 Dec 9999 23:59:59 GMT", DAY),
         (503, "Fri, 99 Dec 99999 99:59:59 GMT", 0),
@@ -79,6 +72,8 @@ IN_TEN_MINUTES = {
 )
 def test_retry_after(status: int, field: str, seconds: float) -> None:
     """RFC 9110, 5.6.7 and 10.2.3: a number of seconds, or a date in three forms."""
+    if "%" in field:
+        field = time.strftime(field, time.gmtime(time.time() + seconds))
     response = Response("http://a.example/", status=status, headers={"Retry-After": field})
     assert retry_after(response) == pytest.approx(seconds, abs=60 if seconds == 600 else 0)
 
