@@ -19,7 +19,12 @@ _LONGEST_FIELD: Final = 64
 
 def retry_after(response: Response) -> float:
     """Return the seconds after which a server may be asked again, as it said; 0 where it said nothing that counts."""
-    given = response.headers.get("Retry-After") if response.status in _STATUSES else None
+    return wait_in(response) if response.status in _STATUSES else 0.0
+
+
+def wait_in(response: Response) -> float:
+    """Return the seconds that the field says, a day at most, whatever the status; 0 where it is missing or is none."""
+    given = response.headers.get("Retry-After")
     if given is None or len(given) > _LONGEST_FIELD:
         return 0.0
     text = given.decode("latin-1").strip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin
@@ -20,6 +19,7 @@ from crawl4llm.base.reasons import CERTIFICATE, DNS, REFUSED, ROBOTS_UNKNOWN
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
 from crawl4llm.live.robots_store import RobotsStore
@@ -210,7 +210,7 @@ def _answer(response: Response) -> _Answer:
     """Return what a response says that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
     status = response.status
     if status == 429 or not 200 <= status < 500:
-        return _Answer(reason=ROBOTS_UNKNOWN, wait=_retry_after(response))
+        return _Answer(reason=ROBOTS_UNKNOWN, wait=wait_in(response))
     if status >= 300:
         return _NONE
     codings = b",".join(response.headers.getlist("Content-Encoding")).lower()  # that Scrapy could not undo
@@ -229,14 +229,3 @@ def _target(response: Response) -> str | None:
         return url if HAS_HOST.match(url) else None
     except ValueError:
         return None
-
-
-def _retry_after(response: Response) -> float:
-    """Return the seconds that an answer asks us to wait (RFC 9110, 10.2.3); 0 where it does not."""
-    value = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
