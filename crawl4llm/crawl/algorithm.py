@@ -28,7 +28,7 @@ _REORDER_FACTOR = 8
 
 
 class Crawl(CrawlState):
-    """The state of a crawl, from seeds to N pages, without a word on how pages are fetched.
+    """A crawl from seeds to N pages, without a word on how pages are fetched.
 
     The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
     and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue again, until :attr:`finished`; at last

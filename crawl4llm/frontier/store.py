@@ -81,8 +81,11 @@ class Store:
             self._check_lock_file()
             self._tables = {}
             for name in TABLES:
-                with suppress(*[lmdb.NotFoundError] * (name in _LATER)):
+                try:
                     self._tables[name] = self._env.open_db(name.encode(), create=not self.readonly)
+                except lmdb.NotFoundError:
+                    if name not in _LATER:
+                        raise
             self._txn = self._env.begin(write=not self.readonly)
         except lmdb.MapResizedError:
             self._env.close()

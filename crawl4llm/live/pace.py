@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
 _LONGEST_CRAWL_DELAY = 86_400.0
-"""Seconds."""
+"""Seconds; a site that asks for more is asked once a day."""
+_LONGEST_WAIT_OF_A_SITE = 300.0
+"""Seconds that a redirect or a retry may wait in the downloader because of Crawl-delay: it cannot be given back without
+asking for the first URL again."""
 _LONGEST_WAIT = 60.0
 """Seconds that a request may wait in the downloader, where it takes the place of another one."""
 _SHORT_WAIT = 1.0
@@ -87,7 +90,7 @@ class _Exchange(NamedTuple):
 
 
 class Pace:
-    """Downloader middleware, the innermost; also the :class:`crawl4llm.crawl.algorithm.Turns` of its crawl.
+    """Downloader middleware, the innermost; also the :class:`crawl4llm.crawl.turns.Turns` of its crawl.
 
     Only for a crawl whose frontier goes by owners: others are delayed by Scrapy's downloader alone. Raises Later for
     what goes back to the frontier, and Withdrawn where the crawl stops.
@@ -100,6 +103,7 @@ class Pace:
         self._factor, self._waits = options.delay_factor, options.retry_waits
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
         self._started = time.monotonic()
+        self._robots: Robots | None = None
         self._places: dict[str, _Place] = {}
         """By owner."""
         self._running: dict[Request, _Exchange] = {}
@@ -122,6 +126,7 @@ class Pace:
         assert self._crawler.engine is not None
         slots = self._crawler.engine.downloader.per_slot_settings
         slots[_SLOT] = {"concurrency": sys.maxsize, "delay": 0.0}
+        self._robots = self._crawler.get_downloader_middleware(Robots)
 
     # -- the leases of the crawl ----------------------------------------------------------------------------------
 
@@ -157,10 +162,8 @@ class Pace:
             place.users -= 1
             self._leave(owner, place)
             raise
-        # Its turn lasts until the answer.
-        self._running[request] = _Exchange(
-            owner, request.url, place, time.monotonic()
-        )  # its turn lasts until the answer
+        # The turn lasts until the answer.
+        self._running[request] = _Exchange(owner, request.url, place, time.monotonic())
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Note the end of an exchange, and what the server said of the next."""
@@ -193,12 +196,13 @@ class Pace:
             if self._owners.occupy(owner):
                 place = self._places[owner] = _Place(self._started, leased=False)
                 break
-            await self._sleep(self._owners.ready_at(owner) - now, owner)
+            await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place
 
     async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
         # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
-        place.send_at = max(place.send_at, place.ended + self._crawl_delay(request.url))
+        delay = self._crawl_delay(request.url)
+        place.send_at = max(place.send_at, place.ended + delay)
         if is_leased(request) and place.leased and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
@@ -207,36 +211,36 @@ class Pace:
                 raise Later(f"{request.url}: due in {wait:.0f} s")
             self._given_back.discard(owner)
         while (wait := place.send_at - time.monotonic()) > 0:
-            await self._sleep(wait, owner)
+            await self._sleep(wait, owner, max(self._longest_wait, min(delay, _LONGEST_WAIT_OF_A_SITE)))
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
 
-    async def _sleep(self, seconds: float, owner: str) -> None:
-        """Wait for a while of this. Raises Withdrawn, or Later where it is too long."""
+    async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
+        """Wait for a while of this. Raises Withdrawn, or Later where it is longer than it may be."""
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
-        if seconds > self._longest_wait:
+        if seconds > longest:
             raise Later(f"{owner} may not be asked now", HELD)
         await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
 
-    def _end_exchange(self, exchange: _Exchange, retry_after: float = 0.0) -> None:
+    def _end_exchange(self, exchange: _Exchange, asked_for: float = 0.0) -> None:
         """Let the next request wait: a delay, or, written down at once, as long as the server said."""
         now = time.monotonic()
         owner, url, place, began = exchange
         by_duration = min(self._factor * (now - began), _MOST_BY_DURATION)
-        delay = max(self._delay, by_duration, self._crawl_delay(url), retry_after)
+        delay = max(self._delay, by_duration, self._crawl_delay(url), asked_for)
         place.ended, place.send_at = now, now + delay
         place.users -= 1
         place.turn.release()
         self._leave(owner, place)
-        if retry_after:  # last, as it raises InputError where it cannot be written down
+        if asked_for:  # last, as it raises InputError where it cannot be written down
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
     def _crawl_delay(self, url: str) -> float:
         """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
-        robots = self._crawler.get_downloader_middleware(Robots)
-        return min((robots and robots.crawl_delay(url)) or 0.0, _LONGEST_CRAWL_DELAY)
+        delay = None if self._robots is None else self._robots.crawl_delay(url)
+        return min(delay or 0.0, _LONGEST_CRAWL_DELAY)
 
     def _back_off(self, owner: str, reason: str) -> Later:
         """Hold an owner after an error, the longer the more there were in a row; after the last wait all its documents
