@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,18 @@ from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+
+def find_output(jobdir: Path, job: Mapping[str, Any], settings: BaseSettings) -> Path:
+    """Return the output directory of the crawl in a JOBDIR, by its job description and OUTPUT_DIR. Raises InputError
+    where that does not bear the crawl's id."""
+    output = Path(settings.get("OUTPUT_DIR") or job["output"])
+    if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
+        raise InputError(
+            f"{output} does not hold the crawl of JOBDIR {jobdir}; if you moved it, give its new place: "
+            "-s OUTPUT_DIR=PATH"
+        )
+    return output
 
 
 class StoredCrawl:
@@ -90,12 +103,7 @@ class StoredCrawl:
     def output(self, settings: BaseSettings) -> Path:
         """Return its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError, also where
         a file in it is a link that leads out of it."""
-        output = Path(settings.get("OUTPUT_DIR") or self.job["output"])
-        if read_json(output / SETTINGS).get("crawl_id") != self.job["crawl_id"]:
-            raise InputError(
-                f"{output} does not hold the crawl of JOBDIR {self.path}; if you moved it, give its new place: "
-                "-s OUTPUT_DIR=PATH"
-            )
+        output = find_output(self.path, self.job, settings)
         warc = output / WARC
         require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
         return output
