@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import IO, Final, cast
@@ -100,13 +102,13 @@ def lines(jobdir: Path, day: str) -> Iterator[bytes]:
         try:
             file: IO[bytes] = open_input(plain)
         except FileNotFoundError:
-            with gzip.open(packed) as unpacked:
-                yield from _whole_lines(cast(IO[bytes], unpacked))
+            with _unpacked(packed) as unpacked:
+                yield from _whole_lines(unpacked)
             return
         with file:
-            if packed.exists() and not _holds(packed, plain):
-                with gzip.open(packed) as unpacked:
-                    yield from _whole_lines(cast(IO[bytes], unpacked))
+            if packed.exists() and not _holds(packed, file):
+                with _unpacked(packed) as unpacked:
+                    yield from _whole_lines(unpacked)
             yield from _whole_lines(file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{packed} is damaged: {error}; restore it, or remove it to go without that day") from None
@@ -139,29 +141,33 @@ def _compress_all(paths: list[Path]) -> None:
 def _compress(path: Path) -> None:
     """Put a compressed file in the place of one; killed at any moment, it leaves one of them, or both."""
     packed = path.with_name(f"{path.name}.gz")
-    if not (packed.exists() and _holds(packed, path)):
-        with replacing(packed, fsync=True, mode=0o600) as to:
-            if packed.exists():  # of a day that was gone on with, as a clock was wrong: a file of several members
-                with open_input(packed) as before:
-                    shutil.copyfileobj(before, to, _BLOCK)
-            with open_input(path) as plain, gzip.GzipFile("", "wb", 6, to, mtime=0) as member:
-                shutil.copyfileobj(plain, member, _BLOCK)
+    with open_input(path) as plain:
+        if not (packed.exists() and _holds(packed, plain)):
+            with replacing(packed, fsync=True, mode=0o600) as to:
+                if packed.exists():  # of a day that was gone on with, as a clock was wrong: a file of several members
+                    with open_input(packed) as before:
+                        shutil.copyfileobj(before, to, _BLOCK)
+                with gzip.GzipFile("", "wb", 6, to, mtime=0) as member:
+                    shutil.copyfileobj(plain, member, _BLOCK)
     path.unlink()
 
 
-def _holds(packed: Path, plain: Path) -> bool:
+def _holds(packed: Path, plain: IO[bytes]) -> bool:
     """Return whether the compressed file ends with what the other one holds: a process was killed before it removed
-    that."""
-    size = plain.stat().st_size
-    with gzip.open(packed) as unpacked, open_input(plain) as file:
-        whole = 0
-        while block := unpacked.read(_BLOCK):
-            whole += len(block)
+    that. The latter is at its beginning then again."""
+    size = os.fstat(plain.fileno()).st_size
+    with _unpacked(packed) as unpacked:
+        whole = sum(map(len, iter(partial(unpacked.read, _BLOCK), b"")))
         if whole < size:
             return False
         unpacked.seek(whole - size)
-        with suppress(EOFError):
-            while block := file.read(_BLOCK):
-                if unpacked.read(len(block)) != block:
-                    return False
-    return True
+        same = all(unpacked.read(len(block)) == block for block in iter(partial(plain.read, _BLOCK), b""))
+    plain.seek(0)
+    return same
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a compressed file for reading."""
+    with open_input(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+        yield cast(IO[bytes], unpacked)

@@ -22,7 +22,7 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.control import Control, read_control
+from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
@@ -97,7 +97,9 @@ class Run:
         if jobdir and self.web.by_owners:
             self.control = read_control(Path(jobdir))
             self._injected = InjectFolder(Path(jobdir))
-            self.options = replace(self.options, crawl_max_pages=self.control.max_pages or self.options.crawl_max_pages)
+            if most := self.control.max_pages:
+                logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", Path(jobdir, CONTROL), most)
+                self.options = replace(self.options, crawl_max_pages=most)
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import signals
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base.errors import InputError
@@ -63,6 +63,7 @@ class Steering:
         self._tasks: set[asyncio.Future[None]] = set()
         self._looking = create_looping_call(self._look)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
         self._crawl.block(self._control.blocked)  # before anything is asked for
 
@@ -94,6 +95,11 @@ class Steering:
         self._before = signal.signal(signal.SIGHUP, reread)
         self._looking.start(_LOOK_SECONDS)
 
+    def _keep_open(self) -> None:
+        """Let a crawl that has nothing more to do wait for seeds that are being read."""
+        if self._tasks:
+            raise DontCloseSpider
+
     def _closed(self) -> None:
         self._looking.stop()
         signal.signal(signal.SIGHUP, self._before)
@@ -110,7 +116,7 @@ class Steering:
             self._read_control(say=asked)
         self._take_seeds()
         until = time.monotonic() + _DROP_SECONDS
-        while self._crawl.drop_blocked() and time.monotonic() < until:
+        while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
             pass
 
     def _read_control(self, *, say: bool) -> None:

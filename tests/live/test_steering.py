@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from crawl_helpers import crawl_log, error_of, scrapy
@@ -57,7 +57,7 @@ class Steered(NamedTuple):
     blocked_at: float
     """A second after ``--block`` had returned, by the monotonic clock."""
     slowed_at: float
-    """A second after control.json asked for a longer delay, likewise."""
+    """When control.json had asked for a longer delay, and the log had said so, likewise."""
     broken: subprocess.CompletedProcess[str]
     """``--block`` while control.json was broken."""
     logs: list[str]
@@ -97,18 +97,18 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         control.write_text('{"delay": "long"}')
         wait_for(lambda: said("delay must be"))
         broken = scrapy("frontier", str(job), "--block", "noisy.test")
-        control.write_text('{"delays": {"calm.test": %s}}' % LONGER)
+        control.write_text(json.dumps({"delays": {"calm.test": LONGER}}))
         process.send_signal(signal.SIGHUP)
         wait_for(lambda: said("delays of 1"), 1.0)
         slowed_at = time.monotonic()
-        seeds = folder / "more"
-        seeds.write_text(f"{web.url(HOSTS[2])}\nnonsense\nhttp://noisy.test/never\n")
-        os.utime(seeds, (0, 0))
-        seeds.rename(inject / "more.txt")
         blocked = scrapy("frontier", str(job), "--block", "noisy.test")
         assert blocked.returncode == 0, blocked.stderr
         time.sleep(1)
         blocked_at = time.monotonic()
+        seeds = folder / "more"
+        seeds.write_text(f"{web.url(HOSTS[2])}\nnonsense\nhttp://noisy.test/never\n")
+        os.utime(seeds, (0, 0))
+        seeds.rename(inject / "more.txt")
         wait_for(lambda: (inject / "done/more.txt").exists() and asked(HOSTS[2]) > 2)
         live = scrapy("report", str(job), "--owner", "calm.test").stdout
         process.kill()
@@ -124,6 +124,12 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         logs.append((folder / "log").read_text())
         done = sorted(path.name for path in (inject / "done").iterdir())
     yield Steered(job, output, read_log(web.log_file), blocked_at, slowed_at, broken, logs, done, live)
+
+
+def place(url: str) -> str:
+    """Host and path."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}{parts.path}"
 
 
 def failures(output: Path) -> list[dict[str, Any]]:
@@ -158,7 +164,7 @@ def test_exports_leave_it_out_until_it_is_unblocked(steered: Steered, tmp_path: 
 
 
 def test_a_delay_of_the_control_file_holds_for_its_owner(steered: Steered) -> None:
-    """From a second after it was written on, and for others nothing changes."""
+    """From when it was read on, and for others nothing changes."""
     late = [one for one in steered.asked if one.arrived > steered.slowed_at]
     gaps = waits(late)
     assert min(gaps["calm.test"]) >= LONGER
@@ -181,7 +187,7 @@ def test_injected_seeds_are_crawled(steered: Steered) -> None:
     stats = json.loads((steered.output / "stats.json").read_text())
     assert stats["crawl4llm/seeds/malformed"] == 1
     assert stats["crawl4llm/seeds/given"] == 5
-    assert sum(line["id"].endswith("late.test/0") or "/late.test:" in line["id"] for line in crawl_log(steered.output))
+    assert any("//late.test" in line["id"] for line in crawl_log(steered.output))
 
 
 def test_the_report_has_each_request_that_the_servers_saw(steered: Steered) -> None:
@@ -191,12 +197,15 @@ def test_the_report_has_each_request_that_the_servers_saw(steered: Steered) -> N
         told = scrapy("report", str(steered.job), "--owner", owner, "--json")
         assert told.returncode == 0, told.stderr
         *requests, last = map(json.loads, told.stdout.splitlines())
-        found.update((request["url"].split(":")[1][2:] + "/" + request["url"].split("/")[3], request["status"]) for request in requests)
+        found.update(
+            (request["url"].split(":")[1][2:] + "/" + request["url"].split("/")[3], request["status"])
+            for request in requests
+        )
         assert last["summary"]["requests"] == len(requests)
         assert last["summary"]["robots_txt"] >= 1
         assert [request["time"] for request in requests] == sorted(request["time"] for request in requests)
     seen = Counter((f"{one.host}{one.path}", one.status) for one in steered.asked)
-    assert not found - seen, found - seen
+    assert not found - seen
     assert (seen - found).total() <= 3, "one for each owner"
 
 

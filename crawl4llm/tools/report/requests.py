@@ -90,8 +90,7 @@ def _request(fields: Any) -> Request:
         *map(fields.get, ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule"))
     )
     texts = (request.time, request.owner, request.url, request.purpose, request.error or "", request.rule or "")
-    "".join(texts)  # a TypeError where one is no string
     numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)
-    if not all(-_LARGEST < number < _LARGEST for number in numbers):
+    if not all(map(str.isprintable, texts)) or not all(-_LARGEST < number < _LARGEST for number in numbers):
         raise ValueError("no request")
     return request
