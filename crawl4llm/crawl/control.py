@@ -73,7 +73,7 @@ def read_blocked(output: Path) -> tuple[str, ...]:
     path = output / BLOCKED
     require_within(output, path)
     content = _read(path)
-    return _checked(path, {"blocked": content.get("blocked", ())}).blocked
+    return _checked(path, {"blocked": content.get("blocked", [])}).blocked
 
 
 def publish_blocked(jobdir: Path, output: Path) -> None:

@@ -180,8 +180,8 @@ class CrawlState:
 
     @property
     def _seeds_wait(self) -> bool:
-        """Whether injected seeds are there that are taken up at once; in batches, the end of pages that came does."""
-        return self.continuous and bool(self._injected)
+        """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
+        return bool(self._injected) and (self.continuous or not self._buffer)
 
     @property
     def balance(self) -> Balance:

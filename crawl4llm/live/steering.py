@@ -96,7 +96,8 @@ class Steering:
         self._looking.start(_LOOK_SECONDS)
 
     def _keep_open(self) -> None:
-        """Let a crawl that has nothing more to do wait for seeds that are being read."""
+        """Let a crawl that has nothing more to do wait for seeds that are there."""
+        self._look()
         if self._tasks:
             raise DontCloseSpider
 

@@ -29,6 +29,7 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
 from crawl4llm.base.reasons import DNS, OPT_OUT, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
+from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import RequestLog
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-
-    from crawl4llm.crawl.algorithm import Crawl
 
 _EXCHANGE: Final = "crawl4llm_exchange"
 
@@ -90,6 +89,8 @@ class WireHandler(HTTP11DownloadHandler):
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
+        crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
+        self._scope = crawl.scope if isinstance(crawl, CrawlState) else None
         self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
@@ -99,8 +100,7 @@ class WireHandler(HTTP11DownloadHandler):
         a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
-        crawl: Crawl | None = getattr(self._of.spider, "crawl", None)
-        if crawl is not None and crawl.scope.has_opted_out(request.url):
+        if self._scope is not None and self._scope.has_opted_out(request.url):
             raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
         return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
 

@@ -87,6 +87,7 @@ def test_several_processes_may_block_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "control.json").stat().st_mode & 0o077 == 0
     assert set_blocked(tmp_path, "x0.example", blocked=False)[1]
     assert not set_blocked(tmp_path, "x0.example", blocked=False)[1]
+    assert read_blocked(tmp_path) == ()
     publish_blocked(tmp_path, tmp_path)
     assert read_blocked(tmp_path) == read_control(tmp_path).blocked
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from crawl_helpers import crawl_log, error_of, scrapy
-from live_helpers import start_live, text_page
+from live_helpers import crawl_live, start_live, text_page
 
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 
@@ -221,3 +221,33 @@ def test_the_report_is_one_to_answer_a_complaint_with(steered: Steered) -> None:
     assert "calm.test" in table
     by_owner = [json.loads(line) for line in scrapy("report", str(steered.job), "--json").stdout.splitlines()]
     assert sum(row["requests"] for row in by_owner if "owner" in row) == by_owner[0]["requests"]
+
+
+def test_a_crawl_in_batches_heeds_it_from_its_beginning(tmp_path: Path) -> None:
+    """What was blocked before it is never asked; a finished crawl goes on with seeds; one with a broken file does not
+    start."""
+    job, output = tmp_path / "job", tmp_path / "run"
+    (job / "inject").mkdir(parents=True)
+    (job / "control.json").write_text('{"blocked": ["b.test"]}')
+    page = {"/": text_page(1, []).body}
+    web = LocalWeb(tmp_path / "web", FewPages(dict.fromkeys(("a.test", "b.test", "c.test"), page)))
+    with running(web):
+        settings = {**SETTINGS, "CRAWL_BATCH_SIZE": 10, "JOBDIR": job, "DNS_HOSTS": web.hosts_file}
+
+        def crawl() -> subprocess.CompletedProcess[str]:
+            return crawl_live([web.url("a.test"), web.url("b.test")], output, **settings)
+
+        assert crawl().returncode == 0
+        (job / "inject/c.txt").write_text(web.url("c.test"))
+        os.utime(job / "inject/c.txt", (0, 0))
+        assert crawl().returncode == 0
+        (job / "control.json").write_text('{"delay": 1,}')
+        refused = crawl()
+    assert refused.returncode == 1
+    assert f"{job / 'control.json'} is not JSON" in error_of(refused)
+    assert [place(line["id"]) for line in crawl_log(output)] == ["a.test/", "c.test/"]
+    assert [(place(line["id"]), line["reason"]) for line in failures(output)] == [("b.test/", "opt_out")]
+    asked = Counter(one.host for one in read_log(web.log_file))
+    assert asked == {"a.test": 2, "c.test": 2}, "robots.txt, and the page"
+    rows = [json.loads(line) for line in scrapy("report", str(job), "--json").stdout.splitlines()]
+    assert {row["owner"]: row["requests"] for row in rows if "owner" in row} == asked

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.domains import domain_to_purge
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import LIVE
 from crawl4llm.crawl.control import publish_blocked, set_blocked
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import find_output
@@ -24,6 +26,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
     jobdir = JobDir(given, lock=False)
     assert jobdir.job is not None
+    if jobdir.job["digests"].get("corpus_digest") != LIVE:
+        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; while it is paused there is --purge")
     control, changed = set_blocked(given, domain.name, blocked=blocked)
     holder = jobdir.holder()
     what = "blocked" if blocked else "not blocked"
