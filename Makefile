@@ -11,7 +11,7 @@ crawl: .venv/.crawl
 	$(BIN)/scrapy crawl influence $(ARGS)
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -20,7 +20,7 @@ lint: .venv/.test
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow' -q
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow' -q
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks.simulation $(ARGS)
