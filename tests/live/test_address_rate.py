@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from addon_site import page
-from crawl_helpers import crawl_log, error_of, stats
+from crawl_helpers import crawl_log, stats
 from live_helpers import crawl_live
 
 from crawl4llm.live.address_rate import AddressRate
@@ -74,11 +74,6 @@ def test_sixty_sites_of_one_server(tmp_path: Path) -> None:
     late = asked[len(asked) // 3 :]  # what came first was there before the best was found
     pairs = list(combinations(late, 2))
     assert sum(a < b for a, b in pairs) < len(pairs) / 4, "the best first, but for those that come about the same time"
-
-
-def test_a_rate_is_checked(tmp_path: Path) -> None:
-    result = crawl_live(["http://a.test/"], tmp_path / "run", IP_RATE=-1)
-    assert error_of(result) == "IP_RATE = '-1' must be a number of at least 0"
 
 
 class Clock:
