@@ -69,7 +69,7 @@ def test_sixty_sites_of_one_server(tmp_path: Path) -> None:
     assert sooner_than_allowed(served) == []
     others = [one.arrived for one in log if one.host.startswith("index-")]
     assert len(others) == INDEXES * (2 + DEEPER)
-    assert max(others) < sorted(one.arrived for one in served)[len(served) // 2]
+    assert max(others) < max(one.arrived for one in served)
     asked = [int(one.host.split("-")[1]) for one in served if one.path == "/"]
     late = asked[len(asked) // 3 :]  # what came first was there before the best was found
     pairs = list(combinations(late, 2))
