@@ -20,7 +20,9 @@ from scrapy.exceptions import NotConfigured
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
 from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.network import Network
 from crawl4llm.live.retry_after import retry_after
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.stopping import Withdrawn, is_stopping
@@ -66,13 +68,15 @@ class Later(Exception):
 class _Place:
     """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
 
-    __slots__ = ("ended", "leased", "send_at", "turn", "users")
+    __slots__ = ("ended", "leased", "score", "send_at", "turn", "users")
 
-    def __init__(self, ended: float, *, leased: bool) -> None:
+    def __init__(self, ended: float, *, leased: bool, score: float = 0.0) -> None:
         self.ended = ended
         """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
         self.leased = leased
         """Whether it is kept for a lease."""
+        self.score = score
+        """Of the document on lease."""
         self.users = 0
         """Exchanges that go on or wait."""
         self.turn = asyncio.Lock()
@@ -104,6 +108,7 @@ class Pace:
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
         self._started = time.monotonic()
         self._robots: Robots | None = None
+        self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
         self._places: dict[str, _Place] = {}
         """By owner."""
         self._running: dict[Request, _Exchange] = {}
@@ -133,7 +138,7 @@ class Pace:
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
         if owner := _owner_of(lease):
-            self._places[owner] = _Place(self._started, leased=True)
+            self._places[owner] = _Place(self._started, leased=True, score=lease.entry.score)
 
     def end(self, lease: Lease) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -212,8 +217,29 @@ class Pace:
             self._given_back.discard(owner)
         while (wait := place.send_at - time.monotonic()) > 0:
             await self._sleep(wait, owner, max(self._longest_wait, min(delay, _LONGEST_WAIT_OF_A_SITE)))
+        await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
+
+    async def _wait_for_address(self, request: Request, owner: str, place: _Place) -> None:
+        """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
+        if (look_up := self._addresses.look_up(request)) is None:
+            return
+        while not look_up.done():
+            await asyncio.wait({look_up}, timeout=_LOOK_SECONDS)
+            if self._is_stopping:
+                look_up.cancel()
+                raise Withdrawn("the crawl is stopping")
+        if (address := look_up.result()) is None:
+            return  # the connection will say why
+        first_of_lease = place.leased and (is_leased(request) or place.ended == self._started)
+        if first_of_lease and not captures_of(request) and "retry_times" not in request.meta:
+            until = self._addresses.put_aside(address, place.score)
+            if until is not None:
+                place.send_at = max(place.send_at, until)
+                raise Later(f"{request.url}: {address} may not be asked yet")
+        longest = self._longest_wait + self._addresses.interval
+        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest))
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
         """Wait for a while of this. Raises Withdrawn, or Later where it is longer than it may be."""
