@@ -94,7 +94,8 @@ def test_nobody_is_asked_early(tmp_path: Path) -> None:
         assert len(site.log) >= 9
     crawled = check_archive(tmp_path / "run")
     assert {f"{site.url}/{page}" for site in sites for page in ("0", "1", "2", "target")} <= set(crawled)
-    assert set(failures(tmp_path / "run").values()) == {"http_500", "robots", "duplicate"}
+    reasons = set(failures(tmp_path / "run").values())
+    assert {"http_500", "robots", "duplicate"} <= reasons <= {"http_500", "robots", "duplicate", "visited", "queued"}
     assert stats(tmp_path / "run")["frontier/queued"] == stats(tmp_path / "run")["frontier/leased"] == 0
 
 
@@ -174,7 +175,7 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
     )
     assert min(gap for site in sites for gap in site.gaps()) >= DELAY
     verified = scrapy("frontier", str(settings["JOBDIR"]), "--verify")
-    assert verified.stdout == "sound\n", verified.stderr
+    assert verified.stdout.startswith("sound: "), verified.stderr
     if number == signal.SIGTERM:
         assert max(Counter(path for path in sites[0].paths()).values()) == 1
 
