@@ -139,6 +139,9 @@ class Pace:
         """Keep it no longer; it may be asked again after its delay."""
         owner = _owner_of(lease)
         if place := self._places.get(owner):
+            # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
+            delay = self._crawl_delay(lease.entry.url or lease.entry.key)
+            place.send_at = max(place.send_at, place.ended + delay)
             place.leased = False
             self._leave(owner, place)
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from addon_site import Answer
-from crawl_helpers import crawl_log, scrapy, stats
-from live_helpers import crawl_live, moved, start_live, text_page
+from crawl_helpers import scrapy, stats
+from live_helpers import check_archive, crawl_live, moved, start_live, text_page, wait_for
 from owner_sites import Pages, serve_hang_ups, serve_owners
-
-from crawl4llm.warc import cdxj
 
 DELAY = 0.4
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0}
@@ -34,21 +31,6 @@ def failures(output: Path) -> dict[str, str]:
     """Reasons of the documents that were not crawled, by URL."""
     lines = (output / "failures.jsonl").read_text().splitlines()
     return {line["id"]: line["reason"] for line in map(json.loads, lines)}
-
-
-def check_archive(output: Path) -> list[str]:
-    """Nothing is in log or archive twice; returns what is."""
-    log = [line["id"] for line in crawl_log(output)]
-    assert len(set(log)) == len(log)
-    assert [entry.id for entry in cdxj.read(output / "warc/index.cdxj") if entry.id] == log
-    return log
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_site_gets_the_delay_that_its_robots_txt_asks_for(tmp_path: Path) -> None:
