@@ -1,6 +1,6 @@
 """The archive writer: each page becomes a content record, a metadata record and a line of the index.
 
-So does each document that ended with a redirect to another owner, but that no record of it is a page.
+Redirects to another owner have such records too; their lines have no document key.
 """
 
 from __future__ import annotations

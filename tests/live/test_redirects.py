@@ -210,3 +210,15 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
     assert done("check", tmp_path / "run").startswith("sound")
     verified = scrapy("frontier", str(tmp_path / "job"), "--verify").stdout
     assert verified.startswith("sound: 61 discovered = 31 archived + 30 redirected + 0 failed"), verified
+
+
+def test_with_cookies_a_url_may_lead_to_itself(tmp_path: Path) -> None:
+    """The cookie that comes with the redirect may change the answer; where it does not, REDIRECT_MAX_TIMES is the end."""
+    rules = {"wall.test": "cookie-wall", "loop.test": "loop"}
+    with running(LocalWeb(tmp_path / "web", FewPages({}), misbehaving=rules)) as web:
+        settings = {"DNS_HOSTS": web.hosts_file, "ROBOTSTXT_OBEY": 0, "COOKIES_ENABLED": 1, "REDIRECT_MAX_TIMES": 3}
+        result = crawl_live(web.seeds, tmp_path / "run", **settings)
+        assert result.returncode == 0, result.stderr
+        assert [line["id"] for line in crawl_log(tmp_path / "run")] == [web.url("wall.test")]
+    assert stats(tmp_path / "run")["failed/too_many_redirects"] == 1
+    assert Counter(one.host for one in read_log(web.log_file)) == {"wall.test": 2, "loop.test": 4}
