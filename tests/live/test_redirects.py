@@ -182,20 +182,19 @@ def test_a_replay_follows_them(ran: Ran, tmp_path: Path) -> None:
     assert {line["id"] for line in crawl_log(tmp_path / "replay")} == {line["id"] for line in crawl_log(ran.output)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_what_is_stopped_or_killed_goes_on(tmp_path: Path) -> None:
     """Nothing is lost, nothing archived twice, and nobody asked early, over stops among many redirects."""
-    hosts = [f"host{place}.test" for place in range(5)]
+    hosts = [f"host{place}.test" for place in range(4)]
     around = [*pairwise(hosts), (hosts[-1], hosts[0])]
-    rules = {f"{host}/r{n}": f"to:{after}/{n}" for host, after in around for n in range(6)}
+    rules = {f"{host}/r{n}": f"to:{after}/{n}" for host, after in around for n in range(4)}
     links = "".join(f'<a href="http://{place}">x</a> ' for place in rules).encode()
-    pages = {host: {f"/{n}": body(n) for n in range(6)} for host in hosts}
+    pages = {host: {f"/{n}": body(n) for n in range(4)} for host in hosts}
     pages[hosts[0]]["/"] = body(9) + links
     settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "ROBOTSTXT_OBEY": 0}
     with running(LocalWeb(tmp_path / "web", FewPages(pages), misbehaving=rules)) as web:
         settings["DNS_HOSTS"] = web.hosts_file
         seeds = [web.url(hosts[0], "/")]
-        for asked in (12, 30):
+        for asked, number in ((10, signal.SIGTERM), (20, signal.SIGKILL)):
             process = start_live(seeds, tmp_path / "run", **settings)
             wait_for(lambda asked=asked: len(read_log(web.log_file)) >= asked)  # type: ignore[misc]
             process.send_signal(number)
@@ -204,16 +203,16 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
             assert "Traceback" not in err, err
         result = crawl_live(seeds, tmp_path / "run", **settings)
         assert result.returncode == 0, result.stderr
-    assert len(check_archive(tmp_path / "run")) == 1 + 6 * len(hosts)
+    assert len(check_archive(tmp_path / "run")) == 1 + 4 * len(hosts)
     assert min(seconds for of_owner in waits(read_log(web.log_file)).values() for seconds in of_owner) >= DELAY
-    assert stats(tmp_path / "run")["redirected/queued"] == 6 * len(hosts)
+    assert stats(tmp_path / "run")["redirected/queued"] == 4 * len(hosts)
     assert done("check", tmp_path / "run").startswith("sound")
     verified = scrapy("frontier", str(tmp_path / "job"), "--verify").stdout
-    assert verified.startswith("sound: 61 discovered = 31 archived + 30 redirected + 0 failed"), verified
+    assert verified.startswith("sound: 33 discovered = 17 archived + 16 redirected + 0 failed"), verified
 
 
 def test_with_cookies_a_url_may_lead_to_itself(tmp_path: Path) -> None:
-    """The cookie that comes with the redirect may change the answer; where it does not, REDIRECT_MAX_TIMES is the end."""
+    """The cookie that comes with it may change the answer; where it does not, REDIRECT_MAX_TIMES is the end."""
     rules = {"wall.test": "cookie-wall", "loop.test": "loop"}
     with running(LocalWeb(tmp_path / "web", FewPages({}), misbehaving=rules)) as web:
         settings = {"DNS_HOSTS": web.hosts_file, "ROBOTSTXT_OBEY": 0, "COOKIES_ENABLED": 1, "REDIRECT_MAX_TIMES": 3}
