@@ -1,7 +1,7 @@
 """Pace: the downloader middleware that sends each owner one request at a time, and no sooner than it is due.
 
-An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (another
-owner's redirect, and the robots.txt that it needs). All exchanges with an owner go through one place, in which they
+An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (a
+robots.txt to which another owner redirects). All exchanges with an owner go through one place, in which they
 wait for each other: the delay runs from the end of one (last byte, time-out, closed connection) to the sending of the
 next. It does not matter which handler downloads.
 """
@@ -144,6 +144,9 @@ class Pace:
         """Keep it no longer; it may be asked again after its delay."""
         owner = _owner_of(lease)
         if place := self._places.get(owner):
+            # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
+            delay = self._crawl_delay(lease.entry.url or lease.entry.key)
+            place.send_at = max(place.send_at, place.ended + delay)
             place.leased = False
             self._leave(owner, place)
 
@@ -208,7 +211,7 @@ class Pace:
         # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
         delay = self._crawl_delay(request.url)
         place.send_at = max(place.send_at, place.ended + delay)
-        if is_leased(request) and place.leased and not captures_of(request) and "retry_times" not in request.meta:
+        if is_leased(request) and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
             if wait > _SHORT_WAIT and owner not in self._given_back and not self._is_stopping:

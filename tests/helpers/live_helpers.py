@@ -9,14 +9,17 @@ import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from addon_site import Answer, page, serve
-from crawl_helpers import PROJECT, scrapy
+from crawl_helpers import PROJECT, crawl_log, scrapy
+
+from crawl4llm.warc import cdxj
 
 SCORER = "length"
 USER_AGENT = "testbot/1.0 (+http://testbot.example/about)"
@@ -118,6 +121,21 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
     }
     options = [part for name, value in given.items() if value is not None for part in ("-s", f"{name}={value}")]
     return ["crawl", "influence", "-a", f"seeds={seeds}", *options]
+
+
+def check_archive(output: Path) -> list[str]:
+    """Nothing is in log or archive twice; returns what is."""
+    log = [line["id"] for line in crawl_log(output)]
+    assert len(set(log)) == len(log)
+    assert [entry.id for entry in cdxj.read(output / "warc/index.cdxj") if entry.id] == log
+    return log
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class Crawled(NamedTuple):
