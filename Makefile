@@ -11,7 +11,7 @@ crawl: .venv/.crawl
 	$(BIN)/scrapy crawl influence $(ARGS)
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -20,7 +20,7 @@ lint: .venv/.test
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow' -q
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow' -q
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks.simulation $(ARGS)
@@ -39,12 +39,12 @@ clean:
 	touch $@
 
 .venv/.crawl: .venv/.python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[link]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/.test: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable \
-	  '.[link,resiliparse,export,evaluation,tensorboard,wandb,wacz,test,check]'
+	  '.[resiliparse,export,evaluation,tensorboard,wandb,wacz,test,check]'
 	# pywb replays archives in a test. It asks for other versions of Scrapy's libraries, so it lives apart; where it does
 	# not install, that test is skipped.
 	-$(PYTHON) -m venv .venv/pywb && .venv/pywb/bin/python -m pip install --quiet --upgrade pip && \

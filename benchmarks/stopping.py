@@ -114,7 +114,7 @@ def verify(folder: Path) -> None:
     result = subprocess.run(
         [*command, "-s", f"OUTPUT_DIR={folder / 'run'}"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
-    if result.stdout != "sound\n":
+    if not result.stdout.startswith("sound: "):
         raise RuntimeError(f"--verify: {result.stdout}{result.stderr[-2000:]}")
 
 

@@ -253,6 +253,12 @@ class Options:
         "Live crawls in continuous order: how many times as long as the last exchange with an owner took it is left "
         "alone after it, up to 60 seconds, where that is more than `DOWNLOAD_DELAY`. 0: off.",
     )
+    ip_rate: float = _option(
+        2.0,
+        real_number(0),
+        "Live crawls in continuous order: requests a second to one IP address, over all owners that it serves. 0: any "
+        "number.",
+    )
     retry_waits: tuple[float, ...] = _option(
         (60.0, 600.0, 3600.0),
         waits,

@@ -6,9 +6,9 @@ from settings.base import *  # noqa: F403
 # USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.
 USER_AGENT = "crawl4llm"
 
-# Scored by what is known before the fetch: the influence of the page that a link was found on. `link` finds more
-# (docs/policies.md), and needs the extra of its name.
-URL_POLICY = "parent_first"
+# Scored by what is known before the fetch: what was learnt from the pages crawled so far (docs/policies.md). Where the
+# learner is not installed, and in a crawl that was begun so, `parent_first` takes its place.
+URL_POLICY = "link"
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores.

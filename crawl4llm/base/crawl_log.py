@@ -52,10 +52,17 @@ class FailureLine(TypedDict):
     url: str
     """The URL by which it was found; empty for a seed."""
     outcome: str
-    """``failed``: it could not be had; ``dropped``: it was not wanted."""
+    """``failed``: it could not be had; ``dropped``: it was not wanted; ``redirected``: see RedirectLine."""
     reason: str
     depth: int
     parent: str | None
+
+
+class RedirectLine(FailureLine):
+    """The line of a document that ended with a redirect to another owner."""
+
+    target: str
+    """Key of the document that it led to."""
 
 
 class Document(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -23,6 +24,8 @@ _REFRESH = re.compile(
 _HARMLESS_TAGS: Final = 10_000
 """Tags that take half a second at the worst."""
 _DEEPEST: Final = 1000
+_MOST_LINKS: Final = 10_000
+"""Links of a page that are read, which takes 0.2 s: twice as many as any of 21,599 real pages has."""
 _NOT_NESTING: Final = (
     "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
     "|p|li|dd|dt|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup|rb|rp|rt|rtc|html|head|body"
@@ -81,12 +84,15 @@ def html_links(html: bytes, url: str) -> list[HtmlLink]:
     """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them.
 
     Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``. Of a page with more
-    than 1,000 elements inside each other, what comes after the thousandth is left out.
+    than 1,000 elements inside each other, what comes after the thousandth is left out; of one with more than 10,000
+    links, those beyond.
     """
     tree = LexborHTMLParser(_cut_at_depth(html), options=_PARSER_OPTIONS)
     base = tree.css_first("base[href]")
     boilerplate = {node.mem_id for node in tree.css(_IN_BOILERPLATE)}
-    links = ((_reference(node), _anchor(node), node.mem_id in boilerplate) for node in tree.css(_LINKS))
+    links = (
+        (_reference(node), _anchor(node), node.mem_id in boilerplate) for node in islice(tree.css(_LINKS), _MOST_LINKS)
+    )
     return distinct_links(links, url, base.attributes["href"] if base else None)
 
 

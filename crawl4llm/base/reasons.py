@@ -1,4 +1,4 @@
-"""Reasons: every word for why a document is dropped, fails, or has no score, as stats and failures.jsonl have it."""
+"""Reasons: every word for why a document is dropped, fails or is redirected, or has no score, as stats have it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
 IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
+REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
+QUEUED, VISITED = "queued", "visited"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
@@ -25,9 +27,11 @@ FAILED: Final = {
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",
-    HELD: "live: a redirect led to an owner who may not be asked for a while, at each attempt",
+    HELD: "live: a redirect or retry would have had to wait too long for its owner, at each attempt",
     CERTIFICATE: "live: the host's certificate is not valid, or not for it",
     ROBOTS_UNKNOWN: "live: robots.txt could not be had (429, 5xx, no whole answer), so nothing was asked for",
+    REDIRECT_LOOP: "live: redirects led to a URL that was asked for on the way",
+    TOO_MANY_REDIRECTS: "live: more than REDIRECT_MAX_TIMES redirects, or five to other owners, one after the other",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",
@@ -45,9 +49,15 @@ DROPPED: Final = {
     NOT_HTML: "live: what was sent is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
     OFF_SCOPE: "live: a redirect led to where CRAWL_SCOPE does not",
+    URL_TOO_LONG: "live: a redirect led to another owner's URL of more characters than URLLENGTH_LIMIT",
     NOT_TEXT: "add-on: the response is not text",
 }
 """Documents that were not wanted, and why."""
+REDIRECTED: Final = {
+    QUEUED: "live: a redirect led to another owner's document, which was queued",
+    VISITED: "live: a redirect led to another owner's document, which had been visited before",
+}
+"""Documents that ended with a redirect to another owner, and what became of its target."""
 UNSCORED: Final = {
     NOT_HTML: "the response is not HTML",
     TIMEOUT: "no text and score in TEXT_TIME_LIMIT",
@@ -56,7 +66,7 @@ UNSCORED: Final = {
 }
 """Add-on: pages without an influence score, and why."""
 
-TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "unscored": UNSCORED}
+TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "redirected": REDIRECTED, "unscored": UNSCORED}
 """By the first word of their stats keys."""
 
 

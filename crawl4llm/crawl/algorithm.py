@@ -2,7 +2,8 @@
 
 - lines 1 to 4, Q and P empty, V and U_c the seeds: :meth:`Crawl.begin`;
 - line 5, until P has N pages: :attr:`Crawl.finished`;
-- line 6, FetchPages: :meth:`Crawl.fetched`, :meth:`Crawl.failed` or :meth:`Crawl.dropped`, for each document of U_c;
+- line 6, FetchPages: :meth:`Crawl.fetched`, :meth:`Crawl.redirected`, :meth:`Crawl.failed` or :meth:`Crawl.dropped`,
+  for each document of U_c;
 - line 7, merge P_c into P: ``_merge``; lines 8 to 10 and 12, ExtractURLs, not in V, Add: ``_extract``;
 - line 11, Enqueue by Score_URL: ``_enqueue``, in bulk; line 15, Dequeue n: :meth:`Crawl.dequeue`.
 """
@@ -13,14 +14,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crawl4llm.base.crawl_log import CrawlLine, FailureLine, failure_line
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import OPT_OUT, TOO_LARGE
+from crawl4llm.base.reasons import OPT_OUT, QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
-from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
 
 _REORDER_FACTOR = 8
@@ -30,9 +31,10 @@ _REORDER_FACTOR = 8
 class Crawl(CrawlState):
     """A crawl from seeds to N pages, without a word on how pages are fetched.
 
-    The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`, :meth:`failed`
-    and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue again, until :attr:`finished`; at last
-    :meth:`wind_up`. A crawl that was taken up again hands out :meth:`unanswered` leases first.
+    The scheduler calls, in turn: :meth:`begin`; :meth:`dequeue`; for each lease one of :meth:`fetched`,
+    :meth:`redirected`, :meth:`failed` and :meth:`dropped`; :meth:`advance` once :attr:`can_advance`; then dequeue
+    again, until :attr:`finished`; at last :meth:`wind_up`. A crawl that was taken up again hands out :meth:`unanswered`
+    leases first.
 
     Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
     document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
@@ -105,10 +107,17 @@ class Crawl(CrawlState):
         """Take the page of a document (line 6)."""
         if answer := self._answer(lease, None):
             answer.page, answer.status = page, status
-            try:
-                self._buffer.hold(answer)
-            except InputError as error:  # it stays in memory, and the crawl stops
-                self.failure = self.failure or str(error)
+            self._hold(answer)
+
+    def redirected(self, lease: Lease, page: PageRecord) -> None:
+        """End a document that redirects led from to another owner's, which is queued in its place. Only where the
+        frontier goes by owners. The ``page`` has no content, the exchanges so far, and that document's key as its last
+        hop."""
+        if lease.entry.hops >= MOST_HOPS:
+            self.failed(lease, TOO_MANY_REDIRECTS)
+        elif answer := self._answer(lease, None):
+            answer.page, answer.outcome = page, Outcome.REDIRECTED
+            self._hold(answer)
 
     def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
         """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
@@ -214,6 +223,12 @@ class Crawl(CrawlState):
         self._lease_ended(lease)
         return answer
 
+    def _hold(self, answer: Answer) -> None:
+        try:
+            self._buffer.hold(answer)
+        except InputError as error:  # it stays in memory, and the crawl stops
+            self.failure = self.failure or str(error)
+
     def _lease_ended(self, lease: Lease) -> None:
         if self.turns is not None:
             self.turns.end(lease)
@@ -231,6 +246,9 @@ class Crawl(CrawlState):
                 leased = answer.lease.entry
                 if answer.page is None:
                     failures += self._end(answer)
+                    continue
+                if answer.outcome is Outcome.REDIRECTED:
+                    failures.append(self._end_elsewhere(answer, answer.page))
                     continue
                 page = self._archive(answer.lease, answer.page, rated[leased.key])
                 if extract:
@@ -252,6 +270,16 @@ class Crawl(CrawlState):
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
         return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
 
+    def _end_elsewhere(self, answer: Answer, page: PageRecord) -> RedirectLine:
+        """End the lease of a document that led to another owner's, and let that take its place in the frontier."""
+        source, target, reason = answer.lease.entry, page.hops[-1], str(answer.reason)
+        self._writer.archive_redirects(page)
+        self.frontier.settle(answer.lease, Outcome.REDIRECTED, reason)
+        if reason == QUEUED:
+            entry = Entry(target, target, source.score, source.depth, source.key, hops=source.hops + 1)
+            self._targets.append(entry)
+        return {**failure_line(Outcome.REDIRECTED.value, reason, source), "target": target}
+
     def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
         """Put one page into the archive."""
         self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
@@ -272,8 +300,9 @@ class Crawl(CrawlState):
         return [candidate for page in self._raised_n.release() for candidate in self._extract(page)]
 
     async def _enqueue(self, candidates: Sequence[Candidate]) -> None:
-        """Queue the candidates that the policy has a score for (line 11)."""
-        entries: list[Entry] = []
+        """Queue the candidates that the policy has a score for (line 11), and the targets of redirects to other owners,
+        with the scores that the documents had which led to them."""
+        entries, self._targets = self._targets, []
         failures, self._refused = self._refused, []
         for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
             self.counters.heard(rated.reason)

@@ -15,7 +15,7 @@ from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.crawl.seeds import Seeds
 from crawl4llm.crawl.turns import AtOnce, Turns
-from crawl4llm.frontier import Frontier, Lease, Outcome, OwnerFrontier, Owners
+from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
@@ -64,7 +64,7 @@ class CrawlState:
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits)
+        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owners is not None)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
@@ -81,6 +81,8 @@ class CrawlState:
         self._begun = False
         self._refused: list[FailureLine] = []
         """To be logged with the candidates that were not refused."""
+        self._targets: list[Entry] = []
+        """Of redirects to other owners, to be queued with the candidates."""
         self.wake: Callable[[], None] = lambda: None
         """Lets whoever drives the crawl look again at what may be done: it was steered from outside."""
         self._injected: deque[Injected] = deque()
@@ -186,7 +188,7 @@ class CrawlState:
     @property
     def balance(self) -> Balance:
         """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.counters.counts)
+        return balance(self.visited, self.frontier, self.counters.counts, self.owners)
 
     def statistics(self) -> dict[str, float | None]:
         """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
@@ -194,9 +196,12 @@ class CrawlState:
         for (outcome, reason), count in self.frontier.outcomes.items():
             if outcome is not Outcome.ARCHIVED:
                 figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
-        figures["pages/visited"] = len(self.visited)
-        figures["frontier/queued"] = len(self.frontier)
-        figures["frontier/leased"] = self.frontier.leased
+        states = self.balance
+        figures["pages/visited"] = states.discovered
+        figures["frontier/queued"] = states.queued
+        figures["frontier/leased"] = states.leased
+        if self.owners is not None:
+            figures["frontier/parked"] = states.parked
         figures["influence/mean"] = self.counters.mean_influence
         if not self.continuous:
             figures["iterations"] = self.iteration

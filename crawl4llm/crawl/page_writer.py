@@ -12,7 +12,7 @@ from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.frontier import Entry, Frontier, Outcome
+from crawl4llm.frontier import Entry, Frontier, Outcome, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
@@ -20,36 +20,70 @@ from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
 
 REDIRECTS = "redirects/followed"
-"""The count of redirect hops; absent in a crawl that was begun by a version that did not count them."""
+"""The count of redirect hops within a fetch; absent in a crawl that was begun by a version that did not count them."""
 
 
 class Balance(NamedTuple):
-    """The states of all visited documents; each document is in exactly one."""
+    """The states of all documents discovered; each document is in exactly one."""
 
-    visited: int
+    discovered: int
+    archived: int
+    redirected: int
+    """Redirect hops within a fetch, which are part of the document that led to them, and documents that ended with a
+    redirect to another owner."""
+    failed: int
+    dropped: int
     queued: int
+    """In the frontier, without those of parked owners."""
     leased: int
-    ended: int
-    """Archived, failed or dropped, those included that never entered the frontier."""
-    redirects: int | None
-    """Redirect hops followed: visited, and part of the document that led to them. None: not counted."""
+    parked: int
+    hops_counted: bool = True
+    """False in a crawl that was begun by a version that did not count hops within a fetch."""
+
+    def __str__(self) -> str:
+        """Return the equation."""
+        names = ("archived", "redirected", "failed", "dropped", "queued", "leased", "parked")
+        states = " + ".join(f"{getattr(self, name):,} {name}" for name in names)
+        return f"{self.discovered:,} discovered = {states}"
 
     @property
     def problem(self) -> str | None:
-        """The fault, in a few words; None where every document is accounted for. Where redirects were not counted,
-        more documents may be visited than are in a state."""
-        missing = self.visited - self.queued - self.leased - self.ended - (self.redirects or 0)
-        if missing < 0:
-            return f"{-missing:,} documents more are queued, on lease or ended than were visited"
-        return f"{missing:,} visited documents are in no state" if missing and self.redirects is not None else None
+        """The fault, in one line; None where every document is accounted for. Where hops were not counted, more
+        documents may be discovered than are in a state."""
+        missing = self.discovered - sum(self[1:-1])
+        if not missing or (missing > 0 and not self.hops_counted):
+            return None
+        what = f"{missing:,} documents are in no state" if missing > 0 else f"{-missing:,} documents are in two states"
+        return f"{what}: {self} does not hold"
 
 
-def balance(visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int]) -> Balance:
-    """Add up the documents of a crawl; ``counts``: its :attr:`Counters.counts`."""
-    ended = sum(frontier.outcomes.values())
-    never_queued = (f"{Outcome.FAILED.value}/", f"{Outcome.DROPPED.value}/")
-    ended += sum(count for key, count in counts.items() if key.startswith(never_queued))
-    return Balance(len(visited), len(frontier), frontier.leased, ended, counts.get(REDIRECTS))
+def balance(visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int], owners: Owners | None) -> Balance:
+    """Add up the documents of a crawl; ``counts``: its :attr:`Counters.counts`; ``owners``: its frontier's, if any."""
+    ended = {outcome: sum(reasons.values()) for outcome, reasons in ended_documents(frontier, counts).items()}
+    parked = 0 if owners is None else owners.documents.parked
+    return Balance(
+        discovered=len(visited),
+        archived=ended[Outcome.ARCHIVED],
+        redirected=ended[Outcome.REDIRECTED] + counts.get(REDIRECTS, 0),
+        failed=ended[Outcome.FAILED],
+        dropped=ended[Outcome.DROPPED],
+        queued=len(frontier) - parked,
+        leased=frontier.leased,
+        parked=parked,
+        hops_counted=REDIRECTS in counts,
+    )
+
+
+def ended_documents(frontier: Frontier, counts: Mapping[str, int]) -> dict[Outcome, Counter[str]]:
+    """Count documents that ended, by outcome and reason, those included that never entered the frontier."""
+    ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
+    for (outcome, reason), count in frontier.outcomes.items():
+        ended[outcome][reason or ""] += count
+    for key, count in counts.items():
+        kind, _, reason = key.partition("/")
+        if kind in {Outcome.FAILED.value, Outcome.DROPPED.value}:
+            ended[Outcome(kind)][reason] += count
+    return ended
 
 
 class Counters:
@@ -133,7 +167,7 @@ class PageWriter:
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
         """Rate the pages among ``answers``; return the results by the keys of their leases."""
-        fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page is not None]
+        fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
         if known and not self._archive.keeps_text:
             return {entry.key: Rated(entry.score, None) for entry, _ in fetched}
@@ -166,6 +200,10 @@ class PageWriter:
             },
             rated.text,
         )
+
+    def archive_redirects(self, page: PageRecord) -> None:
+        """Archive the redirects that led from a document to another owner. Raises InputError as archive does."""
+        self._archive.write_redirects(page, {"redirected-to": page.hops[-1], **self._provenance})
 
     def line(self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None) -> CrawlLine:
         """Return the crawl log's line for the page that was crawled last, as the figures stand now."""

@@ -26,11 +26,12 @@ class Answer:
     lease: Lease
     heard: bool = False
     page: PageRecord | None = None
+    """Where the outcome is REDIRECTED, one without content: its hops end with the document of another owner."""
     status: int | None = None
     reason: str | None = None
     """Why there is no page."""
     outcome: Outcome | None = None
-    """How it ends without a page; None too where it is tried again."""
+    """How it ends without being archived as a page; None too where it is tried again."""
     size: int = 0
     """Bytes of the page's content, counted where there is a spool."""
     spooled: bool = False
@@ -233,7 +234,8 @@ class RaisedN:
         """Return its state as JSON takes it."""
         return {
             "kept_out": self.places,
-            "held_back": [[*astuple(page.entry), page.influence, page.links] for page in self._pages],
+            # Without hops, which are of no use any more, and not known to earlier versions.
+            "held_back": [[*astuple(page.entry)[:-1], page.influence, page.links] for page in self._pages],
         }
 
     def load(self, state: Mapping[str, Any]) -> None:

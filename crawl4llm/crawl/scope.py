@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import Domain, domain_of_url, is_below
+from crawl4llm.base.domains import Domain, domain_of_url, is_below, owner_of
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT
+from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Outcome
@@ -33,11 +33,21 @@ class Scope:
     """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out or are
     blocked."""
 
-    def __init__(self, name: str, visited: VisitedSet, opted_out: Sequence[Domain], limits: Limits = NO_LIMITS) -> None:
+    def __init__(
+        self,
+        name: str,
+        visited: VisitedSet,
+        opted_out: Sequence[Domain],
+        limits: Limits = NO_LIMITS,
+        *,
+        by_owners: bool = False,
+    ) -> None:
+        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
+        self._by_owners = by_owners
 
     def block(self, domains: Iterable[str]) -> None:
         """Follow nothing of these domains either, and again what leads to others that were blocked before."""
@@ -52,8 +62,8 @@ class Scope:
             links = _kept(links, counts, "links/off_scope", lambda link: domain_of_url(link.url) == domain)
         if self._limits.depth and entry.depth >= self._limits.depth:
             links = _kept(links, counts, "links/too_deep", lambda _: False)
-        if longest := self._limits.url_length:
-            links = _kept(links, counts, "links/url_too_long", lambda link: len(link.url) <= longest)
+        if self._limits.url_length:
+            links = _kept(links, counts, "links/url_too_long", lambda link: not self._is_too_long(link.url))
         targets = {link.key: link for link in reversed(links) if link.key is not None}
         new = self._visited.add(link.key for link in links if link.key is not None)
         counts["links/seen"] += len(page.links)
@@ -71,27 +81,50 @@ class Scope:
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
-        """Visit targets of redirects, which take the place of the documents; drop those that may not be followed."""
+        """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
+
+        Where they lead to another owner, the last target is to be queued unless it was visited before: the reason says
+        which.
+        """
         followed = 0
         for answer in answers:
-            for key in answer.page.hops if answer.page is not None else ():
-                reason = self.refusal(answer.lease.entry, key)
-                if reason is not None:
-                    answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+            if answer.page is None:
+                continue
+            entry, within, target = answer.lease.entry, answer.page.hops, None
+            if answer.outcome is Outcome.REDIRECTED:
+                *within, target = within
+            reason = None
+            for key in within:
+                if (reason := self.refusal(entry, key)) is not None:
                     break
                 followed += len(self._visited.add([key]))
+            if reason is None and target is not None:
+                reason = self._forbidden(entry, target) or (URL_TOO_LONG if self._is_too_long(target) else None)
+            if reason is not None:
+                answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+            elif target is not None:
+                answer.reason = QUEUED if self._visited.add([target]) else VISITED
         if REDIRECTS in counts:
             counts[REDIRECTS] += followed
+
+    def ends_lease(self, entry: Entry, key: str) -> bool:
+        """Return whether a redirect of a leased document ends the lease: its target is another owner's."""
+        return self._by_owners and owner_of(key) != owner_of(entry.url or entry.key)
 
     def refusal(self, entry: Entry, key: str) -> str | None:
         """Return why a redirect of a leased document to another one is not followed; None where it is."""
         if key == entry.key:
             return None
+        return self._forbidden(entry, key) or (DUPLICATE if key in self._visited else None)
+
+    def _forbidden(self, entry: Entry, key: str) -> str | None:
+        """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        if self.has_opted_out(key):
-            return OPT_OUT
-        return DUPLICATE if key in self._visited else None
+        return OPT_OUT if self.has_opted_out(key) else None
+
+    def _is_too_long(self, url: str) -> bool:
+        return 0 < self._limits.url_length < len(url)
 
     def has_opted_out(self, url: str) -> bool:
         """Return whether a URL is of a domain that has opted out or is blocked."""

@@ -14,10 +14,10 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.crawl.page_writer import balance
+from crawl4llm.crawl.page_writer import Balance, balance
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier.durable import DurableFrontier
-from crawl4llm.frontier.durable_owned import stored_frontier
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
@@ -92,12 +92,23 @@ class StoredCrawl:
     @property
     def pages(self) -> int:
         """Pages crawled."""
-        return int(self.state.crawl["counts"].get("pages/crawled", 0)) if self.state.crawl else 0
+        return int(self.counts.get("pages/crawled", 0))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counts of the crawl, by stats key."""
+        counts: Mapping[str, int] = self.state.crawl["counts"] if self.state.crawl else {}
+        return counts
+
+    @cached_property
+    def balance(self) -> Balance:
+        """The states of its documents."""
+        owners = self.frontier.owners if isinstance(self.frontier, DurableOwnerFrontier) else None
+        return balance(self.visited, self.frontier, self.counts, owners)
 
     def check_balance(self) -> None:
-        """Raise InputError unless each visited document is in exactly one state."""
-        counts = self.state.crawl["counts"] if self.state.crawl else {}
-        if problem := balance(self.visited, self.frontier, counts).problem:
+        """Raise InputError unless each document discovered is in exactly one state."""
+        if problem := self.balance.problem:
             raise self.store.damaged(problem)
 
     def output(self, settings: BaseSettings) -> Path:

@@ -35,6 +35,7 @@ from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -72,6 +73,8 @@ class Run:
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
+            if web_class(settings).profile == "live":
+                settle_policy(settings)
             self.options = options = _read_options(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)

@@ -52,8 +52,9 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
     ]
-    tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped")}
+    tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
+    lines.append(f"  documents        {crawl.balance}")
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     if crawl.lasting and reason not in _DONE:

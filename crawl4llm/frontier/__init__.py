@@ -15,7 +15,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+MOST_HOPS: Final = 5
+"""Redirects to other owners, one after the other, that are followed."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,8 @@ class Entry:
     """Key of the page it was first seen on; None for a seed."""
     attempts: int = 0
     """Leases so far."""
+    hops: int = 0
+    """Redirects from one owner to another that led to it, one after the other; MOST_HOPS at most."""
 
 
 class Lease(NamedTuple):
@@ -49,6 +54,8 @@ class Outcome(enum.Enum):
     """It could not be had, after all attempts; the reason says why."""
     DROPPED = "dropped"
     """It was not wanted; the reason says why."""
+    REDIRECTED = "redirected"
+    """It led to another owner's document; the reason says what became of that."""
 
 
 class Caps(NamedTuple):

@@ -26,6 +26,8 @@ _DOUBLE, _WORD = struct.Struct(">d"), struct.Struct(">Q")
 _HEAD = struct.Struct("<IIBI")
 _SIGN, _POSITIVE = 1 << 63, (1 << 63) - 1
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
+_HOPS_AT = 3
+"""The bits of the flags from this one on are Entry.hops: 0 in what earlier versions wrote, and passed over by them."""
 SCORE_BYTES = 8
 
 
@@ -37,7 +39,7 @@ score, best first; then the document key in UTF-8, whose order is that of code p
 def encode(entry: Entry) -> Record:
     """Return the record of an entry."""
     key = entry.key.encode("utf-8", "surrogatepass")
-    flags = _HAS_PARENT if entry.parent is not None else 0
+    flags = entry.hops << _HOPS_AT | (_HAS_PARENT if entry.parent is not None else 0)
     url, parent = b"", (entry.parent or "").encode("utf-8", "surrogatepass")
     if entry.url == entry.key:
         flags |= _URL_IS_KEY
@@ -57,7 +59,7 @@ def decode(record: Record) -> Entry:
     url = key if flags & _URL_IS_KEY else str(rest[_HEAD.size : middle], "utf-8", "surrogatepass")
     parent = str(rest[middle:], "utf-8", "surrogatepass") if flags & _HAS_PARENT else None
     score = -0.0 if flags & _IS_NEGATIVE_ZERO else score_of(sort_key)
-    return Entry(key, url, score, depth, parent, attempts)
+    return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT)
 
 
 def score_of(sort_key: bytes) -> float:

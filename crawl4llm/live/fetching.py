@@ -12,12 +12,14 @@ from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML, OPT_OUT
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.bodies import are_cut, most_unpacked
-from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.warc.payload import html_of, is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scrapy import Request
     from scrapy.http import Response
 
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
 
 HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re.ASCII | re.IGNORECASE)
 """URLs with a host that can be looked up, and without a user's name or password: nobody gave us any."""
+
+
+class Elsewhere(Exception):
+    """A redirect led to another owner, whom nobody asked for it yet: it ends the lease."""
+
+    def __init__(self, page: PageRecord) -> None:
+        """``page``: as :meth:`crawl4llm.crawl.algorithm.Crawl.redirected` takes it."""
+        super().__init__(f"{page.key}: redirected to {page.hops[-1]}")
+        self.page = page
 
 
 class Fetching:
@@ -42,14 +53,21 @@ class Fetching:
 
     def process_request(self, request: Request) -> None:
         """Raise NoPage for a URL without a host, of a domain that is blocked, and for a redirect to where the crawl
-        would not follow."""
-        if is_leased(request) and not HAS_HOST.match(request.url):
+        would not follow; Elsewhere for one that ends the lease."""
+        if not is_leased(request):
+            return
+        if not HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
-        if is_leased(request) and self._scope.has_opted_out(request.url):
-            raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
-        if is_leased(request) and captures_of(request):
-            reason = self._scope.refusal(lease_of(request).entry, normalise_url(request.url))
-            if reason is not None:
+        if "redirect_times" not in request.meta:  # Scrapy's
+            if self._scope.has_opted_out(request.url):
+                raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
+        else:
+            entry, key = lease_of(request).entry, normalise_url(request.url)
+            if self._scope.ends_lease(entry, key):
+                captures = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
+                hops = [*_keys_behind(captures), key]
+                raise Elsewhere(PageRecord(entry.key, entry.url, captures=captures, hops=hops))
+            if (reason := self._scope.refusal(entry, key)) is not None:
                 raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
 
     def process_response(self, request: Request, response: Response) -> Response:
@@ -59,9 +77,14 @@ class Fetching:
         return response
 
 
+def _keys_behind(captures: Sequence[Capture]) -> list[str]:
+    """Return the keys of the documents that redirects led to, by the exchanges."""
+    return [normalise_url(capture.url) for capture in captures[1:]]
+
+
 def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
     """Return the page of the last capture. Raises NoPage where that is not HTML, or damaged."""
-    hops = [normalise_url(capture.url) for capture in captures[1:]]
+    hops = _keys_behind(captures)
     key = hops[-1] if hops else lease.entry.key
     capture = captures[-1]
     fields = Fields(b"".join(b"\n%b: %b" % field for field in capture.headers))

@@ -81,6 +81,17 @@ class Network:
         found = self._judge(written, in_url=True) if written else self._cache.last(host)
         return found.refused if found else None
 
+    async def first_address(self, host: str) -> str | None:
+        """Return the address of a host that is connected to first; None where it has none that may be connected to."""
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+
+        def tell(known: Found) -> None:
+            if not found.done():  # else nobody waits any more
+                found.set_result(known)
+
+        self._find(host, tell)
+        return next(iter((await found).addresses), None)
+
     def resolveHostName(  # noqa: N802 - Twisted's names; its interfaces are no types
         self,
         resolutionReceiver: Any,  # noqa: N803

@@ -1,7 +1,7 @@
 """Pace: the downloader middleware that sends each owner one request at a time, and no sooner than it is due.
 
-An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (another
-owner's redirect, and the robots.txt that it needs). All exchanges with an owner go through one place, in which they
+An owner is kept for a lease from its beginning to its end, or for an exchange that belongs to no lease of it (a
+robots.txt to which another owner redirects). All exchanges with an owner go through one place, in which they
 wait for each other: the delay runs from the end of one (last byte, time-out, closed connection) to the sending of the
 next. It does not matter which handler downloads.
 """
@@ -21,12 +21,15 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import (
     CONTROL,
     CRAWL_DELAY,
     DELAY_FACTOR,
     DOWNLOAD_DELAY,
+    IP_RATE,
     RETRY_AFTER,
     RETRY_WAITS,
     RequestLog,
@@ -76,13 +79,15 @@ class Later(Exception):
 class _Place:
     """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
 
-    __slots__ = ("ended", "leased", "send_at", "turn", "users")
+    __slots__ = ("ended", "leased", "score", "send_at", "turn", "users")
 
-    def __init__(self, ended: float, *, leased: bool) -> None:
+    def __init__(self, ended: float, *, leased: bool, score: float = 0.0) -> None:
         self.ended = ended
         """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
         self.leased = leased
         """Whether it is kept for a lease."""
+        self.score = score
+        """Of the document on lease."""
         self.users = 0
         """Exchanges that go on or wait."""
         self.turn = asyncio.Lock()
@@ -117,6 +122,7 @@ class Pace:
         """When this process began, or a delay was last made longer."""
         self._log: RequestLog | None = crawler.get_extension(RequestLog)
         self._robots: Robots | None = None
+        self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
         self._places: dict[str, _Place] = {}
         """By owner."""
         self._running: dict[Request, _Exchange] = {}
@@ -159,12 +165,15 @@ class Pace:
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
         if owner := _owner_of(lease):
-            self._places[owner] = _Place(self._since, leased=True)
+            self._places[owner] = _Place(self._since, leased=True, score=lease.entry.score)
 
     def end(self, lease: Lease) -> None:
         """Keep it no longer; it may be asked again after its delay."""
         owner = _owner_of(lease)
         if place := self._places.get(owner):
+            # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
+            delay = self._crawl_delay(lease.entry.url or lease.entry.key)
+            place.send_at = max(place.send_at, place.ended + delay)
             place.leased = False
             self._leave(owner, place)
 
@@ -232,7 +241,7 @@ class Pace:
         if delay and place.ended + delay > place.send_at:
             place.send_at = place.ended + delay
             self._note_rule(owner, CRAWL_DELAY if crawl_delay >= steered else CONTROL)
-        if is_leased(request) and place.leased and not captures_of(request) and "retry_times" not in request.meta:
+        if is_leased(request) and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
             if wait > _SHORT_WAIT and owner not in self._given_back and not self._is_stopping:
@@ -241,8 +250,33 @@ class Pace:
             self._given_back.discard(owner)
         while (wait := place.send_at - time.monotonic()) > 0:
             await self._sleep(wait, owner, max(self._longest_wait, min(delay, _LONGEST_WAIT_OF_A_SITE)))
+        await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
+
+    async def _wait_for_address(self, request: Request, owner: str, place: _Place) -> None:
+        """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
+        if (look_up := self._addresses.look_up(request)) is None:
+            return
+        while not look_up.done():
+            await asyncio.wait({look_up}, timeout=_LOOK_SECONDS)
+            if self._is_stopping:
+                look_up.cancel()
+                raise Withdrawn("the crawl is stopping")
+        if (address := look_up.result()) is None:
+            return  # the connection will say why
+        first_of_lease = place.leased and (is_leased(request) or place.ended <= self._since)
+        if first_of_lease and not captures_of(request) and "retry_times" not in request.meta:
+            until = self._addresses.put_aside(address, place.score)
+            if until is not None:
+                place.send_at = max(place.send_at, until)
+                self._note_rule(owner, IP_RATE)
+                raise Later(f"{request.url}: {address} may not be asked yet")
+        longest = self._longest_wait + self._addresses.interval
+        began = time.monotonic()
+        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest))
+        if time.monotonic() - began >= _LOOK_SECONDS:
+            self._note_rule(owner, IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
         """Wait for a while of this. Raises Withdrawn, or Later where it is longer than it may be."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
-DOWNLOAD_DELAY, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "Retry-After", "RETRY_WAITS"
+DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
 """The rules by which an owner's next request waits."""
 STOPPED: Final = "stopped"
 """Instead of a reason: the request was broken off when the crawl stopped."""

@@ -212,6 +212,8 @@ try:
 except ImportError:
     Workspace = None
 
+IS_INSTALLED: Final = Workspace is not None
+HOW_TO_INSTALL: Final = "pip install vowpalwabbit"
 _LOSS: Final = "--quiet --loss_function logistic"
 _OPTIONS: Final = f"{_LOSS} --noconstant --bit_precision 20 --learning_rate 1"
 """Vowpal Wabbit's own rule of learning: steps that are adaptive, normalised and safe for any importance weight
@@ -227,7 +229,7 @@ class Learner:
 
     def __init__(self) -> None:
         if Workspace is None:
-            raise InputError("URL_POLICY link needs Vowpal Wabbit: pip install 'crawl4llm[link]'")
+            raise InputError(f"URL_POLICY link needs Vowpal Wabbit: {HOW_TO_INSTALL}")
         self._model = Workspace(_OPTIONS)
 
     def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:

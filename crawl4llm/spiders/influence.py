@@ -19,6 +19,7 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
+from crawl4llm.live.fetching import Elsewhere
 from crawl4llm.live.pace import Later
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
@@ -68,6 +69,9 @@ class InfluenceSpider(Spider):
         if isinstance(error, Withdrawn):
             if hop := hop_of(request):
                 self.crawl.broken_off(lease, hop)
+            return
+        if isinstance(error, Elsewhere):
+            self.crawl.redirected(lease, error.page)
             return
         if isinstance(error, Later):
             if error.reason is None:

@@ -124,7 +124,8 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
 
 
 def _ended(failure: dict[str, Any]) -> Iterator[str]:
-    yield f"{failure['outcome']:<11}{failure['reason']}"
+    led = f"; it led to {failure['target']}" if "target" in failure else ""
+    yield f"{failure['outcome']:<11}{failure['reason']}{led}"
     yield f"found      {_origin_of(failure)}"
 
 

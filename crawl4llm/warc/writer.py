@@ -1,16 +1,21 @@
-"""The archive writer: each page becomes a content record, a metadata record and a line of the index."""
+"""The archive writer: each page becomes a content record, a metadata record and a line of the index.
+
+Redirects to another owner have such records too; their lines have no document key.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.files import ArchiveError, sync_path
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
@@ -86,6 +91,10 @@ class Archive(Protocol):
     def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
         """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""
 
+    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+        """Keep the redirects that led from a document to no page of this archive, and ``fields`` about them: the
+        captures of a page without content. ArchiveError as in :meth:`write`."""
+
     def flush(self, *, fsync: bool = False) -> None:
         """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
 
@@ -142,14 +151,19 @@ class ArchiveWriter:
         """Keep a page, as :meth:`Archive.write` says. A text of white space alone has no record."""
         added = self._pages.add(partial(self._page_members, page, fields))
         if self._texts is not None and text is not None and text.strip():
-            content = [member.content for member in added.members if member.content][-1]
             try:
-                self._texts.add(partial(self._text_members, page, content, text))
+                self._texts.add(partial(self._text_members, page, _last_content(added.members), text))
             except ArchiveError:
                 self._pages.take_back(added)
                 raise
         for entry in added.entries if page.captures else ():  # of others no payload is ever looked up
             self._payloads.add(entry)
+
+    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+        """Keep redirects, as :meth:`Archive.write_redirects` says; those whose URLs fit into no record are left out."""
+        captures = [capture for capture in page.captures if has_uri(capture)]
+        if captures:
+            self._pages.add(partial(self._redirect_members, page.key, captures, fields))
 
     def flush(self, *, fsync: bool = False) -> None:
         fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
@@ -187,24 +201,36 @@ class ArchiveWriter:
 
     def _page_members(self, page: PageRecord, fields: Fields, filename: str) -> list[Member]:
         """Return a page's records: of redirects to it, of its content, of the request for it, and about it."""
-        members: list[Member] = []
         warcinfo_id = self._records.warcinfo_id(filename)
         if page.captures and has_uri(page.captures[-1]):
             captures = [capture for capture in page.captures if has_uri(capture)]
-            for hop, capture in zip(range(len(captures) - 1, -1, -1), captures, strict=True):
-                content, request = self._exchanges.exchange(
-                    capture, page.key, warcinfo_id, hop=hop, find=self._payloads.find
-                )
-                members.append(Member(self._compress(content.data), content, "" if hop else page.key))
-                members.append(Member(self._compress(request)))
+            members = self._exchange_members(captures, page.key, warcinfo_id, hops=len(captures) - 1)
             signals, taken = opt_out_signals(captures[-1]), captures[-1].milliseconds
             fields = {**fields, "opt-out-signals": signals, "fetchTimeMs": taken}
         else:
             content = self._records.content(page, warcinfo_id)
-            members.append(Member(self._compress(content.data), content, page.key))
-        metadata = self._records.metadata(page.key, content, warcinfo_id, fields)
-        members.append(Member(self._compress(metadata)))
+            members = [Member(self._compress(content.data), content, page.key)]
+        return self._described(members, page.key, warcinfo_id, fields)
+
+    def _redirect_members(self, key: str, captures: Sequence[Capture], fields: Fields, filename: str) -> list[Member]:
+        """Return the records of redirects from a document, and the one about them."""
+        warcinfo_id = self._records.warcinfo_id(filename)
+        members = self._exchange_members(captures, key, warcinfo_id, hops=len(captures))
+        return self._described(members, key, warcinfo_id, fields)
+
+    def _exchange_members(self, captures: Sequence[Capture], key: str, warcinfo_id: str, *, hops: int) -> list[Member]:
+        """Return the records of exchanges, the first of which is so many hops away from the page."""
+        members: list[Member] = []
+        for hop, capture in zip(count(hops, -1), captures, strict=False):
+            content, request = self._exchanges.exchange(capture, key, warcinfo_id, hop=hop, find=self._payloads.find)
+            members.append(Member(self._compress(content.data), content, "" if hop else key))
+            members.append(Member(self._compress(request)))
         return members
+
+    def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Fields) -> list[Member]:
+        """Return records with one more, about the last of them that has content."""
+        content = _last_content(members)
+        return [*members, Member(self._compress(self._records.metadata(key, content, warcinfo_id, fields)))]
 
     def _text_members(self, page: PageRecord, content: ContentRecord, text: str, filename: str) -> list[Member]:
         record = self._records.text(page, content, self._records.warcinfo_id(filename), text)
@@ -215,6 +241,10 @@ class ArchiveWriter:
         return self._compress(self._records.warcinfo(filename, fields))
 
 
+def _last_content(members: Sequence[Member]) -> ContentRecord:
+    return [member.content for member in members if member.content][-1]
+
+
 class NullArchive:
     """Keeps nothing: archiving switched off."""
 
@@ -222,6 +252,9 @@ class NullArchive:
 
     def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
         """Drop the page."""
+
+    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+        """Drop the redirects."""
 
     def flush(self, *, fsync: bool = False) -> None:
         """Flush nothing."""

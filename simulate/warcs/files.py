@@ -234,6 +234,8 @@ def _name(root: Path, path: Path | None) -> str | None:
 
 
 _NEVER_ASKED_FOR: Final = {FRONTIER_FULL, HOST_FULL, OPT_OUT}
+_REDIRECTED: Final = "redirected"
+"""The outcome of what the archive has redirects of, as it has of those on the way to a page."""
 _COUNT: Final = "not_had"
 
 
@@ -262,7 +264,7 @@ def scan_failures(path: Path) -> PartColumns:
             failure = _parse(line)
             if failure is None:
                 part.counts["damaged"] += 1
-            elif failure["reason"] not in _NEVER_ASKED_FOR:
+            elif failure["reason"] not in _NEVER_ASKED_FOR and failure["outcome"] != _REDIRECTED:
                 part.add_document((offset, len(line)), FAILED, normalise_url(failure["id"]), digest=b"", name=b"")
                 part.counts[_COUNT] += 1
             offset += len(line)

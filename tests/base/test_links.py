@@ -189,3 +189,8 @@ def test_long_pages_are_read_to_their_end() -> None:
     script = "<script>" + "if (a<b) c();" * 5000 + "</script><!--" + "<div>" * 5000 + "-->"
     html = script + "<ul>" + "<li><p>x<br><img>" * 5000 + "<div><span>x</span></div>" * 5000 + "<a href=a>x</a>"
     assert urls(html) == ["https://site.example/folder/a"]
+
+
+def test_links_beyond_ten_thousand_are_left_out() -> None:
+    html = "".join(f"<a href={number}>x</a>" for number in range(10_500))
+    assert urls(html) == [f"https://site.example/folder/{number}" for number in range(10_000)]

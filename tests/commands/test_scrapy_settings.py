@@ -127,7 +127,7 @@ def test_live(tmp_path: Path) -> None:
     assert "/robots.txt" not in asked
     assert "/private/a" in lines
     assert asked.count("/broken") == 1
-    assert reasons["/moved-0"] == "ignored", "two redirects"
+    assert reasons["/moved-0"] == "too_many_redirects", "two redirects"
     assert "/large" in lines
     for headers in site.headers:
         assert headers["User-Agent"] == "somebody (me@some.example)"

@@ -87,6 +87,23 @@ def test_all_of_an_answer_comes_back(tmp_path: Path) -> None:
     assert not (tmp_path / "spool").stat().st_size
 
 
+def test_redirects_to_another_owner_come_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 0)
+    spool = AnswerSpool(tmp_path / "spool")
+    waiting = ReorderBuffer(spool, in_order=False)
+    (lease,) = given = leases([1])
+    waiting.add(given)
+    answer = waiting.answer(lease)
+    assert answer is not None
+    led = PageRecord(lease.entry.key, "", captures=(replace(CAPTURE, status=301),), hops=["http://other.example/"])
+    answer.page, answer.outcome = replace(led), Outcome.REDIRECTED
+    waiting.hold(answer)
+    assert answer.page is None, "it is in the file"
+    (taken,) = waiting.take(None)
+    assert (taken.page, taken.outcome, taken.reason) == (led, Outcome.REDIRECTED, None)
+    spool.close()
+
+
 def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 100_000)
     spool = AnswerSpool(tmp_path / "spool")

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from driven_crawl import Driven, scored
 
-from crawl4llm.frontier import Lease
+from crawl4llm.base.domains import Domain
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.crawl.scope import Limits, Scope
+from crawl4llm.frontier import Caps, Entry, Lease
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 
 A, B = "http://a.example/", "http://b.example/"
@@ -108,3 +111,93 @@ def test_all_documents_of_an_owner_end(driven: Driven) -> None:
     assert {line["id"]: line["reason"] for line in driven.failures} == dict.fromkeys((f"{A}9", f"{A}8", f"{A}7"), "dns")
     assert driven.crawl.statistics()["failed/dns"] == 3
     assert driven.crawl.balance.problem is None
+
+
+def redirect(driven: Driven, lease: Lease, *hops: str) -> None:
+    """Answer a lease with redirects, the last of which leads to another owner."""
+    driven.crawl.redirected(lease, PageRecord(lease.entry.key, lease.entry.url, hops=hops))
+
+
+def test_the_target_of_a_redirect_to_another_owner_is_queued_once(driven: Driven) -> None:
+    nine, six = driven.dequeue()
+    target = "http://c.example/"
+    redirect(driven, nine, f"{A}on", target)
+    redirect(driven, six, target)
+    driven.advance()
+    assert {line["id"]: (line["outcome"], line["reason"], line["target"]) for line in driven.failures} == {
+        f"{A}9": ("redirected", "queued", target),
+        f"{B}6": ("redirected", "visited", target),
+    }
+    states = "0 archived + 3 redirected + 0 failed + 0 dropped + 4 queued + 0 leased + 0 parked"
+    assert str(driven.crawl.balance) == f"7 discovered = {states}"
+    (entry,) = (lease.entry for lease in driven.dequeue() if lease.entry.key == target)
+    assert entry == Entry(target, target, nine.entry.score, 0, f"{A}9", attempts=1, hops=1)
+
+
+def test_targets_that_are_not_wanted(driven: Driven) -> None:
+    """They are not visited, and the document is dropped; nor is one that is reached over what was visited."""
+    driven.crawl.scope = Scope(
+        "any", driven.crawl.visited, [Domain("gone.example")], Limits(url_length=30), by_owners=True
+    )
+    nine, six = driven.dequeue()
+    redirect(driven, nine, "http://www.gone.example/")
+    redirect(driven, six, f"http://c.example/{'x' * 30}")
+    eight, five = driven.dequeue()
+    redirect(driven, eight, f"{A}7", "http://c.example/")
+    redirect(driven, five, "http://d.example/")
+    driven.advance()
+    assert {line["id"]: line["reason"] for line in driven.failures} == {
+        f"{A}9": "opt_out",
+        f"{B}6": "url_too_long",
+        f"{A}8": "duplicate",
+        f"{B}5": "queued",
+    }
+    assert "http://c.example/" not in driven.crawl.visited
+    assert driven.crawl.balance.problem is None
+
+
+def test_an_owner_out_of_scope(tmp_path: Path) -> None:
+    frontier = MemoryOwnerFrontier()
+    frontier.owners.tick(0)
+    driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, crawl_scope="domain")
+    driven.start(f"{A}9")
+    (nine,) = driven.dequeue()
+    redirect(driven, nine, "http://www.a.example/", f"{B}6")
+    driven.advance()
+    assert [(line["outcome"], line["reason"]) for line in driven.failures] == [("dropped", "off_scope")]
+    assert (driven.crawl.balance.redirected, driven.crawl.balance.problem) == (1, None)
+    driven.close()
+
+
+def test_a_target_counts_for_the_caps_and_not_for_n(tmp_path: Path) -> None:
+    """The worst of a full frontier leaves it, be it the target; what is queued when N is reached stays."""
+    frontier = MemoryOwnerFrontier(Caps(total=1))
+    frontier.owners.tick(0)
+    driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0, crawl_max_pages=1, leases=2)
+    driven.start(f"{A}9")
+    (nine,) = driven.dequeue()
+    redirect(driven, nine, f"{B}6")
+    driven.advance()
+    (six,) = driven.dequeue()
+    frontier.owners.park("c.example")
+    redirect(driven, six, "http://c.example/")
+    driven.advance()
+    assert (driven.crawl.balance.queued, driven.crawl.balance.parked) == (0, 1)
+    assert driven.crawl.statistics()["frontier/parked"] == 1
+    assert driven.crawl.balance.problem is None
+    driven.close()
+
+
+def test_five_owners_further_and_no_more(tmp_path: Path) -> None:
+    frontier = MemoryOwnerFrontier()
+    frontier.owners.tick(0)
+    driven = Driven(WEB, tmp_path, by_owners=frontier, crawl_batch_size=0)
+    driven.start(f"{A}9")
+    for number in range(6):
+        (lease,) = driven.dequeue()
+        assert lease.entry.hops == number
+        redirect(driven, lease, f"http://{number}.example/")
+        driven.advance()
+    assert driven.crawl.finished
+    assert [line["reason"] for line in driven.failures] == ["queued"] * 5 + ["too_many_redirects"]
+    driven.close()

@@ -186,3 +186,12 @@ def owned_from_the_start_of_time(store: Store, caps: Caps) -> DurableOwnerFronti
 def plain_or_indexed(store: Store, caps: Caps) -> DurableFrontier:
     """As a crawl chooses."""
     return DurableFrontier(store, caps) if caps.per_host is None else IndexedFrontier(store, caps)
+
+
+def test_hops_are_all_that_earlier_versions_miss_of_a_record() -> None:
+    """They are in bits which those pass over, and which are 0 in what those wrote."""
+    near, far = (runs.encode(Entry("k", "http://k/", 0.5, 1, "p", 2, hops)) for hops in (0, 5))
+    assert near[0] == far[0]
+    changed = [one ^ other for one, other in zip(near[1], far[1], strict=True)]
+    assert [byte for byte in changed if byte] == [5 << 3]
+    assert near[1][8] == 2, "the flags: it has a parent"

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
+from crawl4llm.frontier import MOST_HOPS, NO_CAPS, Caps, Entry, Frontier, Lease, Outcome
 
 KEYS_IN_ORDER = sorted(
     [
@@ -140,9 +140,10 @@ class FrontierContract:
             Entry("page", "http://example.org/ä?a=b#c", 1 / 3, 2**31 - 1, "key of its parent"),
             Entry("seed", "", 0.25, 0, None),
             Entry("empty parent", "http://example.org/", 0.125, 1, ""),
+            Entry("http://far/", "http://far/", -0.0, 1, "http://near/", hops=MOST_HOPS),
         ]
         frontier.push(replace(one) for one in entries)
-        leased = [lease.entry for lease in frontier.lease(3)]
+        leased = [lease.entry for lease in frontier.lease(4)]
         assert leased == [replace(one, attempts=1) for one in entries]
 
     # -- leases ---------------------------------------------------------------------------------------------------

@@ -9,14 +9,17 @@ import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from addon_site import Answer, page, serve
-from crawl_helpers import PROJECT, scrapy
+from crawl_helpers import PROJECT, crawl_log, scrapy
+
+from crawl4llm.warc import cdxj
 
 SCORER = "length"
 USER_AGENT = "testbot/1.0 (+http://testbot.example/about)"
@@ -79,8 +82,8 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
 def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run a live crawl of a local web to its end, without the delay that strangers' servers are due, and in batches
-    unless CRAWL_BATCH_SIZE is given."""
+    """Run a live crawl of a local web to its end, without the delay and rate that strangers' servers are due, and in
+    batches unless CRAWL_BATCH_SIZE is given."""
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
 
@@ -98,24 +101,41 @@ def start_live(urls: Sequence[str], output: Path, **settings: object) -> subproc
 
 
 def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str]:
-    """Arguments of ``scrapy`` for a live crawl."""
+    """Arguments of ``scrapy`` for a live crawl; a setting that is None is left out, so that the profile's holds."""
     seeds = output.with_suffix(".seeds")
     seeds.write_text("".join(f"{url}\n" for url in urls))
     given = {
         "OUTPUT_DIR": output,
         "SCORER": SCORER,
+        "URL_POLICY": "parent_first",
         "USER_AGENT": USER_AGENT,
         "SCORING_WORKERS": 1,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "CRAWL_BATCH_SIZE": 100,
         "DOWNLOAD_DELAY": 0,
+        "IP_RATE": 0,
         "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,
         "RETRY_TIMES": 1,
         **settings,
     }
-    options = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+    options = [part for name, value in given.items() if value is not None for part in ("-s", f"{name}={value}")]
     return ["crawl", "influence", "-a", f"seeds={seeds}", *options]
+
+
+def check_archive(output: Path) -> list[str]:
+    """Nothing is in log or archive twice; returns what is."""
+    log = [line["id"] for line in crawl_log(output)]
+    assert len(set(log)) == len(log)
+    assert [entry.id for entry in cdxj.read(output / "warc/index.cdxj") if entry.id] == log
+    return log
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class Crawled(NamedTuple):

@@ -166,9 +166,9 @@ ENDS = {
     "short.test": "cut_short",
     "garbage.test": "connection",
     "charset.test": "crawled",
-    "loop.test": "ignored",
-    "maze.test": "ignored",
-    "cookie-wall.test": "ignored",
+    "loop.test": "redirect_loop",
+    "maze.test": "too_many_redirects",
+    "cookie-wall.test": "redirect_loop",
     "good.test": "crawled",
 }
 """What becomes of the page of a host that misbehaves as its name says."""

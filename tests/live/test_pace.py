@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from addon_site import Answer
-from crawl_helpers import crawl_log, scrapy, stats
-from live_helpers import crawl_live, moved, start_live, text_page
+from crawl_helpers import scrapy, stats
+from live_helpers import check_archive, crawl_live, moved, start_live, text_page, wait_for
 from owner_sites import Pages, serve_hang_ups, serve_owners
-
-from crawl4llm.warc import cdxj
 
 DELAY = 0.4
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0}
@@ -34,21 +31,6 @@ def failures(output: Path) -> dict[str, str]:
     """Reasons of the documents that were not crawled, by URL."""
     lines = (output / "failures.jsonl").read_text().splitlines()
     return {line["id"]: line["reason"] for line in map(json.loads, lines)}
-
-
-def check_archive(output: Path) -> list[str]:
-    """Nothing is in log or archive twice; returns what is."""
-    log = [line["id"] for line in crawl_log(output)]
-    assert len(set(log)) == len(log)
-    assert [entry.id for entry in cdxj.read(output / "warc/index.cdxj") if entry.id] == log
-    return log
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_site_gets_the_delay_that_its_robots_txt_asks_for(tmp_path: Path) -> None:
@@ -94,7 +76,8 @@ def test_nobody_is_asked_early(tmp_path: Path) -> None:
         assert len(site.log) >= 9
     crawled = check_archive(tmp_path / "run")
     assert {f"{site.url}/{page}" for site in sites for page in ("0", "1", "2", "target")} <= set(crawled)
-    assert set(failures(tmp_path / "run").values()) == {"http_500", "robots", "duplicate"}
+    reasons = set(failures(tmp_path / "run").values())
+    assert {"http_500", "robots", "duplicate"} <= reasons <= {"http_500", "robots", "duplicate", "visited", "queued"}
     assert stats(tmp_path / "run")["frontier/queued"] == stats(tmp_path / "run")["frontier/leased"] == 0
 
 
@@ -174,7 +157,7 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
     )
     assert min(gap for site in sites for gap in site.gaps()) >= DELAY
     verified = scrapy("frontier", str(settings["JOBDIR"]), "--verify")
-    assert verified.stdout == "sound\n", verified.stderr
+    assert verified.stdout.startswith("sound: "), verified.stderr
     if number == signal.SIGTERM:
         assert max(Counter(path for path in sites[0].paths()).values()) == 1
 

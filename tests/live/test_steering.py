@@ -146,7 +146,7 @@ def test_a_blocked_domain_gets_no_request_more(steered: Steered) -> None:
     crawled = [line["id"] for line in crawl_log(steered.output) if "noisy.test" in line["id"]]
     assert len(dropped) == len(set(dropped)) == PAGES + 1 - len(crawled)
     assert all("noisy.test" in url for url in dropped)
-    assert scrapy("frontier", str(steered.job), "--verify").stdout == "sound\n"
+    assert scrapy("frontier", str(steered.job), "--verify").stdout.startswith("sound: ")
 
 
 def test_exports_leave_it_out_until_it_is_unblocked(steered: Steered, tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_answers_that_are_wrong(web: LocalWeb) -> None:
         "/",
         "http://169.254.169.254/",
     ]
+    assert get(web, "to.test")[2]["location"] == web.url("status-404.test")
     assert get(web, "maze.test", "/?step=7")[2]["location"] == "/?step=8"
     assert get(web, "cookie-wall.test")[0] == 302
     assert get(web, "cookie-wall.test", Cookie=get(web, "cookie-wall.test")[2]["set-cookie"])[0] == 200

@@ -16,7 +16,7 @@ import pytest
 from crawl_helpers import PROJECT
 from driven_crawl import Driven, pages_at_once
 from graph_corpus import URL, GraphCorpus, NumberScorer
-from policy_helpers import SEEDS, VARIANTS, new_crawl, new_policy, random_web, variants, write_ranks
+from policy_helpers import SEEDS, VARIANTS, Told, new_crawl, new_policy, page, random_web, variants, write_ranks
 
 from crawl4llm import policies
 from crawl4llm.base.errors import InputError
@@ -35,6 +35,10 @@ LINKS: dict[str, list[str | None]] = {
 }
 TEXTS = {"a": "0.25 words", "b": "0.75", "c": "0.5", "empty": " \n"}
 FOUND = [*LINKS, "gone"]
+
+
+def is_for_live_crawls(policy: type[Policy]) -> bool:
+    return not policy.looks_ahead and not policy.corpus_parts
 
 
 class Fixed(BasePolicy):
@@ -134,6 +138,23 @@ def test_only_a_policy_that_looks_ahead_reads_the_candidates(settings: dict[str,
         assert {part for part, _ in corpus.lookups} <= {"text"} | set(policy.corpus_parts)
     elif not policy.looks_ahead:
         assert {key for _, key in corpus.lookups} <= {"p"}
+
+
+@pytest.mark.parametrize("name", [name for name in known_policies() if is_for_live_crawls(load_policy(name))])
+def test_a_document_that_was_never_scored_does_no_harm(name: str, tmp_path: Path) -> None:
+    """The target of a redirect to another owner comes to the frontier with the score of what led to it."""
+    settings = variants(write_ranks(tmp_path / "ranks"))[name]
+    told = Told(**settings)
+    told.seeds("source", "page")
+    told.policy.dequeued([Entry("source", "http://source", 1.0, 0, None, attempts=1)])
+    told.pages(page("page", 0.5, "target", "found"), scope=["target"])
+    told.pages(page("found", 0.4, "target", "later"), scope=["target"])
+    told.policy.dequeued([Entry("target", "http://target", 1.0, 0, "source", attempts=1, hops=1)])
+    told.pages(page("target", 0.3, "last"))
+    assert {"later", "last"} <= told.scores.keys()
+    again = new_policy(GraphCorpus({}), **settings)
+    again.load(told.policy.save())
+    assert again.save() == told.policy.save()
 
 
 @pytest.mark.parametrize("ahead", [name for name in known_policies() if load_policy(name).scores_influence])

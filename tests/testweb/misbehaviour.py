@@ -88,6 +88,13 @@ async def redirect(asked: Asked, answer: Answer, argument: str) -> None:
     await answer.send(302, b"", {"Location": argument})
 
 
+async def to(asked: Asked, answer: Answer, argument: str) -> None:
+    """Redirect to another host of this web: ``to:HOST/PATH``."""
+    host, _, path = argument.partition("/")
+    port = asked.headers.get("host", "").rpartition(":")[2]
+    await answer.send(301, b"", {"Location": f"http://{host}:{port}/{path}"})
+
+
 async def cookie_wall(asked: Asked, answer: Answer, argument: str) -> None:
     """Redirect to itself until a cookie comes back."""
     if "cookie" in asked.headers:
@@ -141,13 +148,13 @@ KINDS: Final[Mapping[str, Callable[[Asked, Answer, str], Awaitable[None]]]] = {
     function.__name__.replace("_", "-"): function
     for function in (
         *(status, retry_after, slow, hang, drip, endless, bomb, loop, maze, redirect, cookie_wall, charset, truncated),
-        *(short, reset, garbage),
+        *(short, reset, garbage, to),
     )
 }
 EXAMPLES: Final = (
     *("status:503", "status:404", "retry-after:5", "slow:2", "hang", "drip:30", "endless", "bomb", "loop", "maze"),
     *("redirect:http://169.254.169.254/", "cookie-wall", "charset", "truncated", "short", "reset", "garbage"),
-    *("flaky:2", REFUSING, NOWHERE),
+    *("to:status-404.test/", "flaky:2", REFUSING, NOWHERE),
 )
 """One of each kind, with an argument where it takes one."""
 

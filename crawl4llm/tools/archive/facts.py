@@ -28,6 +28,8 @@ TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
 """Our kind for a record whose head can be read, and whose content cannot."""
+REDIRECTED = "redirected"
+"""Our kind for a metadata record about redirects that led to no page of the crawl that archived them."""
 
 _TABLES = """
 CREATE TABLE files(
@@ -53,6 +55,11 @@ CREATE TABLE documents AS
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
+CREATE TABLE redirects AS
+    SELECT DISTINCT m.file AS file, m.page AS page
+    FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
+    WHERE m.kind = '{REDIRECTED}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
+CREATE INDEX redirects_by_page ON redirects(file, page);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
 CREATE TABLE log(number INTEGER, doc TEXT);
 CREATE TABLE lost(doc TEXT);
@@ -82,7 +89,8 @@ class Row(NamedTuple):
     doc: str | None
     """Of the metadata record that a crawl writes of a page: the document key."""
     page: int
-    """A number that the records of a page have in common, which stand together and end with the crawl's metadata."""
+    """A number that the records of a page have in common, which stand together and end with the crawl's metadata; so do
+    redirects to no page."""
     size: int
     """Bytes of it, decompressed, without the line ends behind it."""
     rid: bytes

@@ -18,7 +18,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.page_writer import REDIRECTS
+from crawl4llm.crawl.page_writer import REDIRECTS, ended_documents
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Outcome
 from crawl4llm.tools._action import Action
@@ -79,30 +79,18 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
 
 def _states(crawl: StoredCrawl) -> Iterator[str]:
     """Yield counts of documents by state."""
-    ended = _outcomes(crawl)
-    yield f"queued     {len(crawl.frontier):,}"
-    yield f"leased     {crawl.frontier.leased:,}"
-    yield f"archived   {sum(ended[Outcome.ARCHIVED].values()):,}"
-    for outcome in (Outcome.FAILED, Outcome.DROPPED):
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(ended[outcome].items()))
+    states, ended = crawl.balance, ended_documents(crawl.frontier, crawl.counts)
+    ended[Outcome.REDIRECTED]["within an owner"] += crawl.counts.get(REDIRECTS, 0)
+    yield f"queued     {states.queued:,}"
+    yield f"parked     {states.parked:,}"
+    yield f"leased     {states.leased:,}"
+    yield f"archived   {states.archived:,}"
+    for outcome in (Outcome.REDIRECTED, Outcome.FAILED, Outcome.DROPPED):
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(ended[outcome].items()) if count)
         yield f"{outcome.value:<11}{sum(ended[outcome].values()):,}{f' ({reasons})' if reasons else ''}"
-    redirects = (crawl.state.crawl or {"counts": {}})["counts"].get(REDIRECTS)
-    followed = f", {redirects:,} of them redirect hops" if redirects else ""
-    yield f"visited    {len(crawl.visited):,}{followed}"
+    yield str(states)
     if crawl.state.seeds:
         yield f"injected   {len(crawl.state.seeds):,} seeds, taken up when the crawl is resumed"
-
-
-def _outcomes(crawl: StoredCrawl) -> dict[Outcome, Counter[str]]:
-    """Count documents that ended, by outcome and reason; also those that never entered the frontier."""
-    ended: dict[Outcome, Counter[str]] = {outcome: Counter() for outcome in Outcome}
-    for (outcome, reason), count in crawl.frontier.outcomes.items():
-        ended[outcome][reason or ""] += count
-    for key, count in (crawl.state.crawl or {"counts": {}})["counts"].items():
-        kind, _, reason = key.partition("/")
-        if reason and kind in {Outcome.FAILED.value, Outcome.DROPPED.value}:
-            ended[Outcome(kind)][reason] += count
-    return ended
 
 
 def _hosts(crawl: StoredCrawl, most: int) -> Iterator[str]:

@@ -29,9 +29,10 @@ _LONGEST_LINE = 1 << 20
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
-    """Yield ``sound``, or raise InputError that names the file and what is wrong with it."""
+    """Yield ``sound`` and the equation; or raise InputError that names the file and what is wrong with it."""
     with StoredCrawl(Path(opts.arguments[0]), thorough=True) as crawl:
         crawl.check_balance()
+        equation = str(crawl.balance)
         if crawl.state.crawl is not None:
             output = crawl.output(settings)
             _check_lines(output / crawl_log.NAME, crawl.state.log.pages, crawl.pages)
@@ -40,7 +41,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
                 _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.pages)
             if crawl.state.archive.text_index_offset:
                 _check_archive(output / WARC, TEXT_INDEX_NAME, crawl.state.archive.texts)
-    yield "sound"
+    yield f"sound: {equation}"
 
 
 def _check_lines(path: Path, size: int, lines: int | None = None) -> None:
