@@ -65,7 +65,7 @@ class Crawl(CrawlState):
         self.seeds += len(keys)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(keys)
-        await self._enqueue([Candidate(key, "", 0, None) for key in keys])
+        await self._enqueue([Candidate(key, self._url_of_seed(key), 0, None) for key in keys])
 
     def dequeue(self) -> list[Lease]:
         """Lease the best documents of the frontier (line 15), never more than are missing to N."""
@@ -115,7 +115,7 @@ class Crawl(CrawlState):
         """Queue a document again that was not asked for."""
         if self._buffer.withdraw(lease):
             self.frontier.give_back(lease, attempted=False)
-            self._lease_ended(lease)
+            self._lease_ended(lease, asked=False)
 
     def end_owner(self, owner: str, reason: str) -> None:
         """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
@@ -188,9 +188,9 @@ class Crawl(CrawlState):
         self._lease_ended(lease)
         return answer
 
-    def _lease_ended(self, lease: Lease) -> None:
+    def _lease_ended(self, lease: Lease, *, asked: bool = True) -> None:
         if self.turns is not None:
-            self.turns.end(lease)
+            self.turns.end(lease, asked=asked)
 
     async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
         """Merge each answer in its turn (line 7), and if ``extract``, extract the links of its page."""

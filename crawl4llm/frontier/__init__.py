@@ -13,6 +13,7 @@ is committed to.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -60,6 +61,19 @@ class Caps(NamedTuple):
 
 
 NO_CAPS = Caps()
+
+
+class Patience(NamedTuple):
+    """What is not leased although its owner may be asked, because owners that wait have better documents."""
+
+    quantile: float = 0.0
+    """From 0 to 1. A document waits while its score is below this quantile of the best documents' scores of the owners
+    that wait; 0: never."""
+    longest: float = math.inf
+    """Seconds; it does not wait where the first of these owners cannot be asked so soon."""
+
+
+IMPATIENT = Patience()
 
 
 class Evicted(NamedTuple):
@@ -159,8 +173,8 @@ class Owners(Protocol):
         parked."""
 
     def next_ready(self) -> float | None:
-        """Return when the next document can be leased: now, or when the first wait of an owner with documents ends.
-        None: not before a release, an unpark or a push."""
+        """Return when the next document can be leased: now, or, as far as is known now, when the first wait of an owner
+        with documents ends. None: not before a release, an unpark or a push."""
 
     def queued_of(self, owner: str) -> int:
         """Return the number of documents that an owner has in the frontier, without those on lease."""
@@ -179,7 +193,8 @@ class OwnerFrontier(Frontier, Protocol):
 
     :meth:`lease` takes the ``n`` best documents of owners who may be asked now, one of each at most, best first: with
     it an exchange with the owner begins, which lasts until ``owners.release()``, whether or not the lease has ended by
-    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy.
+    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy. It is made with
+    a :class:`Patience`, none by default.
     """
 
     @property

@@ -135,7 +135,7 @@ class Pace:
         if owner := _owner_of(lease):
             self._places[owner] = _Place(self._started, leased=True)
 
-    def end(self, lease: Lease) -> None:
+    def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
         owner = _owner_of(lease)
         if place := self._places.get(owner):
