@@ -221,8 +221,8 @@ class Options:
     crawl_patience: float = _option(
         0.0,
         share,
-        "Where owners wait: what scores below this quantile (0 to 1) of the best documents of the owners that wait is "
-        "not fetched now ([live.md](live.md#what-waiting-costs)).",
+        "Where owners wait: what scores below this quantile (0 to 1) of the owners' best documents is not fetched now "
+        "([live.md](live.md#what-waiting-costs)).",
     )
     frontier_max_urls: int = _fixed(
         0,

@@ -67,10 +67,10 @@ class Patience(NamedTuple):
     """What is not leased although its owner may be asked, because owners that wait have better documents."""
 
     quantile: float = 0.0
-    """From 0 to 1. A document waits while its score is below this quantile of the best documents' scores of the owners
-    that wait; 0: never."""
+    """From 0 to 1. While owners wait, a document is not leased if its score is below this quantile of the scores of the
+    best documents, one of each owner that is ready or waits; 0: it always is."""
     longest: float = math.inf
-    """Seconds; it does not wait where the first of these owners cannot be asked so soon."""
+    """Seconds. Where no wait ends so soon, the best document is leased, whatever its score."""
 
 
 IMPATIENT = Patience()

@@ -18,6 +18,8 @@ from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
 from crawl4llm.frontier.ranks import P, Ranks
 
 _IDLE, _READY, _WAITING, _BUSY, _PARKED = range(5)
+_ASKABLE = (_READY, _WAITING)
+"""States of owners that may be asked, now or at a time that is known."""
 _SPARE = 1000
 """Stale places, or owners to forget, that are no reason to look through all."""
 _IDLE_SHARE = 8
@@ -52,8 +54,8 @@ class OwnerIndex(Generic[P]):
         """``score`` returns of what stands for a document that part which sorts by score alone."""
         self._patience = patience
         self._score: Callable[[P], Any] = score
-        self._held: Ranks[P] = Ranks()
-        """The best documents of the owners that wait; none without patience."""
+        self._ranks: Ranks[P] = Ranks()
+        """The best documents of the owners that are ready or wait; none without patience."""
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
@@ -213,17 +215,17 @@ class OwnerIndex(Generic[P]):
         while self._ready:
             best, owner = self._ready[0]
             if owner.state == _READY and owner.best == best:
-                return not self._held or self._is_good(best)
+                return self._is_good(best)
             heapq.heappop(self._ready)
         return False
 
     def _is_good(self, document: P) -> bool:
-        """Return whether the score of a document is no reason to wait, while others do."""
-        until = self._first_wait()
-        if until is None or until > self.now + self._patience.longest:
+        """Return whether the score of a document is no reason to wait for others."""
+        quantile, longest = self._patience
+        if not quantile or (until := self._first_wait()) is None or until > self.now + longest:
             return True
-        better = len(self._held) - math.ceil(self._patience.quantile * len(self._held))
-        return bool(self._score(document) <= self._score(self._held.at(better)))
+        better = len(self._ranks) - math.ceil(quantile * len(self._ranks))
+        return bool(self._score(document) <= self._score(self._ranks.at(better)))
 
     def _first_wait(self) -> float | None:
         """Return when the first wait ends of the owners that wait."""
@@ -240,17 +242,17 @@ class OwnerIndex(Generic[P]):
         return owner
 
     def _set_best(self, owner: _Owner[P], best: P | None) -> None:
-        if owner.state == _WAITING:
+        if owner.state in _ASKABLE:
             self._rank(owner.best, best)
         owner.best = best
 
     def _rank(self, before: P | None, after: P | None) -> None:
-        """Note what the best document of an owner that waits was, and is."""
+        """Note what the best document of an owner was, and is, as far as it counts."""
         if self._patience.quantile:
             if before is not None:
-                self._held.remove(before)
+                self._ranks.remove(before)
             if after is not None:
-                self._held.add(after)
+                self._ranks.add(after)
 
     def _put(self, owner: _Owner[P], *, moved: bool = False) -> None:
         """Put an owner into the state that it is in now, and into its heap; ``moved``: also where only its place there
@@ -260,8 +262,8 @@ class OwnerIndex(Generic[P]):
             for numbers, number in ((self._numbers, 1), (self._documents, owner.queued)):
                 numbers[owner.state] -= number
                 numbers[state] += number
-            if _WAITING in {owner.state, state}:
-                self._rank(*((owner.best, None) if owner.state == _WAITING else (None, owner.best)))
+            if (owner.state in _ASKABLE) != (state in _ASKABLE):
+                self._rank(*((None, owner.best) if state in _ASKABLE else (owner.best, None)))
             owner.state = state
         elif not moved and state != _IDLE:
             return

@@ -1,4 +1,4 @@
-"""A sorted collection that tells what is at a rank: the best documents of the owners that wait."""
+"""A sorted collection that tells what is at a rank; for the best documents of all owners."""
 
 from __future__ import annotations
 
