@@ -25,7 +25,7 @@ from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
-from crawl4llm.crawl.turns import patience_of
+from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scrapy_settings import misspelt
@@ -70,6 +70,7 @@ class Run:
             self.options = options = _read_options(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
+            self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
@@ -119,12 +120,7 @@ class Run:
 
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         options, job, web = self.options, self.job, self.web
-        clock = web.clock if options.crawl_batch_size == 0 else None
-        if options.crawl_patience and clock is None:
-            raise InputError(
-                "CRAWL_PATIENCE is for crawls in which owners wait: live ones in continuous order, or simulations with "
-                "SIMULATION_OWNER_DELAY; leave it out"
-            )
+        clock = self._clock
         if job is not None:
             job.open(reranks=policy.reranks, clock=clock)
         log = CrawlLog(self.output, at=job.state.log if job else None)
@@ -204,6 +200,17 @@ class Run:
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
         write_json(self.output / STATS, dict(sorted(stats.items())))
+
+
+def _clock(web: Web, options: Options) -> Clock | None:
+    """Return the time by which owners wait; None where they do not."""
+    clock = web.clock if options.crawl_batch_size == 0 else None
+    if options.crawl_patience and clock is None:
+        raise InputError(
+            "CRAWL_PATIENCE is for crawls in which owners wait: live ones in continuous order, or simulations with "
+            "SIMULATION_OWNER_DELAY; leave it out"
+        )
+    return clock
 
 
 def _read_options(settings: BaseSettings) -> Options:
