@@ -65,10 +65,9 @@ class SimulatedWeb:
         return rater
 
     def url_of_seed(self, key: str) -> str:
-        """Look the URL up where owners wait."""
-        if self.clock is not None:
-            with suppress(PageError):  # it is said when the page is fetched
-                return self.corpus.page(key).url
+        """Look the URL up."""
+        with suppress(PageError):  # it is said when the page is fetched
+            return self.corpus.page(key).url
         return ""
 
     def middleware_argument(self, crawl: Crawl) -> Corpus:

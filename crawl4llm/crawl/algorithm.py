@@ -65,7 +65,8 @@ class Crawl(CrawlState):
         self.seeds += len(keys)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(keys)
-        await self._enqueue([Candidate(key, self._url_of_seed(key), 0, None) for key in keys])
+        urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
+        await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
 
     def dequeue(self) -> list[Lease]:
         """Lease the best documents of the frontier (line 15), never more than are missing to N."""

@@ -49,7 +49,7 @@ class CrawlState:
         limits: Limits = NO_LIMITS,
         by_owners: OwnerFrontier | None = None,
         clock: Clock | None = None,
-        url_of_seed: Callable[[str], str] = lambda _: "",
+        url_of_seed: Callable[[str], str] | None = None,
     ) -> None:
         self.options = options
         self.policy = policy

@@ -55,8 +55,8 @@ class Web(Protocol):
         InputError."""
 
     def url_of_seed(self, key: str) -> str:
-        """Return the URL of a seed, where its key is none and its owner waits; else, or where it cannot be looked up,
-        an empty string."""
+        """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked
+        up."""
 
     def middleware_argument(self, crawl: Crawl) -> Any:
         """Return the argument that its downloader middleware is made with."""

@@ -147,7 +147,7 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
             clock=clock,
-            url_of_seed=web.url_of_seed,
+            url_of_seed=web.url_of_seed if clock else None,
         )
         if job is not None:
             job.take_up(policy)
