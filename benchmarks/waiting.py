@@ -1,13 +1,12 @@
 """What it costs that owners make a crawl wait, and what CRAWL_PATIENCE gives for it.
 
-    python -m benchmarks.waiting [--policies NAME,...] [--seed-sets N] [--processes N] [--json FILE]
+    python -m benchmarks.waiting [--policies NAME,...] [--patient NAME,...] [--seed-sets N] [--processes N]
 
 Crawls ../shared/clueweb22-real by ../shared/scorers/prose.bin in continuous order, on the virtual clock of a simulation
 (SIMULATION_OWNER_DELAY), from the sets of seeds of benchmarks.policies. Owners in reach are those of the documents to
 which links lead from the seeds. The delay is such that as many fetches fit into it as x times the owners in reach; with
-x = 0 nobody waits. Oracle pages are those of benchmarks.policies; counted are those crawled when so many of the pages
-in reach are fetched, of a policy that looks ahead when so many are crawled. The first table has their number against
-that with x = 0, by the same policy from the same seeds; the second, with patience, against that with none.
+x = 0 nobody waits. Recall is the share of the oracle pages in reach, as in benchmarks.policies, that are crawled by the
+time that so many of the pages in reach are fetched; of a policy that looks ahead, crawled.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
 from crawl4llm.base.crawl_log import CrawlLog
@@ -60,12 +59,12 @@ class Task(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a crawl found at each of SHARES."""
+    """What a crawl found."""
 
-    oracle: tuple[int, ...]
-    """Oracle pages."""
+    recall: tuple[float, ...]
+    """At each of SHARES."""
     pages_per_second: float
-    oracle_per_second: float
+    """Of the virtual clock."""
     owners: int
     """In reach."""
 
@@ -87,9 +86,9 @@ def crawl(task: Task) -> Found:
     clock = VirtualClock(task.times * owners / CAPACITY, CAPACITY)
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(_run(subject, options, clock, seeds, Path(folder)))
-    oracle = tuple(sum(key in subject.oracle for key in found[:count]) for count in pages)
-    seconds = clock.statistics()["simulation/seconds"]
-    return Found(oracle, len(found) / seconds, oracle[-1] / seconds, owners)
+    oracle = subject.oracle & reachable
+    recall = tuple(len(oracle.intersection(found[:count])) / len(oracle) for count in pages)
+    return Found(recall, len(found) / clock.statistics()["simulation/seconds"], owners)
 
 
 async def _run(
@@ -129,71 +128,48 @@ Crawls = dict[Task, Found]
 
 
 def print_waits(crawls: Crawls, policies: Sequence[str], sets: range) -> None:
-    """Oracle pages where owners wait, by policy."""
+    """Recall and speed where owners wait, by policy, and whether that is what the project asks for."""
     owners = statistics.mean(found.owners for found in crawls.values())
-    print(f"{owners:.0f} owners in reach; {CAPACITY:g} fetches a second; {len(sets)} sets of {SEEDS} seeds")
-    print("oracle pages at 10% and 25% of the pages in reach, in parts of those with x = 0, and pages a second")
-    print(f"{'policy':<15}" + "".join(f"{f'x = {times:.2g}':>26}" for times in TIMES))
+    print(f"{owners:.0f} owners in reach, {CAPACITY:g} fetches a second, {len(sets)} sets of {SEEDS} seeds")
+    print("recall at 10% and 25% of the pages in reach, and pages a second")
+    print(f"{'':<15}" + "".join(f"{f'x = {times:.2g}':>22}" for times in TIMES))
     for policy in policies:
-        print(f"{policy:<15}" + "".join(f"{_cell(crawls, policy, times, 0.0, sets):>26}" for times in TIMES))
+        cells = (_cell(_of(crawls, policy, times, 0.0, sets)) for times in TIMES)
+        print(f"{policy:<15}" + "".join(f"{cell:>22}" for cell in cells))
     for place, share in enumerate(SHARES):
         for policy in policies:
-            lost = 1 - statistics.mean(_ratios(crawls, policy, TIMES[1], 0.0, sets, place))
-            _print_demand(
-                f"{policy}, x = 1/3, at {share:.0%}: {lost:.1%} lost, at most {MOST_LOST[place]:.0%}",
-                lost <= MOST_LOST[place],
-            )
+            before, after = (_of(crawls, policy, times, 0.0, sets) for times in TIMES[:2])
+            parts = [two.recall[place] / one.recall[place] for one, two in zip(before, after, strict=True)]
+            lost, spread = 1 - statistics.mean(parts), statistics.stdev(parts) if len(parts) > 1 else 0.0
+            what = f"{policy}: lost at {share:.0%}, x = 1/3: {lost:.1%}±{spread:.1%}, at most {MOST_LOST[place]:.0%}"
+            _print_demand(what, lost <= MOST_LOST[place])
         if {"link", "parent_first"} <= set(policies):
             for times in TIMES[1:]:
                 link, other = (
-                    statistics.mean(crawls[Task(policy, times, 0.0, number)].oracle[place] for number in sets)
+                    statistics.mean(found.recall[place] for found in _of(crawls, policy, times, 0.0, sets))
                     for policy in ("link", "parent_first")
                 )
-                _print_demand(
-                    f"link not below parent_first, x = {times:.2g}, at {share:.0%}: {link:.0f}, {other:.0f}",
-                    link >= other,
-                )
+                what = f"link not below parent_first at {share:.0%}, x = {times:.2g}: {link:.3f}, {other:.3f}"
+                _print_demand(what, link >= other)
 
 
 def print_patience(crawls: Crawls, policies: Sequence[str], sets: range) -> None:
-    """Oracle pages, and pages a second, by CRAWL_PATIENCE."""
+    """Recall and speed by CRAWL_PATIENCE."""
     for times in TIMES[2:]:
-        print(f"\nCRAWL_PATIENCE at x = {times:g}: oracle pages at 10% and 25% in parts of those at 0, pages a second,")
-        print("oracle pages a second")
-        print(f"{'policy':<15}" + "".join(f"{patience:>32g}" for patience in PATIENCES))
+        print(f"\nCRAWL_PATIENCE, x = {times:g}")
+        print(f"{'':<15}" + "".join(f"{patience:>22g}" for patience in PATIENCES))
         for policy in policies:
-            cells = []
-            for patience in PATIENCES:
-                parts = [
-                    statistics.mean(
-                        crawls[Task(policy, times, patience, number)].oracle[place]
-                        / crawls[Task(policy, times, 0.0, number)].oracle[place]
-                        for number in sets
-                    )
-                    for place in range(len(SHARES))
-                ]
-                found = [crawls[Task(policy, times, patience, number)] for number in sets]
-                speed = statistics.mean(one.pages_per_second for one in found)
-                good = statistics.mean(one.oracle_per_second for one in found)
-                cells.append(f"{parts[0]:.3f} {parts[1]:.3f} {speed:.2f}/s {good:.3f}/s")
-            print(f"{policy:<15}" + "".join(f"{cell:>32}" for cell in cells))
+            cells = (_cell(_of(crawls, policy, times, patience, sets)) for patience in PATIENCES)
+            print(f"{policy:<15}" + "".join(f"{cell:>22}" for cell in cells))
 
 
-def _cell(crawls: Crawls, policy: str, times: float, patience: float, sets: range) -> str:
-    first, last = (
-        statistics.mean(_ratios(crawls, policy, times, patience, sets, place)) for place in range(len(SHARES))
-    )
-    speed = statistics.mean(crawls[Task(policy, times, patience, number)].pages_per_second for number in sets)
-    return f"{first:.3f} {last:.3f} {speed:.2f}/s"
+def _of(crawls: Crawls, policy: str, times: float, patience: float, sets: range) -> list[Found]:
+    return [crawls[Task(policy, times, patience, number)] for number in sets]
 
 
-def _ratios(crawls: Crawls, policy: str, times: float, patience: float, sets: range, place: int) -> list[float]:
-    """Oracle pages in parts of those of the undelayed crawl, seeds by seeds."""
-    return [
-        crawls[Task(policy, times, patience, number)].oracle[place]
-        / crawls[Task(policy, 0.0, 0.0, number)].oracle[place]
-        for number in sets
-    ]
+def _cell(found: Sequence[Found]) -> str:
+    first, last = (statistics.mean(one.recall[place] for one in found) for place in range(len(SHARES)))
+    return f"{first:.3f} {last:.3f} {statistics.mean(one.pages_per_second for one in found):5.2f}/s"
 
 
 def _print_demand(what: str, met: bool) -> None:
@@ -206,7 +182,6 @@ def main() -> None:
     parser.add_argument("--patient", default="link,parent_first", help="policies with CRAWL_PATIENCE (%(default)s)")
     parser.add_argument("--seed-sets", type=int, default=5)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="where the figures of each crawl are written")
     args = parser.parse_args()
     policies = args.policies.split(",")
     patient = [policy for policy in args.patient.split(",") if policy in policies]
@@ -224,9 +199,6 @@ def main() -> None:
         with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
             futures: dict[Task, Future[Found]] = {task: pool.submit(crawl, task) for task in tasks}
             crawls = {task: future.result() for task, future in futures.items()}
-    if args.json:
-        lines: list[Any] = [[*task, found] for task, found in crawls.items()]
-        args.json.write_text(json.dumps(lines))
     print_waits(crawls, policies, sets)
     print_patience(crawls, patient, sets)
 

@@ -2,8 +2,9 @@
 
 This module says what a frontier is. ``memory`` holds one that ends with its process; ``durable`` one on disk, and
 ``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. Live crawls
-lease the best document whose owner may be asked now: ``owners`` is the index that tells it, ``memory_owned`` and
-``durable_owned`` are the frontiers with that index, and ``holds`` is the file in which waits outlive the process.
+lease the best document whose owner may be asked now: ``owners`` is the index that tells it (``ranks``: whether it is
+worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
+is the file in which waits outlive the process.
 
 ``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
 knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
@@ -68,9 +69,9 @@ class Patience(NamedTuple):
 
     quantile: float = 0.0
     """From 0 to 1. While owners wait, a document is not leased if its score is below this quantile of the scores of the
-    best documents, one of each owner that is ready or waits; 0: it always is."""
+    best documents queued, one of each owner that is not parked; 0: it always is."""
     longest: float = math.inf
-    """Seconds. Where no wait ends so soon, the best document is leased, whatever its score."""
+    """Seconds. Where no owner's wait ends so soon, the best document is leased, whatever its score."""
 
 
 IMPATIENT = Patience()

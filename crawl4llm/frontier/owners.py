@@ -18,8 +18,8 @@ from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
 from crawl4llm.frontier.ranks import P, Ranks
 
 _IDLE, _READY, _WAITING, _BUSY, _PARKED = range(5)
-_ASKABLE = (_READY, _WAITING)
-"""States of owners that may be asked, now or at a time that is known."""
+_COUNTED = (_READY, _WAITING, _BUSY)
+"""States of owners whose best documents others are measured by, where the frontier is patient."""
 _SPARE = 1000
 """Stale places, or owners to forget, that are no reason to look through all."""
 _IDLE_SHARE = 8
@@ -55,7 +55,7 @@ class OwnerIndex(Generic[P]):
         self._patience = patience
         self._score: Callable[[P], Any] = score
         self._ranks: Ranks[P] = Ranks()
-        """The best documents of the owners that are ready or wait; none without patience."""
+        """The best documents of owners that are not parked; none without patience."""
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
@@ -242,7 +242,7 @@ class OwnerIndex(Generic[P]):
         return owner
 
     def _set_best(self, owner: _Owner[P], best: P | None) -> None:
-        if owner.state in _ASKABLE:
+        if owner.state in _COUNTED:
             self._rank(owner.best, best)
         owner.best = best
 
@@ -262,8 +262,8 @@ class OwnerIndex(Generic[P]):
             for numbers, number in ((self._numbers, 1), (self._documents, owner.queued)):
                 numbers[owner.state] -= number
                 numbers[state] += number
-            if (owner.state in _ASKABLE) != (state in _ASKABLE):
-                self._rank(*((None, owner.best) if state in _ASKABLE else (owner.best, None)))
+            if (owner.state in _COUNTED) != (state in _COUNTED):
+                self._rank(*((None, owner.best) if state in _COUNTED else (owner.best, None)))
             owner.state = state
         elif not moved and state != _IDLE:
             return

@@ -343,8 +343,8 @@ class OwnerModel(NaiveModel):
 
     def good(self, one: Entry) -> bool:
         """Whether a document is leased although better ones may wait."""
-        names = {owner(one) for one in self.queued} - self.busy - self.parked
-        waits = [self.until(name) for name in names if self.until(name) > self.now]
+        names = {owner(one) for one in self.queued} - self.parked
+        waits = [self.until(name) for name in names - self.busy if self.until(name) > self.now]
         if not self.patience.quantile or not waits or min(waits) > self.now + self.patience.longest:
             return True
         bests = sorted(max(one.score for one in self.queued if owner(one) == name) for name in names)
