@@ -19,6 +19,7 @@ class VirtualClock:
     """
 
     most_leases: int | None = 1
+    _owners: Owners
 
     def __init__(self, delay: float, capacity: float) -> None:
         """Begin at 0. ``capacity``: fetches a second; 0: any number."""
