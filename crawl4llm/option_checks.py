@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -110,6 +111,14 @@ def waits(value: Any) -> tuple[float, ...]:
     if not isinstance(given, list | tuple) or not given:
         raise ValueError("must be numbers of seconds, divided by commas")
     return tuple(seconds(number) for number in given)
+
+
+def share(value: Any) -> float:
+    """Take a number from 0 to 1."""
+    try:
+        return float(real_number(0, math.nextafter(1, 2))(value))
+    except ValueError:
+        raise ValueError("must be a number from 0 to 1") from None
 
 
 def real_number(minimum: float, below: float = float("inf")) -> Check:

@@ -30,6 +30,7 @@ from crawl4llm.option_checks import (
     scorer_weights,
     seconds,
     settings_object,
+    share,
     some_of,
     terms,
     text,
@@ -116,6 +117,14 @@ class Options:
         "2022-08-01T00:00:00Z",
         date_time,
         "Date of archive records of pages whose capture date the corpus does not hold (no clock enters a simulation).",
+    )
+    simulation_owner_delay: float = _fixed(
+        0.0,
+        real_number(0),
+        "Virtual seconds for which owners wait after a fetch ([live.md](live.md#what-waiting-costs)).",
+    )
+    simulation_capacity: float = _fixed(
+        10.0, real_number(0), "With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."
     )
     text_extractor: str = _fixed(
         "trafilatura",
@@ -208,6 +217,12 @@ class Options:
         whole(0),
         "Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. "
         "With 1 the order is the strict best-first one, whatever the concurrency.",
+    )
+    crawl_patience: float = _option(
+        0.0,
+        share,
+        "Where owners wait: what scores below this quantile (0 to 1) of the owners' best documents is not fetched now "
+        "([live.md](live.md#what-waiting-costs)).",
     )
     frontier_max_urls: int = _fixed(
         0,

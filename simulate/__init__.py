@@ -2,6 +2,7 @@
 
 ``open``: the door for tools; opens the corpus that ``CORPUS`` names, and makes its index.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
+``virtual_clock``: the time by which owners wait in a simulation.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.
 ``demo``: a small made-up web for first steps.
 """

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.pages import Corpus
+from crawl4llm.crawl.turns import Clock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import DEMO, read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_key
 from simulate.open import demo_web, open_corpus
+from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -30,7 +33,6 @@ class SimulatedWeb:
     """A web for crawls of the corpus that CORPUS names; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "simulation"
-    by_owners: ClassVar[bool] = False
     corpus: Corpus
     rate = staticmethod(rate_by_key)
     keeps_answers = False
@@ -38,7 +40,15 @@ class SimulatedWeb:
 
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
-        self._options = read_options(settings)
+        self._options = options = read_options(settings)
+        self.clock: Clock | None = None
+        if options.simulation_owner_delay:
+            if options.crawl_batch_size:
+                raise InputError(
+                    "SIMULATION_OWNER_DELAY is for continuous order, and CRAWL_BATCH_SIZE is "
+                    f"{options.crawl_batch_size}; set CRAWL_BATCH_SIZE=0"
+                )
+            self.clock = VirtualClock(options.simulation_owner_delay, options.simulation_capacity)
         self.text = self._options.simulation_text
         self.start_date = self._options.simulation_date
         if not self._options.corpus:
@@ -54,13 +64,21 @@ class SimulatedWeb:
         self.corpus, rater = open_rater(self._settings, others)
         return rater
 
+    def url_of_seed(self, key: str) -> str:
+        """Look the URL up."""
+        with suppress(PageError):  # it is said when the page is fetched
+            return self.corpus.page(key).url
+        return ""
+
     def middleware_argument(self, crawl: Crawl) -> Corpus:
         """Return the corpus."""
         return self.corpus
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return the same UUID for equal crawls."""
-        return str(uuid.uuid5(_CRAWL_IDS, json.dumps(identity, sort_keys=True)))
+        names = ("simulation_owner_delay", "simulation_capacity", "crawl_patience") if self.clock else ()
+        waits = {name: getattr(self._options, name) for name in names}
+        return str(uuid.uuid5(_CRAWL_IDS, json.dumps({**identity, **waits}, sort_keys=True)))
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return what the archive says of a corpus."""

@@ -30,6 +30,7 @@ KEYS = {
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
+    "simulation/seconds": "virtual seconds that the fetches took, where owners wait (SIMULATION_OWNER_DELAY)",
     "seeds/given": "seeds that were given or drawn",
     "seeds/duplicate": "seeds given more than once",
     "seeds/malformed": "lines of the seeds file that are neither an id of the corpus nor a URL",

@@ -1,6 +1,7 @@
 """Crawl: Algorithm 1 of Craw4LLM without Scrapy.
 
-- ``algorithm``: the algorithm, line by line; ``crawl_state``: what it works on; ``turns``: whom it tells of leases.
+- ``algorithm``: the algorithm, line by line; ``crawl_state``: what it works on; ``turns``: whom it tells of leases, and
+  the time by which owners wait.
 - ``reorder_buffer``: what waits: answers for their turn (``answer_spool`` keeps them on disk), and what N cut off.
 - ``page_writer``: archive, crawl log and counters; ``scope``: which links and redirects are followed.
 - ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from.

@@ -67,7 +67,8 @@ class Crawl(CrawlState):
         self.seeds += len(keys)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(keys)
-        await self._enqueue([Candidate(key, "", 0, None) for key in keys])
+        urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
+        await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
 
     async def _add_injected(self) -> None:
         """Visit some of the seeds that were injected."""
@@ -134,7 +135,7 @@ class Crawl(CrawlState):
         """Queue a document again that was not asked for."""
         if self._buffer.withdraw(lease):
             self.frontier.give_back(lease, attempted=False)
-            self._lease_ended(lease)
+            self._lease_ended(lease, asked=False)
 
     def end_owner(self, owner: str, reason: str) -> None:
         """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
@@ -229,9 +230,9 @@ class Crawl(CrawlState):
         except InputError as error:  # it stays in memory, and the crawl stops
             self.failure = self.failure or str(error)
 
-    def _lease_ended(self, lease: Lease) -> None:
+    def _lease_ended(self, lease: Lease, *, asked: bool = True) -> None:
         if self.turns is not None:
-            self.turns.end(lease)
+            self.turns.end(lease, asked=asked)
 
     async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
         """Merge each answer in its turn (line 7), and if ``extract``, extract the links of its page."""

@@ -14,7 +14,7 @@ from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.crawl.seeds import Seeds
-from crawl4llm.crawl.turns import AtOnce, Turns
+from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
@@ -35,7 +35,8 @@ class Injected(NamedTuple):
 class CrawlState:
     """What :class:`crawl4llm.crawl.algorithm.Crawl` works on.
 
-    ``by_owners``: the frontier, if it goes by owners; only in continuous order.
+    ``by_owners``: the frontier, if it goes by owners; only in continuous order. They wait by the ``clock``;
+    ``url_of_seed`` returns a seed's URL, which tells its owner, where its key does not.
     """
 
     pages_at_once: ClassVar[int] = 256
@@ -58,6 +59,8 @@ class CrawlState:
         spool: Spool | None = None,
         limits: Limits = NO_LIMITS,
         by_owners: OwnerFrontier | None = None,
+        clock: Clock | None = None,
+        url_of_seed: Callable[[str], str] | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -74,8 +77,10 @@ class CrawlState:
         self._commits = commits
         self._concurrent_leases = concurrent_leases
         self._by_owners = by_owners
-        self.turns: Turns | None = None if by_owners is None else AtOnce(by_owners.owners)
+        self.clock = clock or RealClock()
+        self.turns: Turns | None = None if by_owners is None else self.clock.turns(by_owners.owners)
         """Who is told of leases, where the frontier goes by owners."""
+        self._url_of_seed = url_of_seed
         self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
         self._raised_n = RaisedN()
         self._begun = False
@@ -203,6 +208,8 @@ class CrawlState:
         if self.owners is not None:
             figures["frontier/parked"] = states.parked
         figures["influence/mean"] = self.counters.mean_influence
+        if self._by_owners is not None:
+            figures.update(self.clock.statistics())
         if not self.continuous:
             figures["iterations"] = self.iteration
         return figures
@@ -224,6 +231,7 @@ class CrawlState:
             "seeds": self.seeds,
             "influence": [self.counters.influence_sum, self.counters.influence_pages],
             **self._raised_n.save(),
+            **({} if self._by_owners is None else {"clock": self.clock.save()}),
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
@@ -238,6 +246,7 @@ class CrawlState:
             # They kept no owner from being asked while nothing ran, and two may be of one owner.
             for lease in leases:
                 self.frontier.give_back(lease, attempted=False)
+            self.clock.load(state.get("clock"), self._by_owners.owners)
             return
         self._buffer.add(leases)
         self._buffer.recall()

@@ -20,6 +20,7 @@ from crawl4llm.crawl.commits import JobCommits, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
+from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
@@ -111,15 +112,18 @@ class Job:
         """Whether the crawl was not begun before."""
         return self._dir.job is None
 
-    def open(self, *, reranks: bool, by_owners: bool = False) -> None:
-        """Open frontier and visited set as they were at the last commit. Workers must have been forked before."""
+    def open(self, *, reranks: bool, clock: Clock | None = None) -> None:
+        """Open frontier and visited set as they were at the last commit; the frontier goes by owners if there is a
+        clock. Workers must have been forked before."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
         self._opened.callback(self._store.close)
         self.state = read_state(self._store)
         self._pieces = StoredPieces(self._store)
-        self.by_owners = DurableOwnerFrontier(self._store, caps) if by_owners else None
+        self.by_owners = None
+        if clock is not None:
+            self.by_owners = DurableOwnerFrontier(self._store, caps, patience_of(options, clock), clock=clock.now)
         plain = IndexedFrontier if reranks or caps.per_host else DurableFrontier
         self.frontier = plain(self._store, caps) if self.by_owners is None else self.by_owners
         self.visited = DurableVisited(

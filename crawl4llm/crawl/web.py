@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.page_writer import RateInWorkers
+    from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
 
@@ -27,8 +28,9 @@ class Web(Protocol):
 
     profile: ClassVar[str]
     """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
-    by_owners: ClassVar[bool]
-    """Whether in continuous order a document is only handed out when its owner may be asked."""
+    clock: Clock | None
+    """The time by which owners wait in continuous order: a document is only handed out when its owner may be asked.
+    None: they do not wait."""
     corpus: Corpus
     """The pages that can be looked up without a fetch."""
     text: str
@@ -51,6 +53,10 @@ class Web(Protocol):
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
         InputError."""
+
+    def url_of_seed(self, key: str) -> str:
+        """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked
+        up."""
 
     def middleware_argument(self, crawl: Crawl) -> Any:
         """Return the argument that its downloader middleware is made with."""

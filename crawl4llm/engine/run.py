@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -28,6 +27,7 @@ from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
+from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scrapy_settings import misspelt
@@ -78,6 +78,7 @@ class Run:
             self.options = options = _read_options(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
+            self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self._read_control(settings.get("JOBDIR"))
@@ -97,7 +98,7 @@ class Run:
 
     def _read_control(self, jobdir: str | None) -> None:
         """Read what a live crawl is to heed from its beginning on. Raises InputError."""
-        if jobdir and self.web.by_owners:
+        if jobdir and self.web.profile == "live":
             self.control = read_control(Path(jobdir))
             self._injected = InjectFolder(Path(jobdir))
             if most := self.control.max_pages:
@@ -138,15 +139,16 @@ class Run:
 
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         options, job, web = self.options, self.job, self.web
-        by_owners = web.by_owners and options.crawl_batch_size == 0
+        clock = self._clock
         if job is not None:
-            job.open(reranks=policy.reranks, by_owners=by_owners)
+            job.open(reranks=policy.reranks, clock=clock)
         log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        owned = job.by_owners if job else MemoryOwnerFrontier(caps) if by_owners else None
+        owned = job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
+        leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         plain = job.frontier if job else MemoryFrontier(caps)
         crawl = Crawl(
             options,
@@ -159,17 +161,17 @@ class Run:
             log=log,
             commits=job.commits(log, archive) if job else NoCommits(archive),
             provenance={name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")},
-            concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
+            concurrent_leases=(clock and clock.most_leases) or leases,
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
+            clock=clock,
+            url_of_seed=web.url_of_seed if clock else None,
         )
         if job is not None:
             job.take_up(policy)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
-            if crawl.owners is not None:  # who was asked just before is not known any more
-                crawl.owners.hold_all(time.monotonic() + settings.getfloat("DOWNLOAD_DELAY"))
         else:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl
@@ -219,6 +221,17 @@ class Run:
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
         write_json(self.output / STATS, dict(sorted(stats.items())))
+
+
+def _clock(web: Web, options: Options) -> Clock | None:
+    """Return the time by which owners wait; None where they do not."""
+    clock = web.clock if options.crawl_batch_size == 0 else None
+    if options.crawl_patience and clock is None:
+        raise InputError(
+            "CRAWL_PATIENCE is for crawls in which owners wait: live ones in continuous order, or simulations with "
+            "SIMULATION_OWNER_DELAY; leave it out"
+        )
+    return clock
 
 
 def _read_options(settings: BaseSettings) -> Options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
@@ -120,14 +119,17 @@ class InfluenceScheduler(BaseScheduler):
         if owners is None:
             self._ask_for(self._crawl.dequeue())
             return
-        owners.tick(time.monotonic())
-        self._ask_for(self._crawl.dequeue())
-        ready = owners.next_ready()
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
+        if not self._crawl.may_lease:
+            return
+        clock = self._crawl.clock
+        clock.tick(owners)
+        self._ask_for(self._crawl.dequeue())
+        ready = owners.next_ready()
         if ready is not None and self._crawl.may_lease:
-            seconds = max(ready - time.monotonic(), 0.0)
+            seconds = clock.seconds_until(ready)
             self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
 
     def _when_owners_are_ready(self) -> None:

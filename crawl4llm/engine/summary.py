@@ -52,6 +52,8 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
     ]
+    if seconds := figures.get("simulation/seconds"):
+        lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
     lines.append(f"  documents        {crawl.balance}")

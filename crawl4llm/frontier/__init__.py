@@ -2,8 +2,9 @@
 
 This module says what a frontier is. ``memory`` holds one that ends with its process; ``durable`` one on disk, and
 ``indexed`` that one with an index by document and host; ``runs`` are the sorted runs in which it lies. Live crawls
-lease the best document whose owner may be asked now: ``owners`` is the index that tells it, ``memory_owned`` and
-``durable_owned`` are the frontiers with that index, and ``holds`` is the file in which waits outlive the process.
+lease the best document whose owner may be asked now: ``owners`` is the index that tells it (``ranks``: whether it is
+worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
+is the file in which waits outlive the process.
 
 ``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
 knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
@@ -13,6 +14,7 @@ is committed to.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -67,6 +69,19 @@ class Caps(NamedTuple):
 
 
 NO_CAPS = Caps()
+
+
+class Patience(NamedTuple):
+    """What is not leased although its owner may be asked, because owners that wait have better documents."""
+
+    quantile: float = 0.0
+    """From 0 to 1. While owners wait, a document is not leased if its score is below this quantile of the scores of the
+    best documents queued, one of each owner that is not parked; 0: it always is."""
+    longest: float = math.inf
+    """Seconds. Where no owner's wait ends so soon, the best document is leased, whatever its score."""
+
+
+IMPATIENT = Patience()
 
 
 class Evicted(NamedTuple):
@@ -166,8 +181,8 @@ class Owners(Protocol):
         parked."""
 
     def next_ready(self) -> float | None:
-        """Return when the next document can be leased: now, or when the first wait of an owner with documents ends.
-        None: not before a release, an unpark or a push."""
+        """Return when the next document can be leased: now, or, as far as is known now, when the first wait of an owner
+        with documents ends. None: not before a release, an unpark or a push."""
 
     def queued_of(self, owner: str) -> int:
         """Return the number of documents that an owner has in the frontier, without those on lease."""
@@ -186,7 +201,8 @@ class OwnerFrontier(Frontier, Protocol):
 
     :meth:`lease` takes the ``n`` best documents of owners who may be asked now, one of each at most, best first: with
     it an exchange with the owner begins, which lasts until ``owners.release()``, whether or not the lease has ended by
-    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy.
+    then. What must wait is queued, and counted, as all else. After a store was opened no owner is busy. It is made with
+    a :class:`Patience`, none by default.
     """
 
     @property

@@ -6,10 +6,11 @@ import json
 import time
 from collections.abc import Callable
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from crawl4llm.base.domains import OWNER_RULES, owner_of
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.holds import NAME, Hold, Holds
 from crawl4llm.frontier.indexed import (
@@ -37,10 +38,12 @@ _MOST_TIES = 10_000
 class LastingOwners(OwnerIndex[bytes]):
     """The owner index whose holds outlive the process: what holds and parks is written to the holds file at once."""
 
-    def __init__(self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience = IMPATIENT
+    ) -> None:
         """Take up what is in force. ``clock``: the caller's clock, on which all times are; ``wall``: seconds since
         1970."""
-        super().__init__()
+        super().__init__(patience, itemgetter(slice(SCORE_BYTES)))
         self._holds, self._clock, self._wall = holds, clock, wall
         self.tick(clock())
         for name, hold in holds.items():
@@ -85,6 +88,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         self,
         store: Store,
         caps: Caps = NO_CAPS,
+        patience: Patience = IMPATIENT,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -93,7 +97,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         owners by other rules. Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the
         holds file cannot be read."""
         holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
-        self.owners = LastingOwners(holds, clock, wall)
+        self.owners = LastingOwners(holds, clock, wall, patience)
         self._changed: set[str] = set()
         """Owners of which the store does not have the present state."""
         super().__init__(store, caps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Lease, Outcome
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.memory import MemoryFrontier, Place, place_of
 from crawl4llm.frontier.owners import OwnerIndex
 
@@ -20,9 +20,9 @@ class MemoryOwnerFrontier(MemoryFrontier):
     places there go stale, and are cleared away, as in MemoryFrontier.
     """
 
-    def __init__(self, caps: Caps = NO_CAPS) -> None:
+    def __init__(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> None:
         super().__init__(caps)
-        self.owners: OwnerIndex[Place] = OwnerIndex()
+        self.owners: OwnerIndex[Place] = OwnerIndex(patience)
         self._others: dict[str, list[Place]] = {}
 
     def lease(self, n: int) -> list[Lease]:

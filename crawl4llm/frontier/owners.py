@@ -11,14 +11,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from operator import itemgetter
+from typing import Any, Generic
 
-from crawl4llm.frontier import OwnerCounts
-
-P = TypeVar("P", tuple[float, str], bytes)
-"""What stands for a document, and sorts as the frontier does."""
+from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
+from crawl4llm.frontier.ranks import P, Ranks
 
 _IDLE, _READY, _WAITING, _BUSY, _PARKED = range(5)
+_COUNTED = (_READY, _WAITING, _BUSY)
+"""States of owners whose best documents others are measured by, where the frontier is patient."""
 _SPARE = 1000
 """Stale places, or owners to forget, that are no reason to look through all."""
 _IDLE_SHARE = 8
@@ -49,7 +50,12 @@ class OwnerIndex(Generic[P]):
     An owner is forgotten when it has nothing queued and may be asked: at once, or soon after its wait has ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: Patience = IMPATIENT, score: Callable[[P], Any] = itemgetter(0)) -> None:
+        """``score`` returns of what stands for a document that part which sorts by score alone."""
+        self._patience = patience
+        self._score: Callable[[P], Any] = score
+        self._ranks: Ranks[P] = Ranks()
+        """The best documents of owners that are not parked; none without patience."""
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
@@ -71,7 +77,7 @@ class OwnerIndex(Generic[P]):
         best = owner.best
         if best is not None and best <= document:
             return document
-        owner.best = document
+        self._set_best(owner, document)
         self._put(owner, moved=owner.state == _READY)
         return best
 
@@ -81,7 +87,7 @@ class OwnerIndex(Generic[P]):
         owner.queued -= 1
         self._documents[owner.state] -= 1
         if owner.best == document:
-            owner.best = successor(name)
+            self._set_best(owner, successor(name))
             self._put(owner, moved=owner.state == _READY)
 
     def load(self, name: str, best: P, queued: int) -> None:
@@ -93,17 +99,14 @@ class OwnerIndex(Generic[P]):
 
     def take(self) -> tuple[str, P] | None:
         """Begin an exchange for the best document of all ready owners, which the frontier then removes. None:
-        no owner is ready."""
-        if self.now < self._gate:
+        no owner is ready, or better documents are waited for."""
+        if self.now < self._gate or not self._has_ready():
             return None
-        while self._ready:
-            best, owner = heapq.heappop(self._ready)
-            if owner.state == _READY and owner.best == best:
-                if owner.name:
-                    owner.busy = True
-                    self._put(owner)
-                return owner.name, best
-        return None
+        best, owner = heapq.heappop(self._ready)
+        if owner.name:
+            owner.busy = True
+            self._put(owner)
+        return owner.name, best
 
     def best(self, name: str) -> P | None:
         """Return the best document that an owner has queued."""
@@ -181,14 +184,10 @@ class OwnerIndex(Generic[P]):
         return math.inf if owner.busy or owner.parked else max(owner.until, self._gate)
 
     def next_ready(self) -> float | None:
-        if self._numbers[_READY]:
+        if self._has_ready():
             return max(self.now, self._gate)
-        while self._waiting:
-            until, owner = self._waiting[0]
-            if owner.state == _WAITING and owner.until == until:
-                return max(until, self._gate)
-            heapq.heappop(self._waiting)
-        return None
+        until = self._first_wait()
+        return None if until is None else max(until, self._gate)
 
     def queued_of(self, name: str) -> int:
         owner = self._owners.get(name)
@@ -210,10 +209,50 @@ class OwnerIndex(Generic[P]):
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
+    def _has_ready(self) -> bool:
+        """Return whether the best document of all ready owners, which is then the first in its heap, is to be leased
+        before any of an owner that waits."""
+        while self._ready:
+            best, owner = self._ready[0]
+            if owner.state == _READY and owner.best == best:
+                return self._is_good(best)
+            heapq.heappop(self._ready)
+        return False
+
+    def _is_good(self, document: P) -> bool:
+        """Return whether the score of a document is no reason to wait for others."""
+        quantile, longest = self._patience
+        if not quantile or (until := self._first_wait()) is None or until > self.now + longest:
+            return True
+        better = len(self._ranks) - math.ceil(quantile * len(self._ranks))
+        return bool(self._score(document) <= self._score(self._ranks.at(better)))
+
+    def _first_wait(self) -> float | None:
+        """Return when the first wait ends of the owners that wait."""
+        while self._waiting:
+            until, owner = self._waiting[0]
+            if owner.state == _WAITING and owner.until == until:
+                return until
+            heapq.heappop(self._waiting)
+        return None
+
     def _new(self, name: str) -> _Owner[P]:
         owner = self._owners[name] = _Owner(name)
         self._numbers[_IDLE] += 1
         return owner
+
+    def _set_best(self, owner: _Owner[P], best: P | None) -> None:
+        if owner.state in _COUNTED:
+            self._rank(owner.best, best)
+        owner.best = best
+
+    def _rank(self, before: P | None, after: P | None) -> None:
+        """Note what the best document of an owner was, and is, as far as it counts."""
+        if self._patience.quantile:
+            if before is not None:
+                self._ranks.remove(before)
+            if after is not None:
+                self._ranks.add(after)
 
     def _put(self, owner: _Owner[P], *, moved: bool = False) -> None:
         """Put an owner into the state that it is in now, and into its heap; ``moved``: also where only its place there
@@ -223,6 +262,8 @@ class OwnerIndex(Generic[P]):
             for numbers, number in ((self._numbers, 1), (self._documents, owner.queued)):
                 numbers[owner.state] -= number
                 numbers[state] += number
+            if (owner.state in _COUNTED) != (state in _COUNTED):
+                self._rank(*((None, owner.best) if state in _COUNTED else (owner.best, None)))
             owner.state = state
         elif not moved and state != _IDLE:
             return

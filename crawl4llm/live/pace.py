@@ -21,6 +21,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.network import Network
@@ -164,12 +165,12 @@ class Pace:
 
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
-        if owner := _owner_of(lease):
+        if owner := owner_of_lease(lease):
             self._places[owner] = _Place(self._since, leased=True, score=lease.entry.score)
 
-    def end(self, lease: Lease) -> None:
+    def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
-        owner = _owner_of(lease)
+        owner = owner_of_lease(lease)
         if place := self._places.get(owner):
             # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
             delay = self._crawl_delay(lease.entry.url or lease.entry.key)
@@ -346,7 +347,3 @@ class Pace:
     @property
     def _is_stopping(self) -> bool:
         return is_stopping(self._crawler)
-
-
-def _owner_of(lease: Lease) -> str:
-    return owner_of(lease.entry.url or lease.entry.key)

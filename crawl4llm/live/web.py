@@ -13,6 +13,7 @@ from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
+from crawl4llm.crawl.turns import RealClock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
@@ -86,7 +87,6 @@ class LiveWeb:
     """The web itself; see :class:`crawl4llm.crawl.web.Web`."""
 
     profile: ClassVar[str] = "live"
-    by_owners: ClassVar[bool] = True
     corpus: Corpus
     text = "extracted"
     rate = staticmethod(rate_by_html)
@@ -96,6 +96,7 @@ class LiveWeb:
         self._settings = settings
         self._options = read_options(settings)
         check_identity(settings)
+        self.clock = RealClock(settings.getfloat("DOWNLOAD_DELAY"))
         self.corpus = LiveCorpus()
         self.start_date = utc_date()
         self.host = host_name()
@@ -125,6 +126,10 @@ class LiveWeb:
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the scorer; there is nothing else to open."""
         return load_rater(LiveCorpus, self._options, self._options.text_extractor, others)
+
+    def url_of_seed(self, key: str) -> str:
+        """Return an empty string: keys are URLs."""
+        return ""
 
     def middleware_argument(self, crawl: Crawl) -> Scope:
         """Return the scope, which says where redirects may lead."""

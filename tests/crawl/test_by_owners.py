@@ -29,7 +29,7 @@ class Noting:
     def begin(self, lease: Lease) -> None:
         self.told.append(f"+{lease.entry.key}")
 
-    def end(self, lease: Lease) -> None:
+    def end(self, lease: Lease, *, asked: bool = True) -> None:
         self.told.append(f"-{lease.entry.key}")
         owners = self.frontier.owners
         owners.release(lease.entry.key.split("/")[2], owners.now + self.delay)

@@ -101,6 +101,28 @@ def test_stopped_while_a_batch_is_taken(demo_web: Web, tmp_path: Path) -> None:
     assert files(tmp_path / "run") == files(tmp_path / "whole")
 
 
+def test_owners_that_wait_go_on_waiting(demo_web: Web, tmp_path: Path) -> None:
+    """On the virtual clock, whether a crawl is killed or stopped; and with another number of workers."""
+    waits = {"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 3, "CRAWL_PATIENCE": 0.3, "URL_POLICY": "link"}
+    settings = {**SMALL, "CRAWL_MAX_PAGES": 360, **waits}
+    assert crawl(demo_web, tmp_path / "whole", **settings, SCORING_WORKERS=2).returncode == 0
+    output, job = tmp_path / "run", tmp_path / "job"
+    log = output / "crawl.jsonl"
+    draw = random.Random(0)
+    for number, end in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
+        process = start(demo_web, output, job, **settings)
+        wait_for(lambda least=number: log.read_bytes().count(b"\n") > 80 * least, log)
+        time.sleep(draw.uniform(0, 0.05))
+        process.send_signal(end)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 130}[end], err
+    assert 160 < len(crawl_log(output)) < 360
+    finish(demo_web, output, job, **settings)
+    assert files(output) == files(tmp_path / "whole")
+    seconds = [stats(folder)["simulation/seconds"] for folder in (output, tmp_path / "whole")]
+    assert seconds[0] == seconds[1] > 40
+
+
 @pytest.mark.parametrize(
     ("stops", "settings"),
     [

@@ -6,13 +6,27 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from frontier_contract import FrontierContract, RerankContract, entry, keys_of
 from owner_contract import OwnerContract, Undelayed
 
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners, runs
+from crawl4llm.frontier import (
+    IMPATIENT,
+    NO_CAPS,
+    Caps,
+    Entry,
+    Evicted,
+    Frontier,
+    Lease,
+    Outcome,
+    OwnerFrontier,
+    Owners,
+    Patience,
+    runs,
+)
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
@@ -41,8 +55,8 @@ class TestMemoryFrontier(RerankContract):
 class TestMemoryOwnerFrontier(OwnerContract):
     """The store in memory that knows owners."""
 
-    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
-        return MemoryOwnerFrontier(caps)
+    def new_frontier(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> OwnerFrontier:
+        return MemoryOwnerFrontier(caps, patience)
 
     def test_stale_places_of_an_owner_are_cleared_away(self) -> None:
         frontier = MemoryOwnerFrontier(Caps(total=1000))
@@ -159,8 +173,8 @@ class TestIndexedFrontierInSmallPieces(RerankContract):
 class TestDurableOwnerFrontier(OwnerContract):
     """The store on disk that knows owners."""
 
-    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
-        return Reopened(owned_from_the_start_of_time, caps, every=1_000_000)
+    def new_frontier(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> OwnerFrontier:
+        return Reopened(partial(owned_from_the_start_of_time, patience=patience), caps, every=1_000_000)
 
 
 class TestDurableOwnerFrontierWithoutDelays(RerankContract):
@@ -178,9 +192,9 @@ class TestDurableOwnerFrontierInSmallPieces(RerankContract):
         return Undelayed(Reopened(owned_from_the_start_of_time, caps, every=2))
 
 
-def owned_from_the_start_of_time(store: Store, caps: Caps) -> DurableOwnerFrontier:
+def owned_from_the_start_of_time(store: Store, caps: Caps, patience: Patience = IMPATIENT) -> DurableOwnerFrontier:
     """With a clock that shows nothing yet."""
-    return DurableOwnerFrontier(store, caps, clock=lambda: -math.inf, wall=lambda: 0.0)
+    return DurableOwnerFrontier(store, caps, patience, clock=lambda: -math.inf, wall=lambda: 0.0)
 
 
 def plain_or_indexed(store: Store, caps: Caps) -> DurableFrontier:

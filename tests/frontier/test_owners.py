@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from bisect import insort
+
 import pytest
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.frontier import OwnerCounts
 from crawl4llm.frontier.owners import OwnerIndex
+from crawl4llm.frontier.ranks import Ranks
 
 
 def document(turn: int, number: int) -> bytes:
@@ -57,6 +61,24 @@ def test_parked_owners_are_not_forgotten() -> None:
         index.hold(f"owner{number}.example", number + 1.0)
     assert index.is_parked("parked.example")
     assert len(index._owners) < 2100
+
+
+def test_ranks_are_those_of_a_sorted_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawl4llm.frontier.ranks._MOST", 4)
+    draw = random.Random(0)
+    ranks: Ranks[bytes] = Ranks()
+    values: list[bytes] = []
+    for turn in range(3000):
+        if values and draw.random() < (0.45 if turn < 2000 else 0.7):
+            ranks.remove(values.pop(draw.randrange(len(values))))
+        elif (value := draw.randbytes(2)) not in values:
+            ranks.add(value)
+            insort(values, value)
+        assert len(ranks) == len(values)
+        if turn % 50 == 0:
+            assert [ranks.at(rank) for rank in range(len(values))] == values
+    with pytest.raises(IndexError):
+        ranks.at(len(values))
 
 
 @pytest.mark.parametrize(

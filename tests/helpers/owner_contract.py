@@ -13,7 +13,18 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import FRONTIER_FULL, OPT_OUT
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Frontier, Lease, Outcome, OwnerCounts, OwnerFrontier
+from crawl4llm.frontier import (
+    IMPATIENT,
+    NO_CAPS,
+    Caps,
+    Entry,
+    Frontier,
+    Lease,
+    Outcome,
+    OwnerCounts,
+    OwnerFrontier,
+    Patience,
+)
 
 
 def owner(one: Entry) -> str:
@@ -46,7 +57,7 @@ class Undelayed:
 class OwnerContract:
     """Tests for a frontier that knows owners."""
 
-    def new_frontier(self, caps: Caps = NO_CAPS) -> OwnerFrontier:
+    def new_frontier(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> OwnerFrontier:
         """An empty frontier."""
         raise NotImplementedError
 
@@ -250,14 +261,56 @@ class OwnerContract:
         assert keys_of(frontier.lease(9)) == ["d"]
         frontier.close()
 
+    # -- patience -------------------------------------------------------------------------------------------------
+
+    def test_what_scores_below_a_quantile_of_what_waits_is_not_leased(self) -> None:
+        frontier = self.new_frontier(patience=Patience(0.5))
+        owners = frontier.owners
+        owners.tick(0)
+        frontier.push(entry(f"{number}", number / 10, host=f"host{number}") for number in range(1, 7))
+        for number, until in ((6, 30), (5, 20), (4, 10)):
+            owners.hold(f"host{number}", until)
+        assert keys_of(frontier.lease(9)) == ["3"], "in the better half; of the five that are left 2 is not"
+        assert owners.next_ready() == 10
+        assert frontier.lease(9) == []
+        frontier.push([entry("as good", 0.4, host="other")])
+        assert owners.next_ready() == 0
+        assert keys_of(frontier.lease(9)) == ["as good"], "as the third of six"
+        assert frontier.rerank([("5", 0.01), ("6", 0.02)]) == 2
+        assert keys_of(frontier.lease(9)) == ["2", "1"]
+        assert frontier.rerank([("5", 0.5), ("6", 0.6)]) == 2
+        owners.release("host1", 0)
+        frontier.push([entry("0", 0.05, host="host1")])
+        owners.tick(10)
+        assert keys_of(frontier.lease(9)) == ["4"]
+        assert frontier.lease(9) == []
+        owners.park("host6")
+        assert keys_of(frontier.lease(9)) == ["0"], "of 0.5 and 0.05; what is parked does not count"
+        frontier.close()
+
+    def test_the_longest_patience(self) -> None:
+        frontier = self.new_frontier(patience=Patience(1.0, longest=5.0))
+        frontier.owners.tick(0)
+        frontier.push([entry("best", 0.9, host="one"), entry("good", 0.5, host="two"), entry("worse", 0.1)])
+        frontier.owners.hold("one", 60)
+        frontier.owners.hold("two", 5)
+        assert frontier.lease(9) == []
+        assert frontier.owners.next_ready() == 5
+        frontier.owners.tick(5)
+        assert keys_of(frontier.lease(9)) == ["good", "worse"], "a minute is longer"
+        frontier.close()
+
     # -- everything at once ---------------------------------------------------------------------------------------
 
-    def test_it_agrees_with_a_naive_model_of_owners(self) -> None:
+    @pytest.mark.parametrize("given", [IMPATIENT, Patience(0.6, 2.0)], ids=["impatient", "patient"])
+    def test_it_agrees_with_a_naive_model_of_owners(self, given: Patience) -> None:
         make = self.new_frontier
 
         class AgainstModel(OwnerModel):
+            patience = given
+
             def new_frontier(self, caps: Caps) -> Frontier:
-                return make(caps)
+                return make(caps, given)
 
         run_owner_model(AgainstModel)
 
@@ -270,6 +323,7 @@ class OwnerModel(NaiveModel):
     """Does the same to a frontier with owners, and to a sorted list and a few sets."""
 
     reranks = True
+    patience = IMPATIENT
     frontier: OwnerFrontier
 
     def __init__(self) -> None:
@@ -287,11 +341,20 @@ class OwnerModel(NaiveModel):
     def ready(self, name: str) -> bool:
         return name not in self.busy | self.parked and max(self.until(name), self.gate) <= self.now
 
+    def good(self, one: Entry) -> bool:
+        """Whether a document is leased although better ones may wait."""
+        names = {owner(one) for one in self.queued} - self.parked
+        waits = [self.until(name) for name in names - self.busy if self.until(name) > self.now]
+        if not self.patience.quantile or not waits or min(waits) > self.now + self.patience.longest:
+            return True
+        bests = sorted(max(one.score for one in self.queued if owner(one) == name) for name in names)
+        return one.score >= bests[math.ceil(self.patience.quantile * len(bests)) - 1]
+
     @rule(n=st.integers(0, 5))
     def lease(self, n: int) -> None:
         expected: list[Entry] = []
         for one in sorted(self.queued, key=lambda one: (-one.score, one.key)):
-            if len(expected) < n and self.ready(owner(one)):
+            if len(expected) < n and self.ready(owner(one)) and self.good(one):
                 expected.append(one)
                 self.busy |= {owner(one)} - {""}
         self.queued = [one for one in self.queued if one not in expected]
@@ -374,7 +437,11 @@ class OwnerModel(NaiveModel):
             documents[state] += queued
         assert owners.counts == OwnerCounts(*numbers)
         assert owners.documents == OwnerCounts(*documents)
-        times = [self.until(owner(one)) for one in self.queued if owner(one) not in self.busy | self.parked]
+        times = [
+            self.until(owner(one))
+            for one in self.queued
+            if owner(one) not in self.busy | self.parked and (self.until(owner(one)) > self.now or self.good(one))
+        ]
         assert owners.next_ready() == (max(self.now, self.gate, min(times)) if times else None)
 
 

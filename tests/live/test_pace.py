@@ -188,3 +188,15 @@ def test_a_host_without_an_address_is_looked_up_a_few_times(tmp_path: Path) -> N
     assert len(failures(tmp_path / "run")) == 20
     figures = json.loads((tmp_path / "run/stats.json").read_text())
     assert figures["downloader/request_count"] == 2 + 4, "two pages, and one more than there are waits"
+
+
+def test_patience_leaves_nothing_out(tmp_path: Path) -> None:
+    """What is not good enough now is asked for when there is nothing better to wait for."""
+    with serve_owners(3) as sites:
+        for site in sites:
+            site.pages = pages(4)
+        settings = {**CONTINUOUS, "DOWNLOAD_DELAY": 0.2, "CRAWL_PATIENCE": 0.9}
+        result = crawl_live([f"{site.url}/0" for site in sites], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 12
+    assert min(gap for site in sites for gap in site.gaps()) >= 0.2
