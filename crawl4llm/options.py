@@ -299,6 +299,12 @@ class Options:
         "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
         "([live.md](live.md#what-is-taken-of-an-answer)).",
     )
+    request_log: bool = _option(
+        True,
+        flag,
+        "Live crawls with `JOBDIR`: whether each request that is sent is noted in `JOBDIR/requests/`, for "
+        "`scrapy report`.",
+    )
     dns_hosts: str | None = _option(
         None,
         optional_text,

@@ -42,12 +42,14 @@ HTTPPROXY_ENABLED = False
 DNS_TIMEOUT = 20
 
 # Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds. Where nothing is fetched for a
-# while, a line says why.
+# while, a line says why. With JOBDIR the crawl is steered by what its operator puts there, and notes what it sends.
 EXTENSIONS = {
     **EXTENSIONS,  # noqa: F405
     "crawl4llm.live.network.Network": 0,
     "crawl4llm.live.stopping.Stopping": 0,
     "crawl4llm.live.stalls.Stalls": 0,
+    "crawl4llm.live.steering.Steering": 0,
+    "crawl4llm.live.request_log.RequestLog": 0,
 }
 
 # The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at

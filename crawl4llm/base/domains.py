@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -73,6 +74,14 @@ class Domain:
         """Return whether a URL is of this domain."""
         host = _ascii(host_of(url))
         return host == self.name or host.endswith(f".{self.name}")
+
+
+def is_below(url: str, domains: Collection[str]) -> bool:
+    """Return whether a URL is of one of some domains, or below one; ``domains`` has names as :class:`Domain` has."""
+    host = _ascii(host_of(url)) if domains else ""
+    while host and host not in domains:
+        host = host.partition(".")[2]
+    return bool(host)
 
 
 def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:

@@ -41,7 +41,7 @@ FAILED: Final = {
 DROPPED: Final = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
-    OPT_OUT: "its domain was purged",
+    OPT_OUT: "its domain was purged or is blocked",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",

@@ -25,6 +25,8 @@ class Command(ActionCommand):
         "compact": "crawl4llm.tools.frontier.change.COMPACT",
         "inject": "crawl4llm.tools.frontier.change.INJECT",
         "purge": "crawl4llm.tools.frontier.purge.PURGE",
+        "block": "crawl4llm.tools.frontier.block.BLOCK",
+        "unblock": "crawl4llm.tools.frontier.block.UNBLOCK",
     }
 
     def syntax(self) -> str:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
+from crawl4llm.base.reasons import OPT_OUT, QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
@@ -69,6 +69,16 @@ class Crawl(CrawlState):
             self.counters.counts["pages/fetched"] += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
         await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
+
+    async def _add_injected(self) -> None:
+        """Visit some of the seeds that were injected."""
+        injected = self._injected[0]
+        keys = injected.seeds.keys
+        some, keys[:] = keys[: self.pages_at_once], keys[self.pages_at_once :]
+        await self._add_seeds(some)
+        if not keys:
+            self.counters.counts.update(injected.seeds.counts)
+            self._queued.append(self._injected.popleft())
 
     def dequeue(self) -> list[Lease]:
         """Lease the best documents of the frontier (line 15), never more than are missing to N."""
@@ -129,12 +139,26 @@ class Crawl(CrawlState):
 
     def end_owner(self, owner: str, reason: str) -> None:
         """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
+        while self._end_some(owner, Outcome.FAILED, reason):
+            pass
+
+    def drop_blocked(self) -> bool:
+        """Drop some queued documents of owners that are blocked; return whether there were any."""
+        while self._blocked_owners:
+            if self._end_some(self._blocked_owners[0], Outcome.DROPPED, OPT_OUT):
+                return True
+            self._blocked_owners.popleft()
+        return False
+
+    def _end_some(self, owner: str, outcome: Outcome, reason: str) -> bool:
+        """End some documents that an owner has queued; return whether there were any."""
         assert self._by_owners is not None
-        while ended := self._by_owners.drop_owner(owner, Outcome.FAILED, reason, self.pages_at_once):
-            try:
-                self._log.write([], [failure_line(Outcome.FAILED.value, reason, entry) for entry in ended])
-            except InputError as error:
-                self.failure = self.failure or str(error)
+        ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
+        try:
+            self._log.write([], [failure_line(outcome.value, reason, entry) for entry in ended])
+        except InputError as error:
+            self.failure = self.failure or str(error)
+        return bool(ended)
 
     def broken_off(self, lease: Lease, hop: Hop) -> None:
         """Note where redirects led before the fetch was broken off; another process can go on there."""
@@ -167,7 +191,9 @@ class Crawl(CrawlState):
             if expand and not self.finished:
                 new += self._extract_held_back()
         await self._enqueue(new)
-        if self.finished:
+        if self._injected:
+            await self._add_injected()
+        if self.finished or self._queued:
             self._commits.commit_now(self)
         else:
             self._commits.commit(self)

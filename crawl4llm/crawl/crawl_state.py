@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
-from crawl4llm.base.domains import Domain
+from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
+from crawl4llm.crawl.seeds import Seeds
 from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
@@ -19,6 +22,14 @@ from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
+
+
+class Injected(NamedTuple):
+    """Seeds for a crawl that runs."""
+
+    seeds: Seeds
+    when_committed: Callable[[], None]
+    """Called after the first commit that includes all of them."""
 
 
 class CrawlState:
@@ -77,6 +88,34 @@ class CrawlState:
         """To be logged with the candidates that were not refused."""
         self._targets: list[Entry] = []
         """Of redirects to other owners, to be queued with the candidates."""
+        self.wake: Callable[[], None] = lambda: None
+        """Lets whoever drives the crawl look again at what may be done: it was steered from outside."""
+        self._injected: deque[Injected] = deque()
+        self._queued: list[Injected] = []
+        """Injected seeds that are queued, or visited before, and await a commit."""
+        self._blocked_owners: deque[str] = deque()
+        """Whose queued documents have not all been dropped yet."""
+
+    # -- steering ---------------------------------------------------------------------------------------------------
+
+    def limit(self, *, max_pages: int, concurrent_leases: int) -> None:
+        """Let it end at another number of pages, and have so many leases in flight, from now on."""
+        self.options = replace(self.options, crawl_max_pages=max_pages)
+        self._concurrent_leases = concurrent_leases
+
+    def block(self, domains: Sequence[str]) -> None:
+        """Drop the documents of these domains, and let in those of others that were blocked before.
+
+        New ones never enter the frontier; those queued leave it in time, where they are all of an owner's, or when
+        their turn comes.
+        """
+        self.scope.block(domains)
+        if self._by_owners is not None:
+            self._blocked_owners = deque(name for name in domains if owner_of(f"http://{name}/") == name)
+
+    def inject(self, injected: Injected) -> None:
+        """Let :meth:`advance` visit more seeds."""
+        self._injected.append(injected)
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -122,6 +161,8 @@ class CrawlState:
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
         waiting = self._buffer
+        if self._seeds_wait and self.crawled < self.options.crawl_max_pages:
+            return True
         if not waiting.answered:
             return False
         if self.continuous:
@@ -140,7 +181,14 @@ class CrawlState:
         """Why the crawl is over; None while it is not."""
         if self.crawled >= self.options.crawl_max_pages:
             return MAX_PAGES
-        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or len(self.frontier)) else None
+        return (
+            FRONTIER_EMPTY if not (self._buffer or self._raised_n or self._seeds_wait or len(self.frontier)) else None
+        )
+
+    @property
+    def _seeds_wait(self) -> bool:
+        """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
+        return bool(self._injected) and (self.continuous or not self._buffer)
 
     @property
     def balance(self) -> Balance:
@@ -171,6 +219,9 @@ class CrawlState:
     def committed(self) -> None:
         """Forget answers that were taken before the commit that was just made. Raises InputError."""
         self._buffer.committed()
+        for injected in self._queued:
+            injected.when_committed()
+        self._queued.clear()
 
     def save(self) -> dict[str, Any]:
         """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""

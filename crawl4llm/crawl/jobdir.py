@@ -2,6 +2,7 @@
 
 It holds ``job.json`` (what crawl this is), ``store.mdb`` (its state at the last commit), the files of the visited set's
 filter, ``robots.sqlite`` (a live crawl's copies of robots.txt), ``owners.holds`` (whom it may not ask yet), ``lock``.
+By ``control.json`` and seeds in ``inject/`` a live crawl is steered; what it sends is noted in ``requests/``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import answer_spool as answers
+from crawl4llm.crawl import control
 from crawl4llm.crawl.commits import read_state
 from crawl4llm.frontier import holds, store
 
@@ -32,6 +34,9 @@ _LARGEST_NEW_STORE = 1 << 16
 _OURS = {JOB, f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock", f"{store.NAME}.compact", answers.NAME}
 _OURS |= {holds.NAME, f"{holds.NAME}.open"}
 """Besides the files of the filter and those of the copies of robots.txt, whose names begin with theirs."""
+INJECT, REQUESTS = "inject", "requests"
+_OF_THE_USER = {control.CONTROL, f"{control.CONTROL}.open", control.LOCK}
+"""Files that may be there before the crawl, and stay where it was not begun; the folder INJECT may be too."""
 _BEFORE_BEGUN = {f"{JOB}.open", LOCK, store.NAME, f"{store.NAME}-lock"}
 """Files that there may be before ``job.json``."""
 DIGESTS = {
@@ -156,10 +161,13 @@ class JobDir:
 
     def _refuse_others(self, names: Iterable[str]) -> None:
         """Raise InputError where there is no crawl, but something else; or where its files lie elsewhere."""
-        others = [name for name in names if not _is_ours(name)]
+        others = [name for name in names if not _is_ours(name) and name not in {*_OF_THE_USER, INJECT, REQUESTS}]
         if others and JOB not in names:
             raise self._not_ours(f"it holds {others[0]}", "a new or empty folder")
-        for path in (self.path / name for name in names if _is_ours(name)):
+        for path in (self.path / name for name in names if name in {INJECT, REQUESTS}):
+            if path.is_symlink() or not path.is_dir():
+                raise InputError(f"{path} is a link, or no folder; put the folder itself there, or remove it")
+        for path in (self.path / name for name in names if _is_ours(name) or name in _OF_THE_USER):
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 raise InputError(f"{path} is a link, or no file; put the file itself there, or give another JOBDIR")
 
@@ -170,7 +178,7 @@ class JobDir:
         except store.StoreError:
             found = f"{self.store_path} is damaged"
         for name in names:
-            if not found and name not in _BEFORE_BEGUN and (self.path / name).stat().st_size:
+            if not found and name not in {*_BEFORE_BEGUN, *_OF_THE_USER, INJECT} and (self.path / name).stat().st_size:
                 found = f"{self.path / name} belongs to a crawl"
         if found:
             raise InputError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import Domain, domain_of_url, owner_of
+from crawl4llm.base.domains import Domain, domain_of_url, is_below, owner_of
 from crawl4llm.base.pages import Link
 from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
 from crawl4llm.crawl.page_writer import REDIRECTS
@@ -30,7 +30,8 @@ NO_LIMITS = Limits()
 
 
 class Scope:
-    """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out."""
+    """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out or are
+    blocked."""
 
     def __init__(
         self,
@@ -45,8 +46,12 @@ class Scope:
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
-        self._opted_out = opted_out
+        self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
+
+    def block(self, domains: Iterable[str]) -> None:
+        """Follow nothing of these domains either, and again what leads to others that were blocked before."""
+        self._unwanted = self._opted_out | frozenset(domains)
 
     def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Visit the new documents that a page links to; return them, and log lines of those not wanted. All its links
@@ -66,12 +71,12 @@ class Scope:
         counts["links/new"] += len(new)
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
-        if not self._opted_out:
+        if not self._unwanted:
             return candidates, []
         wanted: list[Candidate] = []
         unwanted: list[Candidate] = []
         for candidate in candidates:
-            (unwanted if self._has_opted_out(candidate.url) else wanted).append(candidate)
+            (unwanted if self.has_opted_out(candidate.url) else wanted).append(candidate)
         counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
         return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
 
@@ -116,13 +121,14 @@ class Scope:
         """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        return OPT_OUT if self._has_opted_out(key) else None
+        return OPT_OUT if self.has_opted_out(key) else None
 
     def _is_too_long(self, url: str) -> bool:
         return 0 < self._limits.url_length < len(url)
 
-    def _has_opted_out(self, url: str) -> bool:
-        return any(domain.holds(url) for domain in self._opted_out)
+    def has_opted_out(self, url: str) -> bool:
+        """Return whether a URL is of a domain that has opted out or is blocked."""
+        return is_below(url, self._unwanted)
 
 
 def _kept(

@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
+def find_output(jobdir: Path, job: Mapping[str, Any], settings: BaseSettings) -> Path:
+    """Return the output directory of the crawl in a JOBDIR, by its job description and OUTPUT_DIR. Raises InputError
+    where that does not bear the crawl's id."""
+    output = Path(settings.get("OUTPUT_DIR") or job["output"])
+    if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
+        raise InputError(
+            f"{output} does not hold the crawl of JOBDIR {jobdir}; if you moved it, give its new place: "
+            "-s OUTPUT_DIR=PATH"
+        )
+    return output
+
+
 class StoredCrawl:
     """The last commit of a crawl, which may be running; with ``change``, of a paused one, to be changed.
 
@@ -102,12 +114,7 @@ class StoredCrawl:
     def output(self, settings: BaseSettings) -> Path:
         """Return its output directory, or the place that OUTPUT_DIR says it was moved to. Raises InputError, also where
         a file in it is a link that leads out of it."""
-        output = Path(settings.get("OUTPUT_DIR") or self.job["output"])
-        if read_json(output / SETTINGS).get("crawl_id") != self.job["crawl_id"]:
-            raise InputError(
-                f"{output} does not hold the crawl of JOBDIR {self.path}; if you moved it, give its new place: "
-                "-s OUTPUT_DIR=PATH"
-            )
+        output = find_output(self.path, self.job, settings)
         warc = output / WARC
         require_within(output, output / NAME, output / FAILURES, warc, warc / INDEX_NAME, warc / TEXT_INDEX_NAME)
         return output

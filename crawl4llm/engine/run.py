@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.control import CONTROL, Control, read_control
+from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
@@ -63,6 +65,9 @@ class Run:
     """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
     """Documents that were added to a resumed crawl while it was paused."""
+    control: Control = Control()
+    """What JOBDIR/control.json said at the beginning, in a live crawl."""
+    _injected: InjectFolder | None = None
     close: Callable[[], None]
     """Stops the workers and closes all files; a second time it does nothing."""
 
@@ -76,6 +81,8 @@ class Run:
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
+            self._read_control(settings.get("JOBDIR"))
+            options = self.options
             self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
             if self.job is not None:
                 opened.callback(self.job.close)
@@ -88,6 +95,15 @@ class Run:
             self.crawl = self._open_crawl(policy, identity, settings, opened)
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
+
+    def _read_control(self, jobdir: str | None) -> None:
+        """Read what a live crawl is to heed from its beginning on. Raises InputError."""
+        if jobdir and self.web.profile == "live":
+            self.control = read_control(Path(jobdir))
+            self._injected = InjectFolder(Path(jobdir))
+            if most := self.control.max_pages:
+                logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", Path(jobdir, CONTROL), most)
+                self.options = replace(self.options, crawl_max_pages=most)
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -164,6 +180,8 @@ class Run:
     def finished(self) -> str | None:
         """The reason why a resumed crawl has nothing to do; None where it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
+            return None
+        if self._injected is not None and self._injected.waiting():
             return None
         return self.crawl.finished
 

@@ -66,6 +66,7 @@ class InfluenceScheduler(BaseScheduler):
         """Score the seeds and hand out the first documents."""
         self._spider = cast("InfluenceSpider", spider)
         self._crawl = self._spider.crawl
+        self._crawl.wake = self._when_steered
         return deferred_from_coro(self._begin())
 
     def close(self, reason: str) -> Deferred[None]:
@@ -138,6 +139,13 @@ class InfluenceScheduler(BaseScheduler):
         self._dequeue()
         if self._ready:
             self._wake_engine()
+
+    def _when_steered(self) -> None:
+        """Take up injected seeds, or what raised limits allow."""
+        if self._advancing is None and self._closing is None and not self._ending:
+            self._advance_if_possible()
+            if self._advancing is None and self._ready:
+                self._wake_engine()
 
     def _advance_if_possible(self) -> None:
         if self._advancing is None and self._crawl.failure is None:

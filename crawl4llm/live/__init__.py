@@ -9,5 +9,6 @@
 - ``identity``: who the crawl says it is.
 - ``robots``: asks for robots.txt and holds requests to it; ``robots_rules``: what a file allows; ``robots_copies``:
   what is known of each site's, and for how long; ``robots_store``: the same on disk.
+- ``steering``: lets a crawl heed its operator while it runs; ``request_log``: what was sent to whom.
 - ``middlewares``: Scrapy's redirects, made fit; ``stopping``: a polite stop; ``stalls``: says why nothing is fetched.
 """

@@ -19,11 +19,22 @@ from scrapy.exceptions import NotConfigured
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
+from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.network import Network
+from crawl4llm.live.request_log import (
+    CONTROL,
+    CRAWL_DELAY,
+    DELAY_FACTOR,
+    DOWNLOAD_DELAY,
+    IP_RATE,
+    RETRY_AFTER,
+    RETRY_WAITS,
+    RequestLog,
+)
 from crawl4llm.live.retry_after import retry_after
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.stopping import Withdrawn, is_stopping
@@ -107,7 +118,10 @@ class Pace:
         self._delay = crawler.settings.getfloat("DOWNLOAD_DELAY")
         self._factor, self._waits = options.delay_factor, options.retry_waits
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
-        self._started = time.monotonic()
+        self._control = Control()
+        self._since = time.monotonic()
+        """When this process began, or a delay was last made longer."""
+        self._log: RequestLog | None = crawler.get_extension(RequestLog)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
         self._places: dict[str, _Place] = {}
@@ -134,12 +148,25 @@ class Pace:
         slots[_SLOT] = {"concurrency": sys.maxsize, "delay": 0.0}
         self._robots = self._crawler.get_downloader_middleware(Robots)
 
+    def steer(self, control: Control) -> None:
+        """Let the delays of the control file hold; longer ones than before from now on, also for owners who wait."""
+        before = {
+            owner: self._base_delay(owner) for owner in {"", *self._control.delays, *control.delays, *self._places}
+        }
+        self._control, now = control, time.monotonic()
+        for owner, delay in before.items():
+            if (longer := self._base_delay(owner)) > delay:
+                self._since = now
+                if place := self._places.get(owner):
+                    place.send_at = max(place.send_at, now + longer)
+        self._longest_wait = max(_LONGEST_WAIT, 2 * max([self._delay, control.delay or 0.0, *control.delays.values()]))
+
     # -- the leases of the crawl ----------------------------------------------------------------------------------
 
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
         if owner := owner_of_lease(lease):
-            self._places[owner] = _Place(self._started, leased=True, score=lease.entry.score)
+            self._places[owner] = _Place(self._since, leased=True, score=lease.entry.score)
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -203,15 +230,18 @@ class Pace:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                place = self._places[owner] = _Place(self._started, leased=False)
+                place = self._places[owner] = _Place(self._since, leased=False)
                 break
             await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place
 
     async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
         # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
-        delay = self._crawl_delay(request.url)
-        place.send_at = max(place.send_at, place.ended + delay)
+        crawl_delay, steered = self._crawl_delay(request.url), self._control.delay_of(owner) or 0.0
+        delay = max(crawl_delay, steered)
+        if delay and place.ended + delay > place.send_at:
+            place.send_at = place.ended + delay
+            self._note_rule(owner, CRAWL_DELAY if crawl_delay >= steered else CONTROL)
         if is_leased(request) and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
@@ -236,14 +266,18 @@ class Pace:
                 raise Withdrawn("the crawl is stopping")
         if (address := look_up.result()) is None:
             return  # the connection will say why
-        first_of_lease = place.leased and (is_leased(request) or place.ended == self._started)
+        first_of_lease = place.leased and (is_leased(request) or place.ended <= self._since)
         if first_of_lease and not captures_of(request) and "retry_times" not in request.meta:
             until = self._addresses.put_aside(address, place.score)
             if until is not None:
                 place.send_at = max(place.send_at, until)
+                self._note_rule(owner, IP_RATE)
                 raise Later(f"{request.url}: {address} may not be asked yet")
         longest = self._longest_wait + self._addresses.interval
+        began = time.monotonic()
         await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest))
+        if time.monotonic() - began >= _LOOK_SECONDS:
+            self._note_rule(owner, IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
         """Wait for a while of this. Raises Withdrawn, or Later where it is longer than it may be."""
@@ -258,7 +292,14 @@ class Pace:
         now = time.monotonic()
         owner, url, place, began = exchange
         by_duration = min(self._factor * (now - began), _MOST_BY_DURATION)
-        delay = max(self._delay, by_duration, self._crawl_delay(url), asked_for)
+        of_rules = {
+            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: self._base_delay(owner),
+            DELAY_FACTOR: by_duration,
+            CRAWL_DELAY: self._crawl_delay(url),
+            RETRY_AFTER: asked_for,
+        }
+        delay = max(of_rules.values())
+        self._note_rule(owner, next(rule for rule, seconds in of_rules.items() if seconds == delay))
         place.ended, place.send_at = now, now + delay
         place.users -= 1
         place.turn.release()
@@ -266,6 +307,16 @@ class Pace:
         if asked_for:  # last, as it raises InputError where it cannot be written down
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
+
+    def _base_delay(self, owner: str) -> float:
+        """Return the seconds between two exchanges with an owner, where nothing asks for more."""
+        steered = self._control.delay_of(owner)
+        return self._delay if steered is None else steered
+
+    def _note_rule(self, owner: str, rule: str) -> None:
+        """Note for the request log what an owner's next request waits for."""
+        if self._log is not None:
+            self._log.note_rule(owner, rule)
 
     def _crawl_delay(self, url: str) -> float:
         """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
@@ -277,6 +328,7 @@ class Pace:
         end. Returns what ends the present one."""
         failures = self._failures[owner] = self._failures.get(owner, 0) + 1
         wait = self._waits[min(failures, len(self._waits)) - 1]
+        self._note_rule(owner, RETRY_WAITS)
         now = time.monotonic()
         self._owners.tick(now)
         self._owners.hold(owner, now + wait)

@@ -27,10 +27,12 @@ from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
-from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
+from crawl4llm.base.reasons import DNS, OPT_OUT, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
+from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.network import Network
+from crawl4llm.live.request_log import RequestLog
 from crawl4llm.live.stopping import Stopping, Withdrawn, abort_downloads, is_stopping
 from crawl4llm.live.verdicts import verdict
 
@@ -86,14 +88,23 @@ class WireHandler(HTTP11DownloadHandler):
         self._on_the_wire: set[asyncio.Task[Response]] = set()
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)
+        self._log = crawler.get_extension(RequestLog)
+        crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
+        self._scope = crawl.scope if isinstance(crawl, CrawlState) else None
         self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
 
     async def download_request(self, request: Request) -> Response:
-        """Send a request, unless the crawl is stopping; returns its response."""
+        """Send a request, and note it in the request log; returns its response. Not while the crawl is stopping, nor to
+        a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
+        if self._scope is not None and self._scope.has_opted_out(request.url):
+            raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
+        return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
+
+    async def _send(self, request: Request) -> Response:
         if self._network is not None:
             self._network.install()
         exchange = asyncio.ensure_future(super().download_request(request))

@@ -462,6 +462,12 @@ def test_purge(paused: Paused) -> None:
     assert out_of(paused, "--verify").startswith("sound: ")
 
 
+def test_a_simulation_has_nothing_to_block(paused: Paused) -> None:
+    refused = scrapy("frontier", str(paused.job), "--block", "example.com")
+    assert "holds a simulation" in error_of(refused)
+    assert not (paused.job / "control.json").exists()
+
+
 def test_purge_asks_somebody_at_a_terminal(paused: Paused) -> None:
     domain = domain_of(paused)
     before = [path.read_bytes() for path in (paused.store, paused.output / "failures.jsonl")]

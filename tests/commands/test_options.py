@@ -76,6 +76,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "crawl_max_attempts": [("1", 1)],
     "crawl_max_errors": [("1", 1)],
     "body_limit": [("0", 0), ("1_000_000", 1_000_000)],
+    "request_log": [("0", False), (True, True)],
     "network_allowed": [
         ("", ()),
         ("127.0.0.1", ("127.0.0.1/32",)),
@@ -166,6 +167,7 @@ BAD: dict[str, list[object]] = {
     "crawl_max_attempts": _NOT_POSITIVE,
     "crawl_max_errors": _NOT_POSITIVE,
     "body_limit": _NEGATIVE,
+    "request_log": ["", "maybe", 2],
     "network_allowed": ["127.0.0.1/8", "127.0.0.1/33", "localhost", "10.0.0.0/8;::1", 1, [1]],
     "dns_hosts": [["hosts"]],
     "output_dir": [["out"]],

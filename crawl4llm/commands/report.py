@@ -1,0 +1,59 @@
+"""``scrapy report``: what a live crawl sent to whom."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawl4llm.base.terminal import positive_integer
+
+
+class Command(ScrapyCommand):
+    """Prints what :mod:`crawl4llm.tools.report` finds in the log of requests."""
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "JOBDIR [--owner DOMAIN] [options]"
+
+    def short_desc(self) -> str:
+        return "Report what a live crawl sent to whom, and when"
+
+    def long_desc(self) -> str:
+        return f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        group = parser.add_argument_group("report")
+        group.add_argument("--owner", metavar="DOMAIN", help="every request to the owner of this domain")
+        group.add_argument("--since", metavar="DAY", help="from this day on (UTC), like 2026-05-31")
+        group.add_argument(
+            "--owners", metavar="K", type=positive_integer, default=20, help="show the K largest owners (default: 20)"
+        )
+        group.add_argument("--json", action="store_true", help="a JSON object a line")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Print the report; exit status 0 only when all of the log could be read."""
+        if len(args) != 1 or args[0].startswith("-"):
+            raise UsageError(f"usage: scrapy report {self.syntax()}", print_help=False)
+
+        from crawl4llm.base.terminal import print_lines
+
+        self.exitcode = print_lines(self._lines(Path(args[0]), opts))
+
+    def _lines(self, jobdir: Path, opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.tools.report.overview import overview
+        from crawl4llm.tools.report.owner import owner_report
+        from crawl4llm.tools.report.requests import Log
+
+        log = Log(jobdir, opts.since)
+        if opts.owner is None:
+            yield from overview(log, opts.owners, as_json=opts.json)
+        else:
+            yield from owner_report(log, opts.owner, as_json=opts.json)

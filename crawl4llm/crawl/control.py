@@ -1,0 +1,178 @@
+"""Control of a running crawl: ``JOBDIR/control.json``, by which its operator changes delays and limits and blocks
+domains; and ``OUTPUT_DIR/blocked.json``, by which exports know the domains that are blocked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from crawl4llm.base.domains import Domain, owner_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import read_json
+from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.within import require_within
+
+CONTROL, LOCK, BLOCKED = "control.json", "control.json.lock", "blocked.json"
+_LARGEST: Final = 1 << 20
+"""Bytes of either file."""
+_LONGEST_DELAY: Final = 86_400.0
+"""Seconds; as for Crawl-delay."""
+_MOST: Final = 10**12
+
+
+@dataclass(frozen=True)
+class Control:
+    """What control.json says; as it stands here, it says nothing and the settings hold."""
+
+    delay: float | None = None
+    """Seconds between two exchanges with an owner, instead of DOWNLOAD_DELAY."""
+    delays: Mapping[str, float] = field(default_factory=dict)
+    """The same for single owners, by their names; longer or shorter."""
+    max_pages: int | None = None
+    """Instead of CRAWL_MAX_PAGES."""
+    concurrent_requests: int | None = None
+    """Instead of CONCURRENT_REQUESTS."""
+    blocked: tuple[str, ...] = ()
+    """Domains, with all below them, to which nothing more is sent."""
+
+    def delay_of(self, owner: str) -> float | None:
+        """Return the delay of an owner, in seconds; None where DOWNLOAD_DELAY holds."""
+        return self.delays.get(owner, self.delay)
+
+
+def read_control(jobdir: Path) -> Control:
+    """Read the control file of a crawl; without one the settings hold. Raises InputError that names file and key."""
+    return _checked(jobdir / CONTROL, _read(jobdir / CONTROL))
+
+
+def set_blocked(jobdir: Path, domain: str, *, blocked: bool) -> tuple[Control, bool]:
+    """Block a domain, or block it no longer; what else control.json says stays. Returns what it says now, and whether
+    that is new. Several processes may do so at once. Raises InputError."""
+    path = jobdir / CONTROL
+    with _locked(jobdir / LOCK):
+        content = _read(path)
+        before = _checked(path, content)
+        names = {*before.blocked, domain} if blocked else {*before.blocked} - {domain}
+        if names == set(before.blocked):
+            return before, False
+        content["blocked"] = sorted(names)
+        write_json(path, content, fsync=True, private=True)
+        return _checked(path, content), True
+
+
+def read_blocked(output: Path) -> tuple[str, ...]:
+    """Return the domains whose pages in an output directory are not to be exported. Raises InputError."""
+    path = output / BLOCKED
+    require_within(output, path)
+    content = _read(path)
+    return _checked(path, {"blocked": content.get("blocked", [])}).blocked
+
+
+def publish_blocked(jobdir: Path, output: Path) -> None:
+    """Write the domains that a crawl's control file blocks into its output directory. Raises InputError."""
+    with _locked(jobdir / LOCK):
+        blocked = read_control(jobdir).blocked
+        known: tuple[str, ...] | None = None
+        with suppress(InputError):  # what is damaged is written anew
+            known = read_blocked(output)
+        if known != blocked:
+            write_json(output / BLOCKED, {"blocked": blocked}, fsync=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path, _LARGEST)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f'{path} is not a JSON object; write it like {{"delay": 10, "blocked": ["example.com"]}}')
+    return content
+
+
+def _checked(path: Path, content: Mapping[str, Any]) -> Control:
+    """Return what the file says. Raises InputError that names the first wrong key."""
+    known: dict[str, Any] = {}
+    for key, value in content.items():
+        if key not in _CHECKS:
+            raise InputError(f"{path}: {harmless(key)[:80]!r} is not known; known are: {', '.join(_CHECKS)}")
+        try:
+            known[key] = _CHECKS[key](value)
+        except ValueError as error:
+            raise InputError(f"{path}: {key} {error}") from None
+    return Control(**known)
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in {int, float} or not (math.isfinite(value) and 0 <= value <= _LONGEST_DELAY):
+        raise ValueError(f"must be a number of seconds, from 0 to {_LONGEST_DELAY:.0f}")
+    return float(value)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= _MOST:
+        raise ValueError("must be a positive integer")
+    return value
+
+
+def _delays(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise ValueError('must be an object, such as {"example.com": 30}')  # noqa: TRY004 - as all checks do
+    delays: dict[str, float] = {}
+    for given, seconds in value.items():
+        name = _domain(given)
+        owner = owner_of(f"http://{name}/")
+        if owner != name:
+            raise ValueError(f"has {name!r}, which has no delay of its own: give that of its owner, {owner!r}")
+        try:
+            delays[owner] = _seconds(seconds)
+        except ValueError as error:
+            raise ValueError(f"of {owner!r} {error}") from None
+    return delays
+
+
+def _domains(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError('must be a list of domains, such as ["example.com"]')  # noqa: TRY004 - likewise
+    return tuple(sorted({_domain(name) for name in value}))
+
+
+def _domain(name: Any) -> str:
+    try:
+        return Domain(name).name
+    except (AttributeError, InputError):
+        raise ValueError(f"has {name!r:.100}, which is not a domain; give it like example.com") from None
+
+
+_CHECKS: Final = {
+    "delay": _seconds,
+    "delays": _delays,
+    "max_pages": _number,
+    "concurrent_requests": _number,
+    "blocked": _domains,
+}
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that ends with this process, waiting for whoever has it."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(f"{path} cannot be opened: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

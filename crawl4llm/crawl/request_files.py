@@ -1,0 +1,173 @@
+"""The files of the request log: ``JOBDIR/requests/YYYY-MM-DD.jsonl``, one for each day in UTC, for their owner's eyes.
+
+A line is one write, so that a killed process loses none that was written; the last one may be cut short by a power cut.
+Days that are over are compressed, to the same name and ``.gz``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import IO, Final, cast
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.within import require_within
+from crawl4llm.crawl.jobdir import REQUESTS
+
+_NAME: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.jsonl(?:\.gz)?", re.ASCII)
+_DAY_SECONDS: Final = 86_400
+_LONGEST_LINE: Final = 1 << 16
+"""Bytes; what is longer was not written by us."""
+_BLOCK: Final = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class RequestFiles:
+    """The log of a crawl, to append to. Only one process of a crawl does."""
+
+    def __init__(self, jobdir: Path) -> None:
+        """Make the folder where there is none. Raises InputError."""
+        self._folder = jobdir / REQUESTS
+        self._day = -1
+        self._file: AppendFile | None = None
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
+
+    def append(self, line: bytes, at: float) -> None:
+        """Append a line, which has its end, to the day of a time in seconds since 1970. Raises InputError, with nothing
+        written."""
+        day = int(at // _DAY_SECONDS)
+        if day > self._day or self._file is None:  # a clock that was set back does not open a day again
+            self._begin(day)
+        assert self._file is not None
+        self._file.append(line)
+
+    def close(self) -> None:
+        """Close the file of the day."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _begin(self, day: int) -> None:
+        """Go on with the file of a day, and compress those of others in a thread, which the crawl's end breaks off."""
+        self.close()
+        self._day = day
+        name = datetime.fromtimestamp(day * _DAY_SECONDS, tz=timezone.utc).strftime("%Y-%m-%d.jsonl")
+        path = self._folder / name
+        require_within(self._folder, path)
+        size = path.stat().st_size if path.exists() else None
+        self._file = AppendFile(path, size, private=True)
+        if size:
+            with open_input(path) as file:
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    self._file.append(b"\n")
+        over = sorted(other for other in self._folder.glob("*.jsonl") if other.name != name and _day_of(other))
+        Thread(target=_compress_all, args=(over,), name="request-log", daemon=True).start()
+
+
+def days(jobdir: Path) -> list[str]:
+    """Return the days, such as ``2026-05-31``, of which there is a log, in order. Raises InputError."""
+    folder = jobdir / REQUESTS
+    try:
+        return sorted({day for path in folder.iterdir() if (day := _day_of(path))})
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+
+
+def lines(jobdir: Path, day: str) -> Iterator[bytes]:
+    """Yield the lines of a day, which may be today; one that is still being written, or was cut short, is left out.
+
+    Raises InputError where a file cannot be read or is damaged.
+    """
+    plain = jobdir / REQUESTS / f"{day}.jsonl"
+    packed = plain.with_name(f"{plain.name}.gz")
+    require_within(plain.parent, plain, packed)
+    try:
+        try:
+            file: IO[bytes] = open_input(plain)
+        except FileNotFoundError:
+            with _unpacked(packed) as unpacked:
+                yield from _whole_lines(unpacked)
+            return
+        with file:
+            if packed.exists() and not _holds(packed, file):
+                with _unpacked(packed) as unpacked:
+                    yield from _whole_lines(unpacked)
+            yield from _whole_lines(file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{packed} is damaged: {error}; restore it, or remove it to go without that day") from None
+    except OSError as error:
+        raise InputError(f"{error.filename or plain} cannot be read: {error.strerror}") from None
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
+    part_of_line = False
+    while line := file.readline(_LONGEST_LINE):
+        ends = line.endswith(b"\n")
+        if ends and not part_of_line:
+            yield line
+        part_of_line = not ends
+
+
+def _day_of(path: Path) -> str | None:
+    name = _NAME.fullmatch(path.name)
+    return name[1] if name and not path.is_symlink() else None
+
+
+def _compress_all(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            _compress(path)
+        except (OSError, EOFError, zlib.error) as error:  # it stays as it is, and is tried again tomorrow
+            logger.warning("%s cannot be compressed: %s", path, error)
+
+
+def _compress(path: Path) -> None:
+    """Put a compressed file in the place of one; killed at any moment, it leaves one of them, or both."""
+    packed = path.with_name(f"{path.name}.gz")
+    with open_input(path) as plain:
+        if not (packed.exists() and _holds(packed, plain)):
+            with replacing(packed, fsync=True, mode=0o600) as to:
+                if packed.exists():  # of a day that was gone on with, as a clock was wrong: a file of several members
+                    with open_input(packed) as before:
+                        shutil.copyfileobj(before, to, _BLOCK)
+                with gzip.GzipFile("", "wb", 6, to, mtime=0) as member:
+                    shutil.copyfileobj(plain, member, _BLOCK)
+    path.unlink()
+
+
+def _holds(packed: Path, plain: IO[bytes]) -> bool:
+    """Return whether the compressed file ends with what the other one holds: a process was killed before it removed
+    that. The latter is at its beginning then again."""
+    size = os.fstat(plain.fileno()).st_size
+    with _unpacked(packed) as unpacked:
+        whole = sum(map(len, iter(partial(unpacked.read, _BLOCK), b"")))
+        if whole < size:
+            return False
+        unpacked.seek(whole - size)
+        same = all(unpacked.read(len(block)) == block for block in iter(partial(plain.read, _BLOCK), b""))
+    plain.seek(0)
+    return same
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a compressed file for reading."""
+    with open_input(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+        yield cast(IO[bytes], unpacked)

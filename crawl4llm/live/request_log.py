@@ -1,0 +1,128 @@
+"""The request log: what a live crawl with JOBDIR sent to whom, when, and by which rule it had waited."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.reasons import ERROR
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
+from crawl4llm.crawl.request_files import RequestFiles
+from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.verdicts import verdict
+from crawl4llm.options import read_options
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
+DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
+"""The rules by which an owner's next request waits."""
+STOPPED: Final = "stopped"
+"""Instead of a reason: the request was broken off when the crawl stopped."""
+_OWNERS: Final = 65_536
+"""Owners whose last exchange is remembered, the last ones; about 200 bytes each."""
+_LONGEST_URL: Final = 4096
+
+
+class RequestLog:
+    """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
+
+    A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
+    ``redirect``, ``retry``, ``robots.txt`` or ``other``), ``status``, ``error`` (the reason, where there was no
+    answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last exchange with
+    that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for).
+    """
+
+    def __init__(self, crawler: Crawler, jobdir: Path) -> None:
+        """Raises InputError where the folder cannot be made."""
+        self._files = RequestFiles(jobdir)
+        self._last: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
+        """By owner: when its last exchange ended, by the monotonic clock, and the rule for the next."""
+        crawler.signals.connect(self._files.close, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RequestLog:
+        """Build it for a crawl with JOBDIR. Raises NotConfigured for others, and where REQUEST_LOG is off."""
+        run = getattr(crawler.spider, "run", None)
+        if run is None or run.job is None or not read_options(crawler.settings).request_log:
+            raise NotConfigured
+        return cls(crawler, Path(crawler.settings["JOBDIR"]))
+
+    def note_rule(self, owner: str, rule: str) -> None:
+        """Note what an owner's next request waits for."""
+        ended, _ = self._last.get(owner, (None, None))
+        if ended is not None:
+            self._last[owner] = ended, rule
+
+    async def noted(self, request: Request, send: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Send a request, and write its line. Raises what ``send`` raises, and InputError where that cannot be done."""
+        at, began = time.time(), time.monotonic()
+        owner = owner_of(request.url)
+        before = self._last.get(owner)
+        try:
+            response = await send(request)
+        except BaseException as error:
+            self._end(request, owner, at, began, before, error=_reason(error))
+            raise
+        self._end(request, owner, at, began, before, status=response.status, size=len(response.body))
+        return response
+
+    def _end(
+        self,
+        request: Request,
+        owner: str,
+        at: float,
+        began: float,
+        before: tuple[float, str | None] | None,
+        *,
+        status: int | None = None,
+        error: str | None = None,
+        size: int = 0,
+    ) -> None:
+        now = time.monotonic()
+        self._last[owner] = now, None
+        self._last.move_to_end(owner)
+        if len(self._last) > _OWNERS:
+            self._last.popitem(last=False)
+        date = datetime.fromtimestamp(at, tz=timezone.utc).isoformat(timespec="milliseconds")
+        line = {
+            "time": date.replace("+00:00", "Z"),
+            "owner": owner,
+            "url": request.url[:_LONGEST_URL],
+            "for": _purpose(request),
+            "status": status,
+            "error": error,
+            "bytes": size,
+            "ms": round(1000 * (now - began)),
+            "waited": round(began - before[0], 3) if before else None,
+            "rule": before[1] if before else None,
+        }
+        self._files.append(json.dumps(line).encode() + b"\n", at)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, (Withdrawn, asyncio.CancelledError)):
+        return STOPPED
+    known = verdict(error)
+    return ERROR if known is None else known[1]
+
+
+def _purpose(request: Request) -> str:
+    if not is_leased(request):
+        return "robots.txt" if request.meta.get("dont_obey_robotstxt") else "other"
+    if request.meta.get("redirect_times"):
+        return "redirect"
+    return "retry" if request.meta.get("retry_times") or lease_of(request).entry.attempts > 1 else "document"

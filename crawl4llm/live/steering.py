@@ -1,0 +1,206 @@
+"""Steering: lets a live crawl with JOBDIR heed ``control.json`` and the seeds in ``inject/`` while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapy import signals
+from scrapy.exceptions import DontCloseSpider, NotConfigured
+from scrapy.utils.asyncio import create_looping_call
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.crawl.control import BLOCKED, CONTROL, Control, publish_blocked, read_control
+from crawl4llm.crawl.crawl_state import Injected
+from crawl4llm.crawl.inject_folder import InjectFolder
+from crawl4llm.live.pace import Pace
+from crawl4llm.live.stopping import is_stopping
+from crawl4llm.options import read_options
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from scrapy.crawler import Crawler
+
+    from crawl4llm.base.pages import Corpus
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.engine.run import Run
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.5
+_DROP_SECONDS: Final = 0.1
+"""Spent in each look on dropping what is queued for blocked owners."""
+
+
+class Steering:
+    """Scrapy extension. Looks at both places twice a second, and at once when SIGHUP comes.
+
+    What cannot be used is said in one line of the log, once; what held before holds.
+    """
+
+    def __init__(self, crawler: Crawler, jobdir: Path, run: Run) -> None:
+        self._crawler, self._jobdir, self._output = crawler, jobdir, run.output
+        self._crawl: Crawl = run.crawl
+        self._corpus: Corpus = run.web.corpus
+        options = read_options(crawler.settings)
+        self._max_pages, self._leases = options.crawl_max_pages, options.crawl_concurrent_leases
+        self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._control = run.control
+        self._seen: object = None
+        """What control.json was like when it was read last."""
+        self._folder = InjectFolder(jobdir)
+        self._taken: dict[Path, int] = {}
+        """Files that are being read, await a commit, or were of no use, with their times of change."""
+        self._had_terminal = os.isatty(2)
+        self._before: Any = None
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._looking = create_looping_call(self._look)
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        self._crawl.block(self._control.blocked)  # before anything is asked for
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Steering:
+        """Build it for the spider's crawl. Raises NotConfigured where that ends with its process."""
+        run: Run | None = getattr(crawler.spider, "run", None)
+        if run is None or run.job is None:
+            raise NotConfigured
+        return cls(crawler, Path(crawler.settings["JOBDIR"]), run)
+
+    def _opened(self) -> None:
+        try:
+            self._folder.make()
+        except InputError as error:
+            logger.error("%s; no seeds can be injected", error)  # noqa: TRY400 - one line
+        self._apply(self._control)
+        if self._control != Control():
+            logger.info("%s: %s", self._jobdir / CONTROL, _told(self._control))
+        loop = asyncio.get_running_loop()
+
+        def reread(_number: int, _frame: FrameType | None) -> None:
+            if self._had_terminal and not os.isatty(2):  # it was closed: that ends the crawl, as ever
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGHUP)
+            loop.call_soon_threadsafe(partial(self._look, asked=True))
+
+        # Not by the loop's add_signal_handler(), which would take Twisted its wakeup descriptor (signal.set_wakeup_fd).
+        self._before = signal.signal(signal.SIGHUP, reread)
+        self._looking.start(_LOOK_SECONDS)
+
+    def _keep_open(self) -> None:
+        """Let a crawl that has nothing more to do wait for seeds that are there."""
+        self._look()
+        if self._tasks:
+            raise DontCloseSpider
+
+    def _closed(self) -> None:
+        self._looking.stop()
+        signal.signal(signal.SIGHUP, self._before)
+        for task in self._tasks:
+            task.cancel()
+
+    def _look(self, *, asked: bool = False) -> None:
+        """Take up what has changed; ``asked``: also a control.json that looks as it did."""
+        if is_stopping(self._crawler) or self._crawl.failure is not None:
+            return
+        seen = _stamp(self._jobdir / CONTROL)
+        if asked or seen != self._seen:
+            self._seen = seen
+            self._read_control(say=asked)
+        self._take_seeds()
+        until = time.monotonic() + _DROP_SECONDS
+        while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
+            pass
+
+    def _read_control(self, *, say: bool) -> None:
+        try:
+            control = read_control(self._jobdir)
+        except InputError as error:
+            logger.error("%s; what it said before holds", error)  # noqa: TRY400 - one line
+            return
+        if control != self._control:
+            self._apply(control)
+        elif not say:
+            return
+        logger.info("%s: %s", self._jobdir / CONTROL, _told(control))
+
+    def _apply(self, control: Control) -> None:
+        self._control = control
+        concurrency = control.concurrent_requests or self._concurrency
+        self._crawl.limit(max_pages=control.max_pages or self._max_pages, concurrent_leases=self._leases or concurrency)
+        self._crawl.block(control.blocked)
+        assert self._crawler.engine is not None
+        self._crawler.engine.downloader.total_concurrency = concurrency
+        if (pace := self._crawler.get_downloader_middleware(Pace)) is not None:
+            pace.steer(control)
+        elif control.delay is not None or control.delays:
+            logger.warning("%s: delays hold in continuous order only", self._jobdir / CONTROL)
+        try:
+            if control.blocked or (self._output / BLOCKED).exists():
+                publish_blocked(self._jobdir, self._output)
+        except InputError as error:
+            logger.error("%s; exports do not know what is blocked", error)  # noqa: TRY400 - one line
+        self._crawl.wake()
+
+    def _take_seeds(self) -> None:
+        try:
+            waiting = self._folder.waiting()
+        except InputError as error:
+            if self._taken.get(self._jobdir) is None:
+                self._taken[self._jobdir] = 0
+                logger.error("%s", error)  # noqa: TRY400 - one line
+            return
+        for path, changed in waiting:
+            if self._taken.get(path) != changed:
+                self._taken[path] = changed
+                task = asyncio.ensure_future(self._inject(path))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _inject(self, path: Path) -> None:
+        """Read a file beside the crawl, and hand its seeds over."""
+        try:
+            seeds = await asyncio.to_thread(self._folder.read, path, self._corpus)
+        except InputError as error:
+            logger.error("%s; it stays where it is, and is read again when it changes", error)  # noqa: TRY400
+            return
+        number = len(seeds.keys)
+
+        def finish() -> None:
+            try:
+                self._folder.finish(path)
+            except InputError as error:
+                logger.error("%s", error)  # noqa: TRY400 - one line
+            else:
+                self._taken.pop(path, None)
+                logger.info("%s: %s seeds taken up", path, f"{number:,}")
+
+        self._crawl.inject(Injected(seeds, finish))
+        self._crawl.wake()
+
+
+def _stamp(path: Path) -> object:
+    """Return what changes with a file; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _told(control: Control) -> str:
+    """Return what the control file says, in a line."""
+    said = {name: value for name, value in vars(control).items() if value}
+    return ", ".join(f"{name} {_short(value)}" for name, value in said.items()) or "nothing; the settings hold"
+
+
+def _short(value: object) -> str:
+    return f"of {len(value):,}" if isinstance(value, dict | tuple) else str(value)

@@ -1,0 +1,44 @@
+"""``scrapy frontier JOBDIR``: ``--block DOMAIN`` and ``--unblock DOMAIN``, also while the crawl runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.domains import domain_to_purge
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import LIVE
+from crawl4llm.crawl.control import publish_blocked, set_blocked
+from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.stored_crawl import find_output
+from crawl4llm.tools._action import Action
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[str]:
+    """Change the control file, and what exports go by; yield what holds now. The store is not opened."""
+    given, name = Path(opts.arguments[0]), opts.arguments[1]
+    domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
+    jobdir = JobDir(given, lock=False)
+    assert jobdir.job is not None
+    if jobdir.job["digests"].get("corpus_digest") != LIVE:
+        raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; while it is paused there is --purge")
+    control, changed = set_blocked(given, domain.name, blocked=blocked)
+    holder = jobdir.holder()
+    what = "blocked" if blocked else "not blocked"
+    when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
+    yield f"{domain.name} is {what}{f': {when}' if changed else ', as before'}; in all {len(control.blocked):,} domains"
+    publish_blocked(given, find_output(given, jobdir.job, settings))
+
+
+BLOCK = Action(
+    "send nothing more to a domain, and all below it, and leave it out of exports; also while the crawl runs",
+    partial(_run, blocked=True),
+    "DOMAIN",
+)
+UNBLOCK = Action("block a domain no longer", partial(_run, blocked=False), "DOMAIN")

@@ -1,0 +1,70 @@
+"""``scrapy report JOBDIR``: requests, pages, bytes and errors by day, and of the largest owners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from operator import itemgetter
+from typing import Final
+
+from crawl4llm.tools.report.requests import Log, Request
+
+_MOST_OWNERS: Final = 200_000
+"""Owners that are counted at once; beyond, the half with the fewest requests is forgotten."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """What was sent and came, in a day or to and from an owner."""
+
+    requests: int = 0
+    pages: int = 0
+    """Answers with status 200 to requests for documents."""
+    bytes: int = 0
+    errors: int = 0
+    """Requests without an answer, and answers with a status from 400 on."""
+    least_delay: float | None = None
+    """Seconds between the end of an exchange and the next request to that owner, the shortest."""
+
+    def add(self, request: Request) -> None:
+        """Count a request."""
+        self.requests += 1
+        self.pages += request.status == 200 and request.purpose != "robots.txt"
+        self.bytes += request.size
+        self.errors += (request.status or 999) >= 400
+        if request.waited is not None and (self.least_delay is None or request.waited < self.least_delay):
+            self.least_delay = request.waited
+
+
+def overview(log: Log, owners: int, *, as_json: bool) -> Iterator[str]:
+    """Yield a line for each day and for each of so many owners, the largest. Raises InputError."""
+    by_day: dict[str, Sums] = {}
+    by_owner: dict[str, Sums] = {}
+    forgot = False
+    for request in log.requests():
+        by_day.setdefault(request.day, Sums()).add(request)
+        by_owner.setdefault(request.owner, Sums()).add(request)
+        if len(by_owner) > _MOST_OWNERS:
+            kept = nlargest(_MOST_OWNERS // 2, by_owner.items(), key=lambda item: item[1].requests)
+            by_owner, forgot = dict(kept), True
+    largest = nlargest(owners, by_owner.items(), key=lambda item: (item[1].requests, item[0]))
+    tables = {"day": sorted(by_day.items(), key=itemgetter(0)), "owner": largest}
+    for kind, rows in tables.items():
+        if as_json:
+            yield from (json.dumps({kind: name, **asdict(sums)}) for name, sums in rows)
+        else:
+            yield f"{'requests':>12} {'pages':>12} {'bytes':>16} {'errors':>10} {'least delay':>12}  {kind}"
+            yield from (f"{_row(sums)}  {name or '(no owner)'}" for name, sums in rows)
+            yield ""
+    if not as_json:
+        about = "at least " if forgot else ""
+        yield f"{about}{len(by_owner):,} owners; shown are {len(largest):,}"
+        if log.damaged:
+            yield f"{log.damaged:,} damaged lines were passed over"
+
+
+def _row(sums: Sums) -> str:
+    least = "-" if sums.least_delay is None else f"{sums.least_delay:,.3f} s"
+    return f"{sums.requests:>12,} {sums.pages:>12,} {sums.bytes:>16,} {sums.errors:>10,} {least:>12}"

@@ -1,0 +1,96 @@
+"""The requests in the log of a crawl, as they are reported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.request_files import days, lines
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LARGEST = 2**53
+
+
+class Request(NamedTuple):
+    """A line of the log; see :class:`crawl4llm.live.request_log.RequestLog`."""
+
+    time: str
+    owner: str
+    url: str
+    purpose: str
+    status: int | None
+    error: str | None
+    size: int
+    milliseconds: int
+    waited: float | None
+    rule: str | None
+
+    @property
+    def day(self) -> str:
+        """The day on which it was sent, in UTC."""
+        return self.time[:10]
+
+    @property
+    def outcome(self) -> str:
+        """The status, or the reason for which there is none."""
+        return str(self.status or self.error or "?")
+
+
+@dataclass
+class Log:
+    """The log of a crawl, which may be running, from a day on. Raises InputError where there is none."""
+
+    jobdir: Path
+    since: str | None = None
+    damaged: int = 0
+    """Lines that were passed over: they are no requests."""
+
+    def __post_init__(self) -> None:
+        JobDir(self.jobdir, lock=False)
+        if self.since is not None and not _DAY.fullmatch(self.since):
+            raise InputError(f"--since {self.since!r} is not a day like 2026-05-31")
+        try:
+            self._days: Sequence[str] = days(self.jobdir)
+        except InputError as error:
+            raise InputError(
+                f"JOBDIR {self.jobdir} has no log of requests ({error}); live crawls keep one unless REQUEST_LOG is off"
+            ) from None
+
+    def requests(self, owner: str | None = None) -> Iterator[Request]:
+        """Yield the requests, of one owner if it is given, in the order in which they ended."""
+        needle = b"" if owner is None else b'"owner": %b,' % json.dumps(owner).encode()
+        for day in tqdm(self._days, "Reading", unit=" days", disable=None):
+            if self.since is not None and day < self.since:
+                continue
+            for line in lines(self.jobdir, day):
+                if needle in line and (request := self._parse(line)) and (owner is None or request.owner == owner):
+                    yield request
+
+    def _parse(self, line: bytes) -> Request | None:
+        try:
+            request = _request(parse_json(line))
+        except (AttributeError, TypeError, ValueError):
+            self.damaged += 1
+            return None
+        return request
+
+
+def _request(fields: Any) -> Request:
+    """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
+    request = Request(
+        *map(fields.get, ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule"))
+    )
+    texts = (request.time, request.owner, request.url, request.purpose, request.error or "", request.rule or "")
+    numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)
+    if not all(map(str.isprintable, texts)) or not all(-_LARGEST < number < _LARGEST for number in numbers):
+        raise ValueError("no request")
+    return request
