@@ -257,7 +257,27 @@ class Options:
         (60.0, 600.0, 3600.0),
         waits,
         "Live crawls in continuous order: seconds for which an owner is left alone after one document, two, three ... "
-        "in a row failed as `dns`, `timeout`, `refused` or `connection`; after one more all its documents fail.",
+        "in a row failed as `timeout`, `refused` or `connection`; after one more all its documents fail. A host "
+        "without an address is looked up once for each, a robots.txt that cannot be had asked for once more.",
+    )
+    crawl_delay_cap: float = _option(
+        300.0,
+        seconds,
+        "Live crawls in continuous order: the longest `Crawl-delay`, in seconds, that is waited for. An owner who asks "
+        "for more is parked: it is asked no more, and its documents stay in the frontier "
+        "([live.md](live.md#parked-owners)).",
+    )
+    crawl_wait: float = _option(
+        300.0,
+        seconds,
+        "Live crawls in continuous order: seconds after which the crawl ends where only documents of parked owners "
+        "remain (`only_parked`), and stops where nothing on the network has answered (`no_network`).",
+    )
+    disk_min_free: int = _option(
+        500_000_000,
+        whole(0),
+        "Live crawls: free bytes on the disks of output and `JOBDIR` below which the crawl stops, its state saved "
+        "(`disk_low`). 0: never.",
     )
     shutdown_grace: float = _option(
         10.0,

@@ -1,8 +1,8 @@
 """The holds file: which owners may not be asked, until when; it outlives the process, and waits for no commit.
 
-It lies beside the store, by wall time. Each change is a line: a checksum, then the owner and what a :class:`Hold` has, as
-JSON; the last line of an owner counts. A line that is damaged or cut short is passed over, what a line lacks at its end
-has its default. The file is written anew when it has grown to twice what is in force.
+It lies beside the store, by wall time. Each change is a line: a checksum, then the owner and what a :class:`Hold` has,
+as JSON; the last line of an owner counts. A line that is damaged or cut short is passed over; what a line lacks at its
+end has its default. The file is written anew when it has grown to twice what is in force.
 """
 
 from __future__ import annotations
