@@ -21,7 +21,7 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.crawl_state import ONLY_PARKED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased
 from crawl4llm.live.capturing import go_on, hop_of
-from crawl4llm.live.outage import network_known
+from crawl4llm.live.outage import may_try
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -60,7 +60,7 @@ class InfluenceScheduler(BaseScheduler):
         """Monotonic time since when only documents of parked owners remain."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
-        crawler.signals.connect(self._when_owners_are_ready, signal=network_known)
+        crawler.signals.connect(self._when_owners_are_ready, signal=may_try)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> InfluenceScheduler:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NO_NETWORK: Final = "no_network"
-network_known = object()
-"""Scrapy signal: the network is not doubted any more, and documents are handed out as ever."""
+may_try = object()
+"""Scrapy signal: a document may be handed out to try the network, or as many as ever because it is there."""
 SILENCE: Final = {CONNECTION, DNS, TIMEOUT}
 """Reasons of exchanges that fail too where there is no network."""
 _PROBE: Final = "crawl4llm_probe"
@@ -35,8 +35,7 @@ _PROBE: Final = "crawl4llm_probe"
 _SEVERAL: Final = 8
 """Owners that were silent one after the other, before which the network is not doubted."""
 _INTERVAL: Final = 30.0
-"""Seconds without a sign of life before the network is doubted, and between two tries; a tenth of CRAWL_WAIT at
-most."""
+"""Seconds between two tries; a tenth of CRAWL_WAIT at most."""
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -48,10 +47,11 @@ def is_probe(request: Request) -> bool:
 class Outage:
     """Whether the network is down.
 
-    It is doubted where several owners were silent one after the other, or one was and there was no answer for a while.
-    Then no document is handed out, and the robots.txt of an owner who answered lately is asked for, in turn with all
-    else that he is asked: without an answer the network is down. Where nobody has answered yet, it is taken to be down
-    until somebody does. One document is tried now and then; after CRAWL_WAIT seconds the crawl is stopped.
+    It is doubted where several owners were silent one after the other, or one was and nobody has answered a while
+    later; what becomes of their documents is open until then. No document is handed out now, and the robots.txt of an
+    owner who answered lately is asked for, in turn with all else that is asked of it: without an answer the network is
+    down. Where nobody has answered yet, it is taken to be down until somebody does. One document is tried now and then;
+    after CRAWL_WAIT seconds the crawl is stopped.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, owners: Owners) -> None:
@@ -60,7 +60,8 @@ class Outage:
         self.interval = min(_INTERVAL, self._wait / 10)
         """Seconds between two tries."""
         self.pause = min(self.interval, crawl.options.retry_waits[0])
-        """Seconds for which an owner is left alone who is not to blame."""
+        """Seconds without a sign of life before the network is doubted, and for which an owner is left alone who is not
+        to blame."""
         self._alive = self._since = time.monotonic()
         """Of the last sign of life, and of the first silence after it."""
         self._good: OrderedDict[str, str] = OrderedDict()
@@ -91,14 +92,23 @@ class Outage:
             self._crawl.limit_leases(0)
 
     async def is_to_blame(self, owner: str) -> bool:
-        """Return whether it is the network's fault that an owner was silent; that may take a try."""
-        now = time.monotonic()
+        """Return whether it is the network's fault that an owner was silent, as soon as another one answers, or does
+        not when it is tried. Where the crawl stops nobody is to blame."""
+        failed = time.monotonic()
         if not self._silent:
-            self._since = now
+            self._since = failed
         self._silent.add(owner)
+        self._know_one()
+        while self._watching is None and len(self._silent) < _SEVERAL:
+            if self._alive > failed:
+                return False
+            if is_stopping(self._crawler):
+                return True
+            if time.monotonic() - failed >= self.pause:
+                break
+            await asyncio.sleep(min(self.pause, _LOOK_SECONDS))
         if self._watching is None:
-            self._know_one()
-            if self._good and len(self._silent) < _SEVERAL and now - self._alive < self.interval:
+            if self._alive > failed:
                 return False
             self._is_down = asyncio.get_running_loop().create_future()
             self._watching = asyncio.ensure_future(self._watch(self._is_down))
@@ -137,6 +147,7 @@ class Outage:
                 if self._good or len(self._silent) >= _SEVERAL:
                     self._tries_one = True
                     self._crawl.limit_leases(1)
+                    self._crawler.signals.send_catch_log(may_try)
                 if not await self._sleep(began):
                     return
         finally:
@@ -145,7 +156,7 @@ class Outage:
             self._silent.clear()
             self._tries_one, self._watching = False, None
             self._crawl.limit_leases(None)
-            self._crawler.signals.send_catch_log(network_known)
+            self._crawler.signals.send_catch_log(may_try)
             if said and self._crawl.stopped is None and not is_stopping(self._crawler):
                 logger.info("The network is back after %.0f s", time.monotonic() - self._since)
 

@@ -205,7 +205,7 @@ def test_a_host_without_an_address_is_looked_up_as_often_as_there_are_waits(tmp_
             [*seeds, f"{site.url}/0"],
             tmp_path / "run",
             {LOG: str(tmp_path / "look-ups")},
-            **{**CONTINUOUS, "RETRY_WAITS": "0.1,0.2,0.3", "ROBOTSTXT_OBEY": 0, "CRAWL_MAX_ATTEMPTS": 5},
+            **{**CONTINUOUS, "RETRY_WAITS": "2,0.2,0.3", "ROBOTSTXT_OBEY": 0, "CRAWL_MAX_ATTEMPTS": 5},
             EXTENSIONS=EXTENSIONS,
             DNSCACHE_ENABLED=0,
         )
