@@ -172,7 +172,7 @@ class InfluenceScheduler(BaseScheduler):
             self._stop(BAD_INPUT, str(error))
         except Exception:
             logger.exception("Cannot go on")
-            self._stop(INTERNAL_ERROR, "an internal error, see the log")
+            self._stop(INTERNAL_ERROR, "an internal error, see errors.log in the output")
         else:
             if not self._ending:
                 self._dequeue()
@@ -252,7 +252,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawl.failure = str(error)
             except Exception:
                 logger.exception("Cannot save the crawl")
-                self._crawl.failure = "an internal error while the crawl was saved, see the log; its last commit stands"
+                self._crawl.failure = "an internal error while the crawl was saved, see errors.log; its last commit stands"
         self._publish()
 
     def _publish(self) -> None:
