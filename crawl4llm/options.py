@@ -263,21 +263,16 @@ class Options:
     crawl_delay_cap: float = _option(
         300.0,
         seconds,
-        "Live crawls in continuous order: the longest `Crawl-delay`, in seconds, that is waited for. An owner who asks "
-        "for more is parked: it is asked no more, and its documents stay in the frontier "
-        "([live.md](live.md#parked-owners)).",
+        "Live crawls in continuous order: seconds of the longest `Crawl-delay` that is waited for; owners who ask for "
+        "more are [parked](live.md#parked-owners).",
     )
     crawl_wait: float = _option(
         300.0,
         seconds,
-        "Live crawls in continuous order: seconds after which the crawl ends where only documents of parked owners "
-        "remain (`only_parked`), and stops where nothing on the network has answered (`no_network`).",
+        "The same: seconds until the crawl ends where all is parked (`only_parked`) or no network (`no_network`).",
     )
     disk_min_free: int = _option(
-        500_000_000,
-        whole(0),
-        "Live crawls: free bytes on the disks of output and `JOBDIR` below which the crawl stops, its state saved "
-        "(`disk_low`). 0: never.",
+        500_000_000, whole(0), "Live crawls: free bytes on a disk below which they stop (`disk_low`). 0: never."
     )
     shutdown_grace: float = _option(
         10.0,

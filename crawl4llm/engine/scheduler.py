@@ -252,7 +252,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawl.failure = str(error)
             except Exception:
                 logger.exception("Cannot save the crawl")
-                self._crawl.failure = "an internal error while the crawl was saved, see errors.log; its last commit stands"
+                self._crawl.failure = "an internal error while the crawl was saved (errors.log); its last commit stands"
         self._publish()
 
     def _publish(self) -> None:
