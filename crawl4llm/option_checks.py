@@ -1,4 +1,5 @@
-"""The checks of settings: functions from a value as Scrapy has it to the one that is used, or ValueError."""
+"""The checks of settings: functions from a value as Scrapy has it to the one that is used, or ValueError; and how a
+setting is written down with its check."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from datetime import datetime, timezone
+from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,19 @@ if TYPE_CHECKING:
     from crawl4llm.options import Options
 
 Check = Callable[[Any], Any]
+
+
+def option(
+    default: Any, check: Check, meaning: str, *, fixed: bool = False, imports: Callable[[Any], bool] | None = None
+) -> Any:
+    """Return the field of a setting; a ``fixed`` one may not change when a crawl is resumed.
+
+    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.past_runs).
+    """
+    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
+
+
+fixed = partial(option, fixed=True)
 
 _DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _LONGEST_PART = 128

@@ -1,27 +1,28 @@
 """The project's settings: one table with name, default, check and meaning.
 
-Every setting of crawl4llm is a field of :class:`Options`; the field ``crawl_max_pages`` is the Scrapy setting
-``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table, and a test holds it to it.
+Every setting of crawl4llm is a field of :class:`Options`, those of live crawls by :mod:`crawl4llm.live_options`; the
+field ``crawl_max_pages`` is the Scrapy setting ``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is
+generated from this table, and a test holds it to it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.live_options import LiveOptions
 from crawl4llm.option_checks import (
-    Check,
     date_time,
     file_name_part,
+    fixed,
     flag,
     is_corpus_class,
     is_dotted,
-    networks,
     one_of,
+    option,
     optional_text,
     own_settings,
     policy_name,
@@ -34,7 +35,6 @@ from crawl4llm.option_checks import (
     some_of,
     terms,
     text,
-    waits,
     weighs_dotted,
     whole,
 )
@@ -68,24 +68,11 @@ def _number_of_workers(value: Any) -> int:
     return number
 
 
-def _option(
-    default: Any, check: Check, meaning: str, *, fixed: bool = False, imports: Callable[[Any], bool] | None = None
-) -> Any:
-    """Return the field of a setting; a ``fixed`` one may not change when a crawl is resumed.
-
-    ``imports`` says whether a value has a dotted path, whose code would run (see crawl4llm.engine.past_runs).
-    """
-    return field(default=default, metadata={"check": check, "meaning": meaning, "fixed": fixed, "imports": imports})
-
-
-_fixed = partial(_option, fixed=True)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(LiveOptions):
     """The checked values of all settings, ready for use."""
 
-    corpus: str | None = _option(
+    corpus: str | None = option(
         None,
         optional_text,
         "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
@@ -93,277 +80,228 @@ class Options:
         "class ([of your own](extending.md)).",
         imports=is_corpus_class,
     )
-    corpus_duplicates: str = _fixed(
+    corpus_duplicates: str = fixed(
         "first", one_of("first", "last"), "WARC files: which of several pages with one URL is held."
     )
-    corpus_canonical_links: bool = _fixed(
+    corpus_canonical_links: bool = fixed(
         False, flag, "WARC files: whether a page is also found under the URL that its canonical link names."
     )
-    clueweb22_link_id_position: int = _fixed(
+    clueweb22_link_id_position: int = fixed(
         5, whole(0), "Position of the target's id in a link of `outlink/` and `inlink/`; slimmed copies have it at 0."
     )
-    clueweb22_target_prefix: str = _fixed(
+    clueweb22_target_prefix: str = fixed(
         "",
         str,
         "Only documents whose id starts so are targets of links; the paper's crawl takes `clueweb22-en0`. "
         "Empty: whatever the tree holds.",
     )
-    simulation_text: str = _fixed(
+    simulation_text: str = fixed(
         "corpus",
         one_of("corpus", "extracted"),
         "The text that is scored: the clean text of the `corpus`, or text `extracted` from its HTML.",
     )
-    simulation_date: str = _fixed(
+    simulation_date: str = fixed(
         "2022-08-01T00:00:00Z",
         date_time,
         "Date of archive records of pages whose capture date the corpus does not hold (no clock enters a simulation).",
     )
-    simulation_owner_delay: float = _fixed(
+    simulation_owner_delay: float = fixed(
         0.0,
         real_number(0),
         "Virtual seconds for which owners wait after a fetch ([live.md](live.md#what-waiting-costs)).",
     )
-    simulation_capacity: float = _fixed(
+    simulation_capacity: float = fixed(
         10.0, real_number(0), "With `SIMULATION_OWNER_DELAY`: fetches in a virtual second, at most. 0: any number."
     )
-    text_extractor: str = _fixed(
+    text_extractor: str = fixed(
         "trafilatura",
         one_of(*EXTRACTORS),
         "What extracts main text from HTML. Not set: as the rules beside `SCORER_MODEL` say, if it has any.",
     )
-    text_time_limit: float = _option(
+    text_time_limit: float = option(
         30.0, seconds, "Seconds a page may take to look up, extract and score; over that it fails as `timeout`."
     )
-    scorer: str = _fixed(
+    scorer: str = fixed(
         "fasttext",
         scorer_name,
         "What gives a page's text its influence score: a scorer's name, or a dotted path.",
         imports=is_dotted,
     )
-    scorer_model: str | None = _option(
+    scorer_model: str | None = option(
         None,
         optional_text,
         "Path of the fastText classifier (`.bin` or `.ftz`); may be left out for the demo web, which brings its own.",
     )
-    scorer_label: str = _fixed(
+    scorer_label: str = fixed(
         "__label__hq",
         text,
         "The classifier's label whose probability is the influence score. Not set: as the rules beside `SCORER_MODEL` "
         "say (`MODEL.json`, by `scrapy trainscorer`), if it has any.",
     )
-    scoring_workers: int = _option(
+    scoring_workers: int = option(
         -1,
         _number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
     )
-    url_policy: str = _fixed(
+    url_policy: str = fixed(
         "influence",
         policy_name,
         "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
         "`SCORER` takes it, by which each page is scored before it is crawled.",
         imports=is_dotted,
     )
-    order: str = _fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
-    hot_queue_topic: tuple[str, ...] = _fixed(
+    order: str = fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
+    hot_queue_topic: tuple[str, ...] = fixed(
         (),
         terms,
         "Words or phrases, divided by commas: documents that have one of them in URL or anchor, or that are within 3 "
         "links of a page that speaks of one, come before all others, whatever the policy. Empty: none.",
     )
-    pagerank_damping: float = _fixed(
+    pagerank_damping: float = fixed(
         0.9, real_number(0, 1), "`pagerank`: d, the part of a page's IR that its links pass on; Cho et al. take 0.9."
     )
-    pagerank_interval: int = _fixed(
+    pagerank_interval: int = fixed(
         100, whole(1), "`pagerank`: the equations are solved anew each time so many pages more are crawled."
     )
-    harmonic_ranks: str | None = _fixed(
+    harmonic_ranks: str | None = fixed(
         None,
         optional_text,
         "`harmonic`: path of Common Crawl's ranks of hosts or domains, or of two columns, a document's key and its "
         "value, as `scrapy corpus ranks` writes them; gzip or not.",
     )
-    ensemble_weights: str = _fixed(
+    ensemble_weights: str = fixed(
         "",
         scorer_weights,
         "`ensemble`: scorers, as `SCORER` takes them, and their weights: `fasttext:1,length:0.5`.",
         imports=weighs_dotted,
     )
-    ensemble_normaliser: str = _fixed(
+    ensemble_normaliser: str = fixed(
         "zscore",
         one_of(*NORMALISERS),
         "`ensemble`: what puts the scores on one scale, by the scores seen so far: `zscore` (standard deviations above "
         "the mean), `minmax` (from 0 to 1), or `none`.",
     )
-    host_exploration: float = _fixed(
+    host_exploration: float = fixed(
         0.2,
         real_number(0),
         "`host`: the bonus of a host of which no page is crawled; it falls with the root of their number.",
     )
-    crawl_scope: str = _fixed(
+    crawl_scope: str = fixed(
         "web",
         one_of("web", "domain"),
         "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
         "that no seed's crawl leaves its domain.",
     )
-    crawl_max_pages: int = _option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
-    crawl_batch_size: int = _fixed(
+    crawl_max_pages: int = option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
+    crawl_batch_size: int = fixed(
         100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next."
     )
-    crawl_seed: int = _fixed(0, whole(0), "Seed of everything random.")
-    crawl_seeds: int = _option(100, whole(1), "Random documents of the corpus to start from where no seeds are given.")
-    crawl_concurrent_leases: int = _option(
+    crawl_seed: int = fixed(0, whole(0), "Seed of everything random.")
+    crawl_seeds: int = option(100, whole(1), "Random documents of the corpus to start from where no seeds are given.")
+    crawl_concurrent_leases: int = option(
         0,
         whole(0),
         "Continuous order: documents taken from the frontier and not yet done, at most; 0: `CONCURRENT_REQUESTS`. "
         "With 1 the order is the strict best-first one, whatever the concurrency.",
     )
-    crawl_patience: float = _option(
+    crawl_patience: float = option(
         0.0,
         share,
         "Where owners wait: what scores below this quantile (0 to 1) of the owners' best documents is not fetched now "
         "([live.md](live.md#what-waiting-costs)).",
     )
-    frontier_max_urls: int = _fixed(
+    frontier_max_urls: int = fixed(
         0,
         whole(0),
         "Documents that may wait in the frontier; beyond that the worst are dropped as `frontier_full`. 0: any number.",
     )
-    frontier_max_urls_per_host: int = _fixed(
+    frontier_max_urls_per_host: int = fixed(
         0,
         whole(0),
         "The same by host, dropped as `host_full`; makes a frontier on disk some times slower. 0: any number.",
     )
-    visited_cache: int = _option(
+    visited_cache: int = option(
         1_000_000,
         whole(1),
         "With `JOBDIR`: visited documents that are remembered in memory, the last ones; about 100 bytes each.",
     )
-    visited_filter_bytes: int = _option(
+    visited_filter_bytes: int = option(
         268_435_456,
         whole(1),
         "With `JOBDIR`: memory of the Bloom filter in front of the visited set on disk, at most; one that would grow "
         "beyond is given up, and each new document is looked up on disk.",
     )
-    commit_interval_pages: int = _option(
+    commit_interval_pages: int = option(
         1000, whole(1), "With `JOBDIR`: pages crawled after which log, archive and state are committed together."
     )
-    commit_interval_seconds: float = _option(10.0, seconds, "With `JOBDIR`: seconds after which they are committed.")
-    commit_fsync: bool = _option(
+    commit_interval_seconds: float = option(10.0, seconds, "With `JOBDIR`: seconds after which they are committed.")
+    commit_fsync: bool = option(
         True,
         flag,
         "With `JOBDIR`: whether a commit waits for the disk. Without, it survives the end of the process, but a power "
         "cut can damage the crawl.",
     )
-    crawl_max_attempts: int = _option(3, whole(1), "Leases of a document before it is given up as failed.")
-    crawl_max_errors: int = _option(
+    crawl_max_attempts: int = option(3, whole(1), "Leases of a document before it is given up as failed.")
+    crawl_max_errors: int = option(
         100,
         whole(1),
         "Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above "
         "`CONCURRENT_REQUESTS`, since errors are heard of later than what goes well.",
     )
-    delay_factor: float = _option(
-        5.0,
-        real_number(0),
-        "Live crawls in continuous order: how many times as long as the last exchange with an owner took it is left "
-        "alone after it, up to 60 seconds, where that is more than `DOWNLOAD_DELAY`. 0: off.",
-    )
-    ip_rate: float = _option(
-        2.0,
-        real_number(0),
-        "Live crawls in continuous order: requests a second to one IP address, over all owners that it serves. 0: any "
-        "number.",
-    )
-    retry_waits: tuple[float, ...] = _option(
-        (60.0, 600.0, 3600.0),
-        waits,
-        "Live crawls in continuous order: seconds for which an owner is left alone after one document, two, three ... "
-        "in a row failed as `dns`, `timeout`, `refused` or `connection`; after one more all its documents fail.",
-    )
-    shutdown_grace: float = _option(
-        10.0,
-        real_number(0),
-        "Live crawls: seconds that requests on the wire have after Ctrl-C or SIGTERM; then they are aborted, and asked "
-        "for again when the crawl is resumed.",
-    )
-    network_allowed: tuple[str, ...] = _option(
-        (),
-        networks,
-        "Live crawls: private networks that may be asked, such as `127.0.0.1/32`, divided by commas. Empty: none "
-        "([live.md](live.md#network-safety)).",
-    )
-    body_limit: int = _option(
-        1 << 20,
-        whole(0),
-        "Live crawls: bytes of a body that are taken, as they come over the wire; the page is cut there, and archived "
-        "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
-        "([live.md](live.md#what-is-taken-of-an-answer)).",
-    )
-    request_log: bool = _option(
-        True,
-        flag,
-        "Live crawls with `JOBDIR`: whether each request that is sent is noted in `JOBDIR/requests/`, for "
-        "`scrapy report`.",
-    )
-    dns_hosts: str | None = _option(
-        None,
-        optional_text,
-        "Live crawls: a file written like `/etc/hosts`. Its hosts have the addresses that it says, and no other hosts "
-        "have any: for [webs to try a crawl on](live.md#a-web-to-try-it-on).",
-    )
-    output_dir: str | None = _option(
+    output_dir: str | None = option(
         None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
     )
-    warc_enabled: bool = _fixed(True, flag, "Whether crawled pages are archived.")
-    warc_max_bytes: int = _fixed(1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.")
-    warc_prefix: str = _fixed("crawl4llm", file_name_part, "First part of the names of WARC files.")
-    warc_max_age: float = _option(
+    warc_enabled: bool = fixed(True, flag, "Whether crawled pages are archived.")
+    warc_max_bytes: int = fixed(1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.")
+    warc_prefix: str = fixed("crawl4llm", file_name_part, "First part of the names of WARC files.")
+    warc_max_age: float = option(
         0.0,
         real_number(0),
         "Live crawls: seconds after which a WARC file is closed, at the next commit. 0: any age. A simulation has no "
         "clock and does not heed it.",
     )
-    warc_compression: str = _fixed(
+    warc_compression: str = fixed(
         "gzip",
         one_of("gzip", "zstd"),
         "How each record is compressed: `gzip`, which all tools read, or `zstd` (`.warc.zst`), smaller and for fewer.",
     )
-    warc_text: bool = _fixed(
+    warc_text: bool = fixed(
         False,
         flag,
         "Whether the main text of crawled pages is archived too, in files of its own: the text that is scored.",
     )
-    warc_revisits: int = _fixed(
+    warc_revisits: int = fixed(
         1_000_000,
         whole(0),
         "Live crawls: payloads that are remembered, the last ones, so that none of them is stored again but in a "
         "`revisit` record; about 250 bytes of memory each. 0: none.",
     )
-    warc_fsync: bool = _option(
+    warc_fsync: bool = option(
         False, flag, "Whether WARC files wait for the disk when they are finished, also in a crawl without `JOBDIR`."
     )
-    warc_operator: str | None = _option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
-    archive_credentials: bool = _fixed(
+    warc_operator: str | None = option(None, optional_text, "Who runs the crawl, for the `warcinfo` record.")
+    archive_credentials: bool = fixed(
         False,
         flag,
         "Whether archived requests keep `Cookie` and `Authorization` as they were sent; only their owner may then read "
         "the WARC files.",
     )
-    own_settings: Mapping[str, Any] | None = _fixed(
+    own_settings: Mapping[str, Any] | None = fixed(
         None,
         settings_object,
         "What a policy or scorer of your own takes; each is given by its own name (see [extending.md](extending.md)).",
     )
-    dry_run: bool = _option(
+    dry_run: bool = option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
     )
-    live_logging: tuple[str, ...] = _option(
+    live_logging: tuple[str, ...] = option(
         (),
         some_of("tensorboard", "wandb"),
         "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
         "the extra of its name.",
     )
-    progress_bar: str = _option(
+    progress_bar: str = option(
         "auto", one_of("auto", "on", "off"), "Progress bar instead of log lines; `auto`: on a terminal only."
     )
 
@@ -390,15 +328,15 @@ def read_options(settings: BaseSettings) -> Options:
     """
     values: dict[str, Any] = {}
     given = set()
-    for option in fields(Options):
-        name = setting_name(option)
+    for entry in fields(Options):
+        name = setting_name(entry)
         value = settings.get(name)
         if value is None:
-            values[option.name] = option.default
+            values[entry.name] = entry.default
             continue
         given.add(name)
         try:
-            values[option.name] = option.metadata["check"](value)
+            values[entry.name] = entry.metadata["check"](value)
         except ValueError as error:
             raise InputError(f"{name} = {value!r} {error}") from None
     options = Options(**values)

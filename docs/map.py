@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from itertools import chain
@@ -81,7 +82,7 @@ def draw() -> str:
 
 
 def _room(module: str, rooms: set[str]) -> str | None:
-    name = module.replace("option_checks", "options")  # which check the settings that the table names
+    name = re.sub("option_checks|live_options", "options", module)  # one table, and what checks it
     return next((room for room in rooms if name == room or name.startswith(f"{room}.")), None)
 
 

@@ -23,7 +23,7 @@ FAILED: Final = {
     NO_HTML: "the corpus holds only the text of it",
     TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in TEXT_TIME_LIMIT",
     KILLED: "the worker process died of it, also in the attempts after the first",
-    ERROR: "an error that nobody foresaw; it is in the log in full",
+    ERROR: "an error that nobody foresaw; it is in errors.log in full",
     DNS: "live: the host has no address",
     REFUSED: "live: the host refused the connection",
     CONNECTION: "live: the connection failed, or broke off before the answer",

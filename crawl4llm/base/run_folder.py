@@ -16,6 +16,8 @@ from crawl4llm.base.within import require_within
 
 RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
+ERRORS = "errors.log"
+"""Unanticipated errors in full; only where there are some."""
 LIVE = "live"
 """The name of the corpus in the settings.json of a crawl of the live web."""
 

@@ -15,8 +15,10 @@ KEYS = {
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
-    "frontier/parked": "documents in the frontier whose owners are parked (where it goes by owners)",
     "frontier/leased": "documents taken from the frontier and not yet done",
+    "frontier/parked": "live: documents in the frontier whose owners are parked",
+    "owners/parked": "live: owners that are parked, since they ask for a Crawl-delay above CRAWL_DELAY_CAP",
+    "given_up/<reason>": "live: owners whose documents all failed; for `dns` hosts, for `robots_unknown` sites",
     "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
     "failed/<reason>": "documents that could not be had, by [reason](#reasons)",
@@ -37,13 +39,15 @@ KEYS = {
     "seeds/unknown": "seeds that the corpus does not hold",
     "redirects/followed": "redirects followed within a fetch; their targets are visited, and part of what led to them",
     "late": "answers for a lease that had ended; ignored",
-    "errors": "unanticipated errors; each is in the log in full",
+    "errors": "unanticipated errors; each is in full in errors.log, the add-on's in the log",
 }
 
 
 def is_documented(key: str) -> bool:
     """Return whether a statistics key, without the prefix, is one of KEYS, and has a known reason, if any."""
     outcome, _, reason = key.partition("/")
+    if outcome == "given_up":
+        return is_reason("failed", reason)
     return is_reason(outcome, reason) if outcome in TABLES else key in KEYS
 
 

@@ -169,11 +169,15 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
+        from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
             complain(run.crawl.failure)
+        elif run.crawl.stopped:
+            complain(run.crawl.stopped.message)
+        elif reason == ONLY_PARKED:
+            return
         elif reason == "shutdown":
             self.exitcode = INTERRUPTED
             return

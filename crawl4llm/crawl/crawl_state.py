@@ -21,7 +21,16 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
-MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
+MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
+
+
+class Stop(NamedTuple):
+    """Why a crawl was stopped before its end, with all that it has saved."""
+
+    reason: str
+    """A word, for Scrapy's ``finish_reason``."""
+    message: str
+    """One line that says what to do."""
 
 
 class Injected(NamedTuple):
@@ -71,11 +80,13 @@ class CrawlState:
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
-        """What stopped the crawl before its end, in one line, if something did."""
+        """What broke the crawl off, in one line, if something did: only the last commit stands."""
+        self.stopped: Stop | None = None
+        """Why it was stopped, if it was."""
         self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
         self._log = log
         self._commits = commits
-        self._concurrent_leases = concurrent_leases
+        self._concurrent_leases = self._most_leases = concurrent_leases
         self._by_owners = by_owners
         self.clock = clock or RealClock()
         self.turns: Turns | None = None if by_owners is None else self.clock.turns(by_owners.owners)
@@ -136,6 +147,21 @@ class CrawlState:
         return (
             waiting.in_flight < self._concurrent_leases and self.crawled + len(waiting) < self.options.crawl_max_pages
         )
+
+    def limit_leases(self, most: int | None) -> None:
+        """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: as many as ever."""
+        self._concurrent_leases = self._most_leases if most is None else most
+
+    def stop(self, reason: str, message: str) -> None:
+        """Have the crawl stopped, and all that it has saved; of several reasons the first one counts."""
+        self.stopped = self.stopped or Stop(reason, message)
+
+    @property
+    def only_parked(self) -> bool:
+        """Whether nothing is left but documents of owners who are parked."""
+        if self.owners is None or self._buffer or self._raised_n:
+            return False
+        return 0 < len(self.frontier) == self.owners.documents.parked
 
     @property
     def _batch(self) -> int | None:
@@ -207,6 +233,7 @@ class CrawlState:
         figures["frontier/leased"] = states.leased
         if self.owners is not None:
             figures["frontier/parked"] = states.parked
+            figures["owners/parked"] = self.owners.counts.parked
         figures["influence/mean"] = self.counters.mean_influence
         if self._by_owners is not None:
             figures.update(self.clock.statistics())

@@ -19,7 +19,7 @@ from crawl4llm import __version__
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
+from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
@@ -30,6 +30,7 @@ from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
+from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
@@ -91,7 +92,7 @@ class Run:
             self.workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
             policy = make_policy(self.workers, options)
             identity = self._identity(policy, rater)
-            self._begin(identity)
+            self._begin(identity, opened)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
@@ -118,7 +119,7 @@ class Run:
             return sample_seeds(self.web.corpus, self.options.crawl_seeds, self.options.crawl_seed)
         return read_seeds(Path(file), self.web.corpus)
 
-    def _begin(self, identity: dict[str, Any]) -> None:
+    def _begin(self, identity: dict[str, Any], opened: ExitStack) -> None:
         """Take the output directory of this crawl, new or not, and start the workers."""
         options, job = self.options, self.job
         self.crawl_id = self.web.crawl_id(identity)
@@ -127,6 +128,7 @@ class Run:
         else:
             job.settle(self.crawl_id, identity)
             self.output, self.crawl_id = job.output, job.crawl_id
+        opened.enter_context(error_log(self.output / ERRORS))
         self.workers.start()
         fsync = job is not None and options.commit_fsync
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
@@ -172,6 +174,8 @@ class Run:
             job.take_up(policy)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
+            if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
+                logger.info("%d owners are parked no longer: CRAWL_DELAY_CAP is as long as they ask for", number)
         else:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl

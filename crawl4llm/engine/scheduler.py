@@ -17,8 +17,10 @@ from scrapy.utils.defer import deferred_from_coro
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.crawl.crawl_state import ONLY_PARKED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased
 from crawl4llm.live.capturing import go_on, hop_of
+from crawl4llm.live.outage import may_try
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -52,9 +54,12 @@ class InfluenceScheduler(BaseScheduler):
         """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
         self._accepted = False
         self._wake: asyncio.TimerHandle | None = None
-        """Of when the next owner may be asked."""
+        """Of when the next owner may be asked, or the crawl ends because all are parked."""
+        self._parked_since: float | None = None
+        """Time on the crawl's clock since when only documents of parked owners remain."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
+        crawler.signals.connect(self._when_owners_are_ready, signal=may_try)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> InfluenceScheduler:
@@ -88,9 +93,13 @@ class InfluenceScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         errors = self._crawl.counters.errors_in_row
         if errors >= self._crawl.options.crawl_max_errors and self._crawl.failure is None:
-            self._stop(TOO_MANY_ERRORS, f"{errors} unanticipated errors in a row, see the log")
+            self._crawl.stop(TOO_MANY_ERRORS, f"{errors} unanticipated errors in a row, see errors.log in the output")
         if self._crawl.failure is not None:
             self._ready.clear()
+        elif self._crawl.stopped is not None:
+            if self._closing is None:
+                self._close(self._crawl.stopped.reason)
+            return None
         self._advance_if_possible()
         if self._advancing is not None and self._crawl.must_wait:
             return None
@@ -122,23 +131,34 @@ class InfluenceScheduler(BaseScheduler):
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
-        if not self._crawl.may_lease:
-            return
         clock = self._crawl.clock
-        clock.tick(owners)
-        self._ask_for(self._crawl.dequeue())
-        ready = owners.next_ready()
-        if ready is not None and self._crawl.may_lease:
-            seconds = clock.seconds_until(ready)
+        due = None
+        if self._crawl.may_lease:
+            clock.tick(owners)
+            self._ask_for(self._crawl.dequeue())
+            due = owners.next_ready() if self._crawl.may_lease else None
+        if not self._crawl.only_parked:
+            self._parked_since = None
+        elif self._parked_since is None:
+            self._parked_since = clock.now()
+        if self._parked_since is not None:
+            due = self._parked_since + self._crawl.options.crawl_wait
+        if due is not None:
+            seconds = clock.seconds_until(due)
             self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
 
     def _when_owners_are_ready(self) -> None:
         self._wake = None
-        if self._advancing is not None or self._closing is not None or self._ending or self._crawl.failure is not None:
+        over = self._closing is not None or self._ending or self._crawl.failure is not None or self._crawl.stopped
+        if self._advancing is not None or over:
             return  # what advances looks again at its end
         self._dequeue()
         if self._ready:
             self._wake_engine()
+        elif self._parked_since is not None and (
+            self._crawl.clock.now() >= self._parked_since + self._crawl.options.crawl_wait
+        ):
+            self._close(ONLY_PARKED)
 
     def _when_steered(self) -> None:
         """Take up injected seeds, or what raised limits allow."""
@@ -148,7 +168,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._wake_engine()
 
     def _advance_if_possible(self) -> None:
-        if self._advancing is None and self._crawl.failure is None:
+        if self._advancing is None and self._crawl.failure is None and self._crawl.stopped is None:
             if self._crawl.can_advance:
                 self._advancing = asyncio.ensure_future(self._advance())
             elif self._crawl.continuous:
@@ -162,7 +182,7 @@ class InfluenceScheduler(BaseScheduler):
             self._stop(BAD_INPUT, str(error))
         except Exception:
             logger.exception("Cannot go on")
-            self._stop(INTERNAL_ERROR, "an internal error, see the log")
+            self._stop(INTERNAL_ERROR, "an internal error, see errors.log in the output")
         else:
             if not self._ending:
                 self._dequeue()
@@ -171,7 +191,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
         finally:
             self._advancing = None
-        if self._ending:
+        if self._ending or self._crawl.stopped is not None:
             return
         if self._crawl.can_advance:
             self._advance_if_possible()
@@ -198,6 +218,8 @@ class InfluenceScheduler(BaseScheduler):
             raise DontCloseSpider
         if self._crawl.failure is not None:
             raise CloseSpider(BAD_INPUT)
+        if self._crawl.stopped is not None:
+            raise CloseSpider(self._crawl.stopped.reason)
         if self._owners_wait:
             raise DontCloseSpider
         raise CloseSpider(self._crawl.finished or INTERNAL_ERROR)
@@ -240,7 +262,7 @@ class InfluenceScheduler(BaseScheduler):
                 self._crawl.failure = str(error)
             except Exception:
                 logger.exception("Cannot save the crawl")
-                self._crawl.failure = "an internal error while the crawl was saved, see the log; its last commit stands"
+                self._crawl.failure = "an internal error while the crawl was saved (errors.log); its last commit stands"
         self._publish()
 
     def _publish(self) -> None:

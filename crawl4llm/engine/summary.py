@@ -16,13 +16,14 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import DEMO
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",
     FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
+    ONLY_PARKED: "only documents of parked owners remain",
     "shutdown": "interrupted",
 }
 _DONE = (MAX_PAGES, FRONTIER_EMPTY)
@@ -34,7 +35,7 @@ _TO_CHECK = {
     NoHtml.reason: "SIMULATION_TEXT: `corpus` scores the text that CORPUS holds",
     TIMEOUT: "TEXT_TIME_LIMIT, and in a live crawl the network and DOWNLOAD_TIMEOUT",
     KILLED: "the memory of the machine, and whether fewer SCORING_WORKERS do",
-    ERROR: "the log, SCORER and TEXT_EXTRACTOR",
+    ERROR: "errors.log in the output, SCORER and TEXT_EXTRACTOR",
 }
 """Reasons that are not a document's own when most documents fail for them, and what to look at then."""
 
@@ -57,10 +58,14 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
     lines.append(f"  documents        {crawl.balance}")
+    if parked := figures.get("owners/parked"):
+        documents = f"{int(figures['frontier/parked'] or 0):,} documents of {int(parked):,} owners"
+        lines.append(f"  parked           {documents}, whose robots.txt ask for more than CRAWL_DELAY_CAP")
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     if crawl.lasting and reason not in _DONE:
-        lines.append("Next: the same command resumes it")
+        greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
+        lines.append(f"Next: the same command resumes it{greater}")
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
         replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
         if crawl.options.scorer_model is not None:

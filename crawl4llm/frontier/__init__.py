@@ -160,15 +160,21 @@ class Owners(Protocol):
     def release(self, owner: str, ready_at: float) -> bool:
         """End the exchange with an owner, who may be asked again from ``ready_at``. False: there was none."""
 
-    def hold(self, owner: str, until: float, *, force: bool = False) -> bool:
-        """Do not ask an owner before a time. Of several times the latest holds, unless one comes with ``force``. A
-        durable store keeps it at once, without a commit. False: nothing changed."""
+    def hold(self, owner: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
+        """Do not ask an owner before a time. Of several times the latest holds, unless one comes with ``force``.
+        ``failures``: what :meth:`failures` returns from now on. A durable store keeps both at once, without a commit.
+        False: the time is as it was."""
+
+    def failures(self, owner: str) -> int:
+        """Return the failures in a row that were noted of an owner, or of another name; they are forgotten after a
+        day."""
 
     def hold_all(self, until: float) -> None:
         """Ask no owner before a time, neither those known nor those to come; the latest of several times holds."""
 
-    def park(self, owner: str) -> bool:
-        """Do not ask an owner until it is unparked; kept as hold is. False: it was parked."""
+    def park(self, owner: str, delay: float = 0.0) -> bool:
+        """Do not ask an owner until it is unparked; kept as hold is, with the ``delay``, in seconds, that it asks for,
+        if it is parked for that. False: it was parked."""
 
     def unpark(self, owner: str) -> bool:
         """Let a parked owner be asked again, from when it may be. False: it was not parked."""

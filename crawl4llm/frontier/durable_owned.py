@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from crawl4llm.base.domains import OWNER_RULES, owner_of
 from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.durable import STATE, DurableFrontier
-from crawl4llm.frontier.holds import NAME, Hold, Holds
+from crawl4llm.frontier.holds import NAME, Holds
 from crawl4llm.frontier.indexed import (
     CURRENT,
     IndexedFrontier,
@@ -50,26 +50,40 @@ class LastingOwners(OwnerIndex[bytes]):
             super().hold(name, self.now + min(hold.until - wall(), hold.wait))
             if hold.parked:
                 super().park(name)
+            if hold.failures:
+                self._note_failures(name, hold.failures, self.now - max(wall() - hold.failed, 0.0))
 
-    def hold(self, name: str, until: float, *, force: bool = False) -> bool:
+    def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         """Raises InputError where the file cannot be written; the hold is in force nevertheless."""
-        changed = super().hold(name, until, force=force)
+        changed = super().hold(name, until, force=force, failures=failures)
         wait = max(until - self._clock(), 0.0)
-        before = self._holds.get(name)
-        if name and (force or (wait and self._wall() + wait > before.until)):
-            self._holds.set(name, Hold(self._wall() + wait, wait, before.parked))
+        before = hold = self._holds.get(name)
+        if force or (wait and self._wall() + wait > before.until):
+            hold = hold._replace(until=self._wall() + wait, wait=wait)
+        if failures is not None:
+            hold = hold._replace(failures=failures, failed=self._wall())
+        if name and hold != before:
+            self._holds.set(name, hold)
         return changed
 
-    def park(self, name: str) -> bool:
+    def park(self, name: str, delay: float = 0.0) -> bool:
         """Raises InputError as hold does."""
-        return super().park(name) and self._write_parked(name, parked=True)
+        return super().park(name) and self._write_parked(name, parked=True, delay=delay)
 
     def unpark(self, name: str) -> bool:
         """Raises InputError as hold does."""
         return super().unpark(name) and self._write_parked(name, parked=False)
 
-    def _write_parked(self, name: str, *, parked: bool) -> bool:
-        self._holds.set(name, self._holds.get(name)._replace(parked=parked))
+    def unpark_within(self, delay: float) -> int:
+        """Unpark the owners that are parked for a delay of so many seconds at most, and return how many they are."""
+        return sum(self.unpark(name) for name, asked_for in list(self.parked()) if 0 < asked_for <= delay)
+
+    def parked(self) -> Iterator[tuple[str, float]]:
+        """Yield the owners that are parked, with the delays for which they are (0: not for a delay)."""
+        return ((name, hold.delay) for name, hold in self._holds.items() if hold.parked)
+
+    def _write_parked(self, name: str, *, parked: bool, delay: float = 0.0) -> bool:
+        self._holds.set(name, self._holds.get(name)._replace(parked=parked, delay=delay))
         return True
 
 

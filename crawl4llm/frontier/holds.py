@@ -1,8 +1,8 @@
 """The holds file: which owners may not be asked, until when; it outlives the process, and waits for no commit.
 
-It lies beside the store, by wall time. Each change is a line: a checksum, then owner, time, length and parking as JSON;
-the last line of an owner counts. A line that is damaged or cut short is passed over. The file is written anew when it
-has grown to twice what is in force.
+It lies beside the store, by wall time. Each change is a line: a checksum, then the owner and what a :class:`Hold` has,
+as JSON; the last line of an owner counts. A line that is damaged or cut short is passed over; what a line lacks at its
+end has its default. The file is written anew when it has grown to twice what is in force.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from crawl4llm.base.files import AppendFile, replacing, sync_path
 NAME = "owners.holds"
 _LONGEST_LINE = 4096
 """Bytes; names have 253 characters at most."""
+FAILURES_KEPT = 86_400.0
+"""Seconds after which the failures of an owner are forgotten."""
 _LEAST = 1000
 """Lines that are no reason to write the file anew."""
 
@@ -32,6 +34,16 @@ class Hold(NamedTuple):
     wait: float = 0.0
     """Seconds that were left until then when it was set: no more, however the wall clock is changed."""
     parked: bool = False
+    failures: int = 0
+    """Exchanges that failed in a row."""
+    failed: float = 0.0
+    """Wall time at which they were noted."""
+    delay: float = 0.0
+    """Crawl-delay for which it is parked, in seconds; 0: not for that."""
+
+    def in_force(self, now: float) -> bool:
+        """Return whether it says anything at a wall time."""
+        return self.parked or self.until > now or (self.failures > 0 and now - self.failed < FAILURES_KEPT)
 
 
 class Holds:
@@ -79,7 +91,7 @@ class Holds:
 
     def _in_force(self) -> dict[str, Hold]:
         now = self._wall()
-        return {owner: hold for owner, hold in self._holds.items() if hold.parked or hold.until > now}
+        return {owner: hold for owner, hold in self._holds.items() if hold.in_force(now)}
 
     def _read(self) -> None:
         with self._path.open("rb") as file:
@@ -117,5 +129,5 @@ def _parse(line: bytes) -> tuple[str, Hold]:
     checksum, _, content = line[:-1].partition(b" ")
     if int(checksum, 16) != zlib.crc32(content):
         raise ValueError("a damaged line")
-    owner, until, wait, parked = json.loads(content)
-    return owner, Hold(until, wait, parked)
+    owner, until, wait, parked, *more = json.loads(content)
+    return owner, Hold(until, wait, parked, *more)

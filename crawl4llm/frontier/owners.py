@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Generic
 
 from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
+from crawl4llm.frontier.holds import FAILURES_KEPT
 from crawl4llm.frontier.ranks import P, Ranks
 
 _IDLE, _READY, _WAITING, _BUSY, _PARKED = range(5)
@@ -65,6 +66,9 @@ class OwnerIndex(Generic[P]):
         self._numbers, self._documents = [0] * 5, [0] * 5
         """Owners, and their queued documents, by state."""
         self._most_idle = _SPARE
+        self._failures: dict[str, tuple[int, float]] = {}
+        """Numbers by name, and when they were noted."""
+        self._most_failures = _SPARE
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
@@ -142,7 +146,9 @@ class OwnerIndex(Generic[P]):
         self._put(owner)
         return True
 
-    def hold(self, name: str, until: float, *, force: bool = False) -> bool:
+    def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
+        if failures is not None:
+            self._note_failures(name, failures, self.now)
         owner = self._owners.get(name)
         before, until = (
             time if time > self.now else -math.inf for time in (-math.inf if owner is None else owner.until, until)
@@ -157,7 +163,11 @@ class OwnerIndex(Generic[P]):
     def hold_all(self, until: float) -> None:
         self._gate = max(self._gate, until)
 
-    def park(self, name: str) -> bool:
+    def failures(self, name: str) -> int:
+        number, noted = self._failures.get(name, (0, 0.0))
+        return number if self.now - noted < FAILURES_KEPT else 0
+
+    def park(self, name: str, delay: float = 0.0) -> bool:
         if not name or self.is_parked(name):
             return False
         owner = self._owners.get(name) or self._new(name)
@@ -235,6 +245,15 @@ class OwnerIndex(Generic[P]):
                 return until
             heapq.heappop(self._waiting)
         return None
+
+    def _note_failures(self, name: str, number: int, noted: float) -> None:
+        """Note failures, and forget old ones where they are many."""
+        self._failures.pop(name, None)
+        if number:
+            self._failures[name] = number, noted
+        if len(self._failures) > self._most_failures:
+            self._failures = {one: kept for one, kept in self._failures.items() if self.failures(one)}
+            self._most_failures = max(_SPARE, 2 * len(self._failures))
 
     def _new(self, name: str) -> _Owner[P]:
         owner = self._owners[name] = _Owner(name)

@@ -9,6 +9,7 @@ next. It does not matter which handler downloads.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import sys
 import time
@@ -18,13 +19,15 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, TIMEOUT
+from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, ROBOTS_UNKNOWN, TIMEOUT
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
+from crawl4llm.live.backoff import Backoff, Wait
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.network import Network
+from crawl4llm.live.outage import SILENCE, Outage, is_probe
 from crawl4llm.live.request_log import (
     CONTROL,
     CRAWL_DELAY,
@@ -36,7 +39,7 @@ from crawl4llm.live.request_log import (
     RequestLog,
 )
 from crawl4llm.live.retry_after import retry_after
-from crawl4llm.live.robots import Robots
+from crawl4llm.live.robots import Robots, RobotsUnknown
 from crawl4llm.live.stopping import Withdrawn, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
@@ -49,15 +52,16 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Lease, Owners
 
+logger = logging.getLogger(__name__)
+
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
-_LONGEST_CRAWL_DELAY = 86_400.0
-"""Seconds; a site that asks for more is asked once a day."""
-_LONGEST_WAIT_OF_A_SITE = 300.0
-"""Seconds that a redirect or a retry may wait in the downloader because of Crawl-delay: it cannot be given back without
-asking for the first URL again."""
 _LONGEST_WAIT = 60.0
-"""Seconds that a request may wait in the downloader, where it takes the place of another one."""
+"""Seconds that a request may wait in the downloader, where it takes the place of another one; because of its site's
+Crawl-delay it may wait longer, since a redirect or a retry cannot be given back without asking for the first URL
+again."""
+_PARKED_LINES = 20
+"""Owners of whom the log says that they are parked."""
 _SHORT_WAIT = 1.0
 """Seconds for which a document is not given back."""
 _LOOK_SECONDS = 0.1
@@ -116,7 +120,7 @@ class Pace:
         self._crawler, self._crawl, self._owners = crawler, crawl, owners
         options = read_options(crawler.settings)
         self._delay = crawler.settings.getfloat("DOWNLOAD_DELAY")
-        self._factor, self._waits = options.delay_factor, options.retry_waits
+        self._factor, self._cap = options.delay_factor, options.crawl_delay_cap
         self._longest_wait = max(_LONGEST_WAIT, 2 * self._delay)
         self._control = Control()
         self._since = time.monotonic()
@@ -127,8 +131,10 @@ class Pace:
         self._places: dict[str, _Place] = {}
         """By owner."""
         self._running: dict[Request, _Exchange] = {}
-        self._failures: dict[str, int] = {}
-        """Exchanges that failed in a row for a reason of the owner's, by owner; none since a document was answered."""
+        self._backoff = Backoff(crawl, owners, options.retry_waits)
+        self._outage = Outage(crawler, crawl, owners)
+        self._parked = 0
+        """Owners parked by this process."""
         self._given_back: set[str] = set()
         """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
         crawl.turns = self
@@ -165,6 +171,7 @@ class Pace:
 
     def begin(self, lease: Lease) -> None:
         """Keep the owner of a document for its lease."""
+        self._outage.begun()
         if owner := owner_of_lease(lease):
             self._places[owner] = _Place(self._since, leased=True, score=lease.entry.score)
 
@@ -174,7 +181,7 @@ class Pace:
         if place := self._places.get(owner):
             # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
             delay = self._crawl_delay(lease.entry.url or lease.entry.key)
-            place.send_at = max(place.send_at, place.ended + delay)
+            place.send_at = max(place.send_at, place.ended + min(delay, self._cap))
             place.leased = False
             self._leave(owner, place)
 
@@ -185,6 +192,8 @@ class Pace:
         request.meta.update(download_slot=_SLOT, autothrottle_dont_adjust_delay=True)
         if not (owner := owner_of(request.url)):
             return
+        if self._backoff.is_given_up(request.url):
+            raise Later(f"{request.url}: its host has no address", DNS, final=True)
         place = await self._enter(owner)
         place.users += 1
         try:
@@ -207,20 +216,33 @@ class Pace:
             return response
         wait = retry_after(response)
         self._end_exchange(exchange, wait)
+        self._outage.answered(exchange.owner, exchange.url)
         if is_leased(request):
-            self._failures.pop(exchange.owner, None)
+            self._backoff.answered(exchange.owner, exchange.url)
             if wait:
                 raise Later(f"{request.url}: asked to come again in {wait:.0f} s", f"http_{response.status}")
         return response
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
+    async def process_exception(self, request: Request, exception: Exception) -> None:
         """Note the end of an exchange without an answer; errors of the owner's are the errors of all its documents."""
+        if isinstance(exception, RobotsUnknown) and exception.reason == ROBOTS_UNKNOWN:
+            raise self._hold_for_robots(request, exception) from exception
         if (exchange := self._running.pop(request, None)) is None:
             return
         self._end_exchange(exchange)
-        known = None if machine_error(exception) else verdict(exception)
-        if known is not None and known[1] in _OF_THE_OWNER:
-            raise self._back_off(exchange.owner, known[1]) from exception  # of a robots.txt: so ends what needs it
+        known = None if isinstance(exception, Withdrawn) or machine_error(exception) else verdict(exception)
+        if known is None:
+            return
+        if known[1] not in SILENCE:
+            self._outage.alive()
+        elif is_probe(request):
+            return
+        elif await self._outage.is_to_blame(exchange.owner):
+            self._wait(exchange.owner, self._outage.pause)
+            raise Later(f"{request.url}: no network") from exception
+        if known[1] in _OF_THE_OWNER:
+            wait = self._backoff.failed(exchange.owner, exchange.url, known[1], time.monotonic())
+            raise self._later(exchange.owner, known[1], wait) from exception  # of a robots.txt: so ends what needs it
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
@@ -238,6 +260,8 @@ class Pace:
     async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
         # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
         crawl_delay, steered = self._crawl_delay(request.url), self._control.delay_of(owner) or 0.0
+        if crawl_delay > self._cap:
+            raise self._park(owner, crawl_delay, place)
         delay = max(crawl_delay, steered)
         if delay and place.ended + delay > place.send_at:
             place.send_at = place.ended + delay
@@ -250,7 +274,7 @@ class Pace:
                 raise Later(f"{request.url}: due in {wait:.0f} s")
             self._given_back.discard(owner)
         while (wait := place.send_at - time.monotonic()) > 0:
-            await self._sleep(wait, owner, max(self._longest_wait, min(delay, _LONGEST_WAIT_OF_A_SITE)))
+            await self._sleep(wait, owner, max(self._longest_wait, delay))
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
@@ -295,7 +319,7 @@ class Pace:
         of_rules = {
             DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: self._base_delay(owner),
             DELAY_FACTOR: by_duration,
-            CRAWL_DELAY: self._crawl_delay(url),
+            CRAWL_DELAY: min(self._crawl_delay(url), self._cap),  # who asks for more is parked before that
             RETRY_AFTER: asked_for,
         }
         delay = max(of_rules.values())
@@ -320,23 +344,42 @@ class Pace:
 
     def _crawl_delay(self, url: str) -> float:
         """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
-        delay = None if self._robots is None else self._robots.crawl_delay(url)
-        return min(delay or 0.0, _LONGEST_CRAWL_DELAY)
+        return (None if self._robots is None else self._robots.crawl_delay(url)) or 0.0
 
-    def _back_off(self, owner: str, reason: str) -> Later:
-        """Hold an owner after an error, the longer the more there were in a row; after the last wait all its documents
-        end. Returns what ends the present one."""
-        failures = self._failures[owner] = self._failures.get(owner, 0) + 1
-        wait = self._waits[min(failures, len(self._waits)) - 1]
-        self._note_rule(owner, RETRY_WAITS)
-        now = time.monotonic()
-        self._owners.tick(now)
-        self._owners.hold(owner, now + wait)
+    def _park(self, owner: str, delay: float, place: _Place) -> Later:
+        """Park an owner that asks for a longer delay than is waited for; its documents stay in the frontier. Returns
+        what ends the present one: where its lease keeps another owner, that would be asked again and again."""
+        if self._owners.park(owner, delay):
+            self._parked += 1
+            if self._parked <= _PARKED_LINES:
+                logger.info(
+                    "%s is parked, with %s more documents: its Crawl-delay is %.0f s, and CRAWL_DELAY_CAP %.0f s",
+                    *(owner, f"{self._owners.queued_of(owner):,}", delay, self._cap),
+                )
+            if self._parked == _PARKED_LINES:
+                logger.info("Of more owners that are parked only the stats tell how many they are (owners/parked)")
+        return Later(f"{owner} is parked", None if place.leased else HELD)
+
+    def _hold_for_robots(self, request: Request, error: RobotsUnknown) -> Later:
+        """Hold the owner of a site whose robots.txt cannot be had. Returns what ends the document: another owner's
+        would be asked for again and again if that were no attempt."""
+        owner = owner_of(request.url)
+        wait = self._backoff.robots_unknown(owner, error, time.monotonic())
+        place = self._places.get(owner)
+        counts = wait.final or place is None or not place.leased
+        return self._later(owner, ROBOTS_UNKNOWN if counts else None, wait)
+
+    def _later(self, owner: str, reason: str | None, wait: Wait) -> Later:
+        """Return what ends a document after an error of its owner, who is asked no sooner than after the wait."""
+        if wait.seconds:
+            self._note_rule(owner, RETRY_WAITS)
+        self._wait(owner, wait.seconds)
+        return Later(f"{owner}: {reason or 'to be asked later'}", reason, final=wait.final)
+
+    def _wait(self, owner: str, seconds: float) -> None:
+        """Let an owner who is kept wait for some seconds from now."""
         if place := self._places.get(owner):
-            place.send_at = max(place.send_at, now + wait)
-        if final := failures > len(self._waits):
-            self._crawl.end_owner(owner, reason)
-        return Later(f"{owner}: {reason}", reason, final=final)
+            place.send_at = max(place.send_at, time.monotonic() + seconds)
 
     def _leave(self, owner: str, place: _Place) -> None:
         """Let an owner be leased again who is not kept any more."""

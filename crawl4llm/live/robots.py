@@ -25,6 +25,7 @@ from crawl4llm.live.robots_rules import LIMIT, Rules
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
+from crawl4llm.options import read_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +53,15 @@ class RobotsUnknown(NoPage):
     The reason is ROBOTS_UNKNOWN, with which it goes back to the frontier, or one that says more of the host.
     """
 
-    def __init__(self, site: str, known: Known) -> None:
+    def __init__(self, site: str, known: Known, now: float, *, is_new: bool) -> None:
+        """``now`` is by the clock on the wall."""
         super().__init__(f"{site}/robots.txt cannot be had", known.reason or ROBOTS_UNKNOWN)
-        self.until = known.failed + known.wait
-        """When robots.txt may be asked for again, in seconds since 1970."""
+        self.wait = min(max(known.failed + known.wait - now, 0.0), known.wait)
+        """Seconds in which robots.txt is not asked for; no more than were noted, however the clock was changed."""
+        self.failures = known.failures
+        """Requests for it that have failed in a row."""
+        self.is_new = is_new
+        """Whether it was asked for just now."""
 
 
 class _Answer(NamedTuple):
@@ -85,7 +91,8 @@ class Robots:
         self._crawler = crawler
         jobdir = crawler.settings.get("JOBDIR")
         store = RobotsStore(Path(jobdir)) if jobdir else None
-        self._copies = Copies(crawler_name(crawler.settings), store, clock)
+        waits = read_options(crawler.settings).retry_waits
+        self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
         self._asking: dict[str, asyncio.Task[Known]] = {}
         """By site."""
         crawler.signals.connect(self._received, signal=signals.bytes_received)
@@ -112,6 +119,10 @@ class Robots:
         known, now = self._copies.of(site_of(url)), self._copies.now()
         return None if known.rules_at(now) else known.waits_until(now)
 
+    def latest_site(self) -> str | None:
+        """Return the site whose robots.txt came last of those in JOBDIR; None where there is none."""
+        return self._copies.latest()
+
     def crawl_delay(self, url: str) -> float | None:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
         rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
@@ -120,7 +131,7 @@ class Robots:
     async def _rules(self, site: str) -> Rules:
         """Return the rules that hold for a site now; the first who wants them asks, and others wait for that."""
         known = self._copies.of(site)
-        if known.must_ask(self._copies.now()):
+        if is_new := known.must_ask(self._copies.now()):
             task = self._asking.get(site)
             if task is None:
                 task = self._asking[site] = asyncio.ensure_future(self._ask(site))
@@ -128,7 +139,7 @@ class Robots:
             known = await asyncio.shield(task)
         rules = known.rules_at(self._copies.now())
         if rules is None:
-            raise RobotsUnknown(site, known)
+            raise RobotsUnknown(site, known, self._copies.now(), is_new=is_new)
         return rules
 
     async def _ask(self, site: str) -> Known:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,8 @@ the downloader for some of the last one."""
 HOLDS: Final = 30 * 24 * 3600.0
 """Seconds for which a file holds where no new answer can be had (RFC 9309, 2.3.1.4)."""
 WAITS: Final = (60.0, 600.0, 3600.0)
-"""Seconds for which a failure is remembered: the first one, the second, all others until an answer comes."""
+"""Seconds for which a failure is remembered: the first one, the second, all others until an answer comes; the default
+of RETRY_WAITS."""
 LONGEST_WAIT: Final = 24 * 3600.0
 """Seconds that a server may ask us to wait."""
 
@@ -81,10 +82,11 @@ class Copies:
         store: RobotsStore | None = None,
         clock: Callable[[], float] = time.time,
         most: int = _MOST,
+        waits: Sequence[float] = WAITS,
     ) -> None:
         """``crawler`` is the product token whose rules are wanted; without a store, what the cache has no room for is
         forgotten."""
-        self._crawler, self._store, self._most = crawler, store, most
+        self._crawler, self._store, self._most, self._waits = crawler, store, most, waits
         self.now = clock
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
@@ -117,11 +119,15 @@ class Copies:
         known = self.of(site)
         known.failures += 1
         known.failed = self.now()
-        known.wait = max(WAITS[min(known.failures, len(WAITS)) - 1], min(wait, LONGEST_WAIT))
+        known.wait = max(self._waits[min(known.failures, len(self._waits)) - 1], min(wait, LONGEST_WAIT))
         known.reason = reason
         self._keep(site, known)
         self._store_failure(site, known)
         return known
+
+    def latest(self) -> str | None:
+        """Return the site of the last answer in the store."""
+        return None if self._store is None else self._store.latest()
 
     def close(self) -> None:
         """Close the store, if there is one."""

@@ -90,6 +90,20 @@ class RobotsStore:
             return None
         return None if row is None else _checked(*row)
 
+    def latest(self) -> str | None:
+        """Return the authority whose answer came last; None where there is none."""
+        query = (
+            "SELECT authority FROM copies WHERE fetched IS NOT NULL AND length(authority) <= 300 ORDER BY rowid DESC"
+        )
+        if self._db is None:
+            return None
+        try:
+            row = self._db.execute(f"{query} LIMIT 1").fetchone()
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+        return None if row is None else str(row[0])
+
     def put(self, authority: str, fetched: float, body: bytes | None) -> None:
         """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now."""
         copy = None if body is None else zlib.compress(body)

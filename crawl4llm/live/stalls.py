@@ -1,11 +1,15 @@
-"""The stall watchdog: says in the log why nothing is fetched while documents wait."""
+"""The watchdog: says in the log why nothing is fetched, and stops the crawl before a disk is full."""
 
 from __future__ import annotations
 
 import logging
 import math
+import shutil
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -19,26 +23,30 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+DISK_LOW: Final = "disk_low"
 _STALL_SECONDS, _LINE_SECONDS, _LOOK_SECONDS = 30.0, 60.0, 5.0
 """Without an answer that is a stall; between two lines, at least; between two looks."""
 
 
 class Stalls:
-    """Scrapy extension, for crawls whose frontier goes by owners."""
+    """Scrapy extension; speaks of stalls only where the frontier goes by owners. ``folders``: on whose disks is
+    written."""
 
-    def __init__(self, crawl: Crawl, owners: Owners, now: float) -> None:
-        self._crawl, self._owners = crawl, owners
+    def __init__(self, crawl: Crawl, owners: Owners | None, now: float, folders: Sequence[Path] = ()) -> None:
+        self._crawl, self._owners, self._folders = crawl, owners, folders
         self._answered = now
         self._said = -math.inf
         self._look: Any = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stalls:
-        """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
+        """Build it for the spider's crawl. Raises NotConfigured where there is none."""
         crawl: Crawl | None = getattr(crawler.spider, "crawl", None)
-        if crawl is None or crawl.owners is None:
+        if crawl is None:
             raise NotConfigured
-        stalls = cls(crawl, crawl.owners, time.monotonic())
+        run: Any = crawler.spider
+        folders = [run.run.output, *([Path(crawler.settings["JOBDIR"])] if crawl.lasting else [])]
+        stalls = cls(crawl, crawl.owners, time.monotonic(), folders)
         crawler.signals.connect(stalls._opened, signal=signals.spider_opened)
         crawler.signals.connect(stalls._answer_came, signal=signals.response_downloaded)
         crawler.signals.connect(stalls._closed, signal=signals.spider_closed)
@@ -47,19 +55,39 @@ class Stalls:
     def line(self, now: float) -> str | None:
         """Return what is to be said now, by the monotonic clock; None while all goes on, or where it was just said."""
         waiting, stalled = len(self._crawl.frontier), now - self._answered
-        if not waiting or stalled < _STALL_SECONDS or now - self._said < _LINE_SECONDS:
+        leased = self._crawl.frontier.leased
+        if self._owners is None or not (waiting or leased) or stalled < _STALL_SECONDS:
+            return None
+        if now - self._said < _LINE_SECONDS:
             return None
         self._said = now
-        self._owners.tick(now)
-        counts, ready = self._owners.counts, self._owners.next_ready()
+        return f"Nothing fetched for {stalled:.0f} s: {self._why(self._owners, now)}"
+
+    def _why(self, owners: Owners, now: float) -> str:
+        waiting, answered = len(self._crawl.frontier), self._crawl.answered
+        if self._crawl.must_wait:
+            return f"the workers are full, {answered:,} pages wait for their scores"
+        if not waiting:
+            return f"the frontier is empty, and {self._crawl.frontier.leased:,} documents are being asked for"
+        owners.tick(now)
+        counts, ready = owners.counts, owners.next_ready()
         when = "" if ready is None else f" (the first {max(ready - now, 0):.0f} s more)"
         return (
-            f"Nothing fetched for {stalled:.0f} s while {waiting:,} documents wait; of their owners "
-            f"{counts.waiting:,} wait{when}, {counts.ready:,} may be asked, {counts.busy:,} are being asked, "
-            f"{counts.parked:,} are parked"
+            f"{waiting:,} documents wait; of their owners {counts.waiting:,} wait{when}, {counts.ready:,} may be "
+            f"asked, {counts.busy:,} are being asked, {counts.parked:,} are parked"
         )
 
-    def _say(self) -> None:
+    def check_disks(self) -> None:
+        """Stop the crawl where a disk has less room than it is to have."""
+        least = self._crawl.options.disk_min_free
+        for folder in self._folders if least else ():
+            with suppress(OSError):  # of a folder that is gone the next commit tells
+                if (free := shutil.disk_usage(folder).free) < least:
+                    fault = f"the disk of {folder} has {free / 1e6:,.0f} MB free, less than DISK_MIN_FREE"
+                    self._crawl.stop(DISK_LOW, f"{fault} ({least / 1e6:,.0f} MB); make room, and resume the crawl")
+
+    def _watch(self) -> None:
+        self.check_disks()
         if line := self.line(time.monotonic()):
             logger.info("%s", line)
 
@@ -67,8 +95,8 @@ class Stalls:
         self._answered = time.monotonic()
 
     def _opened(self) -> None:
-        self._look = create_looping_call(self._say)
-        self._look.start(_LOOK_SECONDS, now=False)
+        self._look = create_looping_call(self._watch)
+        self._look.start(_LOOK_SECONDS)
 
     def _closed(self) -> None:
         if self._look is not None:

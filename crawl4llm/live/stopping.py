@@ -14,6 +14,8 @@ from crawl4llm.options import read_options
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from crawl4llm.crawl.crawl_state import CrawlState
+
 abort_downloads = object()
 """Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
 
@@ -25,8 +27,9 @@ class Withdrawn(IgnoreRequest):
 
 
 def is_stopping(crawler: Crawler) -> bool:
-    """Return whether the crawl was told to stop (Ctrl-C, SIGTERM), so that nothing more is to be sent."""
-    return crawler.engine is not None and not crawler.engine.running
+    """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
+    crawl: CrawlState | None = getattr(crawler.spider, "crawl", None)
+    return crawler.engine is not None and (not crawler.engine.running or (crawl is not None and bool(crawl.stopped)))
 
 
 class Stopping:

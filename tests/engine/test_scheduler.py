@@ -107,3 +107,8 @@ def test_too_many_errors_in_a_row_stop_the_crawl(order: dict[str, object], demo_
     assert result.returncode == 1
     assert "unanticipated errors in a row" in result.stderr
     assert not crawl_log(tmp_path / "run")
+    assert "Traceback" not in result.stderr
+    in_full = (tmp_path / "run/errors.log").read_text()
+    lines = [line for line in result.stderr.splitlines() if "(in full in errors.log)" in line]
+    assert in_full.count("Traceback") == len(lines) >= 5
+    assert all(line.partition("ERROR: ")[2].partition(": ")[0] in in_full for line in lines)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Outcome, OwnerCounts, OwnerFrontier
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
-from crawl4llm.frontier.holds import NAME
+from crawl4llm.frontier.holds import FAILURES_KEPT, NAME
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store, StoreError
 
@@ -135,6 +136,37 @@ def test_a_hold_is_no_longer_than_it_was_when_the_wall_clock_jumps(stored: Store
     stored.wall += jump
     frontier = stored.reopen()
     assert max(frontier.owners.ready_at("one"), 10) == 10 + left
+
+
+def test_failures_outlive_the_process_for_a_day(stored: Stored) -> None:
+    """Of names that are no owner's too; a clock that is set back does not forget them."""
+    stored.tick(10)
+    stored.frontier.owners.hold("one", 70, failures=2)
+    stored.frontier.owners.hold("www.one.", -math.inf, failures=3)
+    assert (stored.frontier.owners.failures("one"), stored.frontier.owners.failures("www.one.")) == (2, 3)
+    stored.wall -= 1e6
+    frontier = stored.reopen(commit=False)
+    assert (frontier.owners.failures("one"), frontier.owners.failures("www.one.")) == (2, 3)
+    frontier.owners.hold("one", -math.inf, failures=0)
+    stored.wall += 1e6 + FAILURES_KEPT
+    frontier = stored.reopen(commit=False)
+    assert (frontier.owners.failures("one"), frontier.owners.failures("www.one.")) == (0, 0)
+
+
+def test_owners_are_unparked_where_no_more_is_asked_for(stored: Stored) -> None:
+    for name, delay in (("one", 400.0), ("two", 3600.0), ("three", 0.0)):
+        stored.frontier.owners.park(name, delay)
+    frontier = stored.reopen(commit=False)
+    assert dict(frontier.owners.parked()) == {"one": 400, "two": 3600, "three": 0}
+    assert frontier.owners.unpark_within(400) == 1
+    assert dict(stored.reopen(commit=False).owners.parked()) == {"two": 3600, "three": 0}
+
+
+def test_lines_of_the_holds_file_may_lack_what_is_new(stored: Stored) -> None:
+    content = b'["one", 9e9, 60.0, true]'
+    stored.store.path.with_name(NAME).write_bytes(b"%08x %b\n" % (zlib.crc32(content), content))
+    owners = stored.reopen(commit=False).owners
+    assert (owners.is_parked("one"), owners.failures("one"), dict(owners.parked())) == (True, 0, {"one": 0.0})
 
 
 def test_the_running_clock_may_be_another_after_a_restart(stored: Stored) -> None:

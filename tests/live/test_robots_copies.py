@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from crawl4llm.live.robots import RobotsUnknown
 from crawl4llm.live.robots_copies import FRESH, HOLDS, WAITS, Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT
 from crawl4llm.live.robots_store import RobotsStore
@@ -408,3 +409,9 @@ def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert ["is not used any more" in line for line in caplog.messages] == [True]
     assert may(copies) is False
     copies.close()
+
+
+@pytest.mark.parametrize(("now", "left"), [(1030.0, 30.0), (1e12, 0.0), (-1e12, 60.0)])
+def test_a_clock_that_jumps_makes_no_wait_longer(now: float, left: float) -> None:
+    known = Known(failures=1, failed=1000.0, wait=60.0)
+    assert RobotsUnknown("http://a.example", known, now, is_new=True).wait == left

@@ -21,13 +21,14 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.page_writer import REDIRECTS, ended_documents
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.frontier import Outcome
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.tools._action import Action
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_LEASES = 20
-"""Leases that are shown."""
+_LEASES = _PARKED = 20
+"""Leases, and parked owners, that are shown."""
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
@@ -47,6 +48,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         yield from _identity(crawl, settings)
         yield ""
         yield from _states(crawl)
+        yield from _parked(crawl)
         if opts.hosts:
             yield from _hosts(crawl, opts.hosts)
         if opts.best:
@@ -91,6 +93,19 @@ def _states(crawl: StoredCrawl) -> Iterator[str]:
     yield str(states)
     if crawl.state.seeds:
         yield f"injected   {len(crawl.state.seeds):,} seeds, taken up when the crawl is resumed"
+
+
+def _parked(crawl: StoredCrawl) -> Iterator[str]:
+    """Yield the owners that are parked, those with the most documents first."""
+    if not isinstance(crawl.frontier, DurableOwnerFrontier):
+        return
+    owners = crawl.frontier.owners
+    parked = sorted((-owners.queued_of(name), name, delay) for name, delay in owners.parked())
+    if parked:
+        shown = f"{min(_PARKED, len(parked))} of {len(parked):,}, {owners.documents.parked:,} documents"
+        yield f"\n{'queued':>12}  parked owner ({shown}), Crawl-delay"
+    for queued, name, delay in parked[:_PARKED]:
+        yield harmless(f"{-queued:>12,}  {name}  {delay:,.0f} s" if delay else f"{-queued:>12,}  {name}")
 
 
 def _hosts(crawl: StoredCrawl, most: int) -> Iterator[str]:

@@ -1,0 +1,199 @@
+"""Outages: tells a network that is down from owners who do not answer, so that these are not blamed for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from scrapy import Request, signals
+from scrapy.http.request import NO_CALLBACK
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
+from crawl4llm.live.robots import Robots
+from crawl4llm.live.robots_copies import site_of
+from crawl4llm.live.stopping import is_stopping
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.frontier import Owners
+
+logger = logging.getLogger(__name__)
+
+NO_NETWORK: Final = "no_network"
+may_try = object()
+"""Scrapy signal: a document may be handed out to try the network, or as many as ever because it is there."""
+SILENCE: Final = {CONNECTION, DNS, TIMEOUT}
+"""Reasons of exchanges that fail too where there is no network."""
+_PROBE: Final = "crawl4llm_probe"
+"""In the meta of requests by which the network is tried."""
+_SEVERAL: Final = 8
+"""Owners that were silent one after the other, before which the network is not doubted."""
+_INTERVAL: Final = 30.0
+"""Seconds between two tries; a tenth of CRAWL_WAIT at most."""
+_LOOK_SECONDS: Final = 0.2
+
+
+def is_probe(request: Request) -> bool:
+    """Return whether a request only tries whether there is a network."""
+    return _PROBE in request.meta
+
+
+class Outage:
+    """Whether the network is down.
+
+    It is doubted where several owners were silent one after the other, or one was and nobody has answered a while
+    later; what becomes of their documents is open until then. No document is handed out now, and the robots.txt of an
+    owner who answered lately is asked for, in turn with all else that is asked of it: without an answer the network is
+    down. Where nobody has answered yet, it is taken to be down until somebody does. One document is tried now and then;
+    after CRAWL_WAIT seconds the crawl is stopped.
+    """
+
+    def __init__(self, crawler: Crawler, crawl: Crawl, owners: Owners) -> None:
+        self._crawler, self._crawl, self._owners = crawler, crawl, owners
+        self._wait = crawl.options.crawl_wait
+        self.interval = min(_INTERVAL, self._wait / 10)
+        """Seconds between two tries."""
+        self.pause = min(self.interval, crawl.options.retry_waits[0])
+        """Seconds without a sign of life before the network is doubted, and for which an owner is left alone who is not
+        to blame."""
+        self._alive = self._since = time.monotonic()
+        """Of the last sign of life, and of the first silence after it."""
+        self._good: OrderedDict[str, str] = OrderedDict()
+        """Sites of the owners who answered last, by owner."""
+        self._silent: set[str] = set()
+        """Owners, since the last sign of life."""
+        self._is_down: asyncio.Future[bool] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._tries_one = False
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+
+    def alive(self) -> None:
+        """Note a sign of life that tells nothing of an owner, such as a refused connection."""
+        self._alive = time.monotonic()
+        self._silent.clear()
+
+    def answered(self, owner: str, url: str) -> None:
+        """Note an answer."""
+        self.alive()
+        self._good[owner] = site_of(url)
+        self._good.move_to_end(owner)
+        if len(self._good) > _SEVERAL:
+            self._good.popitem(last=False)
+
+    def begun(self) -> None:
+        """Note that a document was handed out: if the network is down, it is the one that is tried."""
+        if self._tries_one:
+            self._crawl.limit_leases(0)
+
+    async def is_to_blame(self, owner: str) -> bool:
+        """Return whether it is the network's fault that an owner was silent, as soon as another one answers, or does
+        not when it is tried. Where the crawl stops nobody is to blame."""
+        failed = time.monotonic()
+        if not self._silent:
+            self._since = failed
+        self._silent.add(owner)
+        self._know_one()
+        while self._watching is None and len(self._silent) < _SEVERAL:
+            if self._alive > failed:
+                return False
+            if is_stopping(self._crawler):
+                return True
+            if time.monotonic() - failed >= self.pause:
+                break
+            await asyncio.sleep(min(self.pause, _LOOK_SECONDS))
+        if self._watching is None:
+            if self._alive > failed:
+                return False
+            self._is_down = asyncio.get_running_loop().create_future()
+            self._watching = asyncio.ensure_future(self._watch(self._is_down))
+        assert self._is_down is not None
+        return await asyncio.shield(self._is_down)
+
+    # -- its parts ------------------------------------------------------------------------------------------------
+
+    def _know_one(self) -> None:
+        """Take the site whose robots.txt an earlier process had last, where nobody has answered to this one."""
+        robots = None if self._good else self._crawler.get_downloader_middleware(Robots)
+        site = None if robots is None else robots.latest_site()
+        if site is not None and (owner := owner_of(f"{site}/")):
+            self._good[owner] = site
+
+    async def _watch(self, is_down: asyncio.Future[bool]) -> None:
+        """From the first doubt to a sign of life, or to the end of the crawl."""
+        said, began = False, time.monotonic()
+        try:
+            while True:
+                down = not self._good or await self._is_silent()
+                if self._alive >= began or not down:
+                    return
+                if not is_down.done():
+                    is_down.set_result(True)
+                seconds = time.monotonic() - self._since
+                asked = f"none of the {len(self._silent):,} owners asked" if len(self._silent) > 1 else self._one()
+                if seconds >= self._wait:
+                    message = f"no network: {asked} has answered for {seconds:.0f} s; nothing is lost"
+                    self._crawl.stop(NO_NETWORK, f"{message}, resume the crawl when there is one")
+                    return
+                if not said and (self._good or seconds >= self.interval):
+                    said = True
+                    left = f"one is tried every {self.interval:.0f} s, for {self._wait - seconds:.0f} s more"
+                    logger.warning("No network: %s has answered for %.0f s; %s", asked, seconds, left)
+                if self._good or len(self._silent) >= _SEVERAL:
+                    self._tries_one = True
+                    self._crawl.limit_leases(1)
+                    self._crawler.signals.send_catch_log(may_try)
+                if not await self._sleep(began):
+                    return
+        finally:
+            if not is_down.done():
+                is_down.set_result(False)
+            self._silent.clear()
+            self._tries_one, self._watching = False, None
+            self._crawl.limit_leases(None)
+            self._crawler.signals.send_catch_log(may_try)
+            if said and self._crawl.stopped is None and not is_stopping(self._crawler):
+                logger.info("The network is back after %.0f s", time.monotonic() - self._since)
+
+    def _one(self) -> str:
+        return next(iter(self._silent), "")
+
+    async def _is_silent(self) -> bool:
+        """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
+        self._crawl.limit_leases(0)
+        silent = False
+        for owner in reversed(list(self._good)):
+            if owner in self._silent:
+                silent = True
+            elif self._owners.ready_at(owner) - time.monotonic() <= self.interval:
+                began = time.monotonic()
+                await self._try(f"{self._good[owner]}/robots.txt")
+                return self._alive < began
+        return silent
+
+    async def _try(self, url: str) -> None:
+        """Make a request; whoever sees its end notes what it tells."""
+        meta = {_PROBE: True, "dont_obey_robotstxt": True, "dont_redirect": True, "dont_retry": True}
+        assert self._crawler.engine is not None
+        try:
+            await self._crawler.engine.download_async(Request(url, callback=NO_CALLBACK, meta=meta))
+        except Exception as error:  # noqa: BLE001 - of whatever kind: there was no answer
+            logger.debug("%s: %r", url, error)
+
+    async def _sleep(self, began: float) -> bool:
+        """Sleep until the next try. False: the crawl is stopping, or there was a sign of life since a time."""
+        end = time.monotonic() + self.interval
+        while (left := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, _LOOK_SECONDS))
+            if self._alive >= began or is_stopping(self._crawler):
+                return False
+        return True
+
+    def _closed(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
