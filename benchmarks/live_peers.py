@@ -1,5 +1,8 @@
-"""What live crawls are measured against: plain Scrapy spiders that fetch each of the URLs given once, by Scrapy's settings
-as they are but for the live profile's download handler (``SCRAPY_SETTINGS_MODULE=benchmarks.live_peers``)."""
+"""What live crawls are measured against: plain Scrapy spiders that fetch each of the URLs given once.
+
+They have Scrapy's settings as they are, but for the live profile's download handler
+(``SCRAPY_SETTINGS_MODULE=benchmarks.live_peers``).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ CONCURRENT_REQUESTS = 128
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 LOG_LEVEL = "INFO"
-REDIRECT_ENABLED = RETRY_ENABLED = False
+REDIRECT_ENABLED = METAREFRESH_ENABLED = RETRY_ENABLED = False
 DOWNLOAD_HANDLERS = {
     "http": "crawl4llm.live.wire.WireHandler",
     "https": "crawl4llm.live.wire.WireHandler",

@@ -80,7 +80,9 @@ def finish(process: subprocess.Popen[str], folder: Path, timeout: float | None =
     process.wait(timeout)
     log = (folder / "log").read_text()
     if process.returncode or "Traceback" in log:
-        raise RuntimeError(f"status {process.returncode}, {folder / 'log'}: {log[-2000:]}")
+        raise RuntimeError(
+            f"status {process.returncode}, {folder / 'log'}: {log[log.find('Traceback') - 500 :][:2500]}"
+        )
     return Cost(*json.loads((folder / "cost.json").read_text()))
 
 

@@ -1,8 +1,8 @@
 """How close a polite crawl comes to what its delays allow, and whether the servers saw anybody asked early.
 
-    python -m benchmarks.politeness [--runs 1] [--pages 6000] [--pages-bound 20000] [--kills] [--only delays|machine|kills]
+    python -m benchmarks.politeness [--runs 1] [--pages 6000] [--pages-bound 20000] [--kills] [--only WHAT]
 
-Three crawls of a local web with sites of equal size, of which one in twenty is slow (late answers, drips) or dead (never
+Crawls of a local web with sites of equal size, of which one in twenty is slow (late answers, drips) or dead (never
 answers, refuses connections, does not resolve):
 
 - 200 owners at 5 s. The delays bind: 40 pages a second is what the owners would give if all of them answered at once.
@@ -101,19 +101,19 @@ def stopped(pages: int, delay: float, draw: random.Random) -> bool:
         verify(folder / "crawl")
         requests = read_log(servers.web.log_file)
         run = folder / "crawl/run"
-        log = [json.loads(line)["id"] for line in (run / "crawl.jsonl").open()]
+        logged = [json.loads(line)["id"] for line in (run / "crawl.jsonl").open()]
         archived = [entry.id for entry in cdxj.read(run / "warc/index.cdxj") if entry.id]
     seen = politeness(requests, delay)
     twice = len(archived) - len(set(archived))
     asked = [f"{one.host}{one.path}" for one in requests]
     print(
-        f"{len(stops)} stops: {len(log):,} pages in the log, {len(archived):,} archived, {twice} of them twice; "
-        f"{len(asked) - len(set(asked)):,} of {len(asked):,} requests were repeated, shortest wait {seen.shortest:.3f} s,"
-        f" {len(seen.early)} early"
+        f"{len(stops)} stops: {len(logged):,} pages in the log, {len(archived):,} archived, {twice} of them twice; "
+        f"{len(asked) - len(set(asked)):,} of {len(asked):,} requests were repeated; "
+        f"shortest wait {seen.shortest:.3f} s, {len(seen.early)} early"
     )
     for owner in seen.early[:5]:
         print(f"  asked early: {owner}")
-    return not twice and set(log) == set(archived) and not seen.early
+    return not twice and set(logged) == set(archived) and not seen.early
 
 
 def main() -> int:
