@@ -16,6 +16,7 @@ from live_helpers import crawl_live, moved, start_live, text_page
 from owner_sites import Pages, serve_hang_ups, serve_owners
 
 from crawl4llm.warc import cdxj
+from tests.testweb import FewPages, LocalWeb, read_log, running, waits
 
 DELAY = 0.4
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0}
@@ -192,6 +193,19 @@ def test_a_dead_owner_costs_a_few_exchanges(tmp_path: Path) -> None:
     assert asked[1] - asked[0] >= 0.6
     assert asked[2] - asked[1] >= 0.8
     assert stats(tmp_path / "run")["failed/connection"] == 10
+
+
+def test_no_request_is_repeated_at_once(tmp_path: Path) -> None:
+    """Not even one over a connection that was used before, and is closed without an answer: it may have come."""
+    site = FewPages({"a.test": {"/": b"<p>A page with <a href='/gone'>a link</a>."}})
+    with running(LocalWeb(tmp_path / "web", site, misbehaving={"a.test/gone": "reset"})) as web:
+        settings = {**CONTINUOUS, "RETRY_WAITS": "0.6", "DNS_HOSTS": web.hosts_file, "NETWORK_ALLOWED": "127.0.0.0/8"}
+        result = crawl_live(web.seeds, tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    requests = read_log(web.log_file)
+    assert [one.path for one in requests] == ["/robots.txt", "/", "/gone", "/gone"]
+    assert min(waits(requests)["a.test"]) >= DELAY
+    assert failures(tmp_path / "run") == {web.url("a.test", "/gone"): "connection"}
 
 
 def test_a_host_without_an_address_is_looked_up_a_few_times(tmp_path: Path) -> None:
