@@ -26,8 +26,11 @@ _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
 _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
-_NORMAL = re.compile(rf"https?://[a-z0-9.-]+/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?")
-"""URLs that are their own key, as most are, unless they have a dot segment."""
+_NORMAL = re.compile(
+    rf"https?://[a-z0-9.-]+(?::(?!(?:80|443)/)[0-9]+)?/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
+)
+"""URLs that are their own key, as most are, unless they have a dot segment. A port that may be the default is none of
+them."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 LINE_BREAKS = re.compile(r"[\t\n\r]")
