@@ -38,6 +38,7 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 LINE_BREAKS = re.compile(r"[\t\n\r]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PORT = re.compile(r":([0-9]*)\Z")
+_PORT_OF_ADDRESS = re.compile(r"(?<=\]):([0-9]*)\Z")
 _UNRESERVED_CHARACTER = re.compile(rf"[{_UNRESERVED}]")
 _INDEX_PAGES: Final = ("/", "/index.html", "/index.htm")
 
@@ -81,7 +82,7 @@ def _other_url(url: str) -> str:
 
 def _authority(authority: str, scheme: str) -> str:
     userinfo, at, host = authority.rpartition("@")
-    port = _PORT.search(host)
+    port = (_PORT_OF_ADDRESS if host.startswith("[") else _PORT).search(host)
     if port:
         host = host[: port.start()]
     if not host.isascii():
