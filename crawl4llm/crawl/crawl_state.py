@@ -66,6 +66,8 @@ class CrawlState:
         self.turns: Turns | None = None if by_owners is None else AtOnce(by_owners.owners)
         """Who is told of leases, where the frontier goes by owners."""
         self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
+        self._merging = 0
+        """Answers that advance() has taken and not merged yet."""
         self._raised_n = RaisedN()
         self._begun = False
         self._refused: list[FailureLine] = []
@@ -86,10 +88,12 @@ class CrawlState:
     @property
     def may_lease(self) -> bool:
         """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
-        waiting = self._buffer
-        return (
-            waiting.in_flight < self._concurrent_leases and self.crawled + len(waiting) < self.options.crawl_max_pages
-        )
+        return self._buffer.in_flight < self._concurrent_leases and self._missing > 0
+
+    @property
+    def _missing(self) -> int:
+        """Pages that are missing to N if all leases become pages."""
+        return self.options.crawl_max_pages - self.crawled - self._merging - len(self._buffer)
 
     @property
     def _batch(self) -> int | None:

@@ -131,18 +131,25 @@ class InfluenceScheduler(BaseScheduler):
 
     def _when_owners_are_ready(self) -> None:
         self._wake = None
-        if self._advancing is not None or self._closing is not None or self._ending or self._crawl.failure is not None:
+        if not self._may_dequeue or self._closing is not None or self._ending or self._crawl.failure is not None:
             return  # what advances looks again at its end
         self._dequeue()
         if self._ready:
             self._wake_engine()
 
+    @property
+    def _may_dequeue(self) -> bool:
+        """Whether more may be asked for, in continuous order: where owners are asked in turn also while pages are
+        scored, so that one which takes long holds up nobody."""
+        return self._advancing is None or (self._crawl.owners is not None and not self._crawl.must_wait)
+
     def _advance_if_possible(self) -> None:
-        if self._advancing is None and self._crawl.failure is None:
-            if self._crawl.can_advance:
-                self._advancing = asyncio.ensure_future(self._advance())
-            elif self._crawl.continuous:
-                self._dequeue()
+        if self._crawl.failure is not None:
+            return
+        if self._advancing is None and self._crawl.can_advance:
+            self._advancing = asyncio.ensure_future(self._advance())
+        if self._crawl.continuous and self._may_dequeue:
+            self._dequeue()
 
     async def _advance(self) -> None:
         iteration = self._crawl.iteration

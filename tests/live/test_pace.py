@@ -14,6 +14,7 @@ from addon_site import Answer
 from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import crawl_live, moved, start_live, text_page
 from owner_sites import Pages, serve_hang_ups, serve_owners
+from slow_scorer import SECONDS
 
 from crawl4llm.warc import cdxj
 from tests.testweb import FewPages, LocalWeb, read_log, running, waits
@@ -115,6 +116,23 @@ def test_a_slow_owner_holds_up_nobody(tmp_path: Path) -> None:
     after = slow.gaps()[slow.begun.index("/0")]
     assert after >= 8 * DELAY
     assert min(gap for site in sites for gap in site.gaps()) >= DELAY
+
+
+def test_a_page_that_is_slow_to_score_holds_up_nobody(tmp_path: Path) -> None:
+    """Nor are there more pages than are asked for, though they are leased while it is scored."""
+    settings = {**CONTINUOUS, "SCORER": "slow_scorer.SlowScorer", "SCORING_WORKERS": 2, "CRAWL_MAX_PAGES": 7}
+    with serve_owners(2) as (first, second):
+        page = text_page(0, [])
+        first.pages = {"/0": page._replace(body=page.body.replace(b"<p>", b"<p>It takes a while to score this. ", 1))}
+        second.pages = pages(10)
+        result = crawl_live(
+            [f"{first.url}/0", *(f"{second.url}/{number}" for number in range(10))], tmp_path / "run", **settings
+        )
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 7
+    began, taken = min(one.ended for one in first.log if one.path == "/0"), SECONDS
+    assert sum(began < one.began < began + taken for one in second.log) >= 3
+    assert len(second.paths()) == 6
 
 
 def test_owners_in_turn_take_no_longer_than_one(tmp_path: Path) -> None:
