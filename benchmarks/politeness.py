@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from benchmarks.live_runs import INTERRUPTED, crawl, finish, verify
 from benchmarks.live_web import EvenPages, Rates, Waits, politeness, rates, served, some_misbehave
 from crawl4llm.warc import cdxj
-from tests.testweb import read_log
+from tests.testweb import Logged, read_log
 
 SHARE = 0.9
 _DEAD_OR_SLOW = ("slow:3", "drip:6", "hang", "refusing", "nowhere")
@@ -83,6 +83,8 @@ def show(name: str, runs: list[Measured], bound: float) -> bool:
 def stopped(pages: int, delay: float, draw: random.Random) -> bool:
     """Stop a crawl again and again; prints what was found, and returns whether nothing was lost."""
     stops = draw.sample(_STOPS, len(_STOPS))
+    ends: list[float] = []
+    """Times at which a process was gone, and with it its connections."""
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         folder, site = Path(scratch), EvenPages(200, _PAGES_OF_A_SITE)
         settings: dict[str, Any] = {**_SETTINGS, "JOBDIR": folder / "crawl/job", "DOWNLOAD_DELAY": delay}
@@ -92,6 +94,7 @@ def stopped(pages: int, delay: float, draw: random.Random) -> bool:
                 time.sleep(draw.uniform(*_SECONDS))
                 process.send_signal(number)
                 status = process.wait(_LONGEST)
+                ends.append(time.monotonic())
                 if status not in {INTERRUPTED, -number}:  # before Scrapy runs, Python itself answers a signal
                     log = (folder / "crawl/log").read_text()
                     raise RuntimeError(f"status {status} after {number.name}, give more --pages? {log[-2000:]}")
@@ -103,7 +106,7 @@ def stopped(pages: int, delay: float, draw: random.Random) -> bool:
         run = folder / "crawl/run"
         logged = [json.loads(line)["id"] for line in (run / "crawl.jsonl").open()]
         archived = [entry.id for entry in cdxj.read(run / "warc/index.cdxj") if entry.id]
-    seen = politeness(requests, delay)
+    seen = politeness([_cut(one, ends) for one in requests], delay)
     twice = len(archived) - len(set(archived))
     asked = [f"{one.host}{one.path}" for one in requests]
     print(
@@ -114,6 +117,11 @@ def stopped(pages: int, delay: float, draw: random.Random) -> bool:
     for owner in seen.early[:5]:
         print(f"  asked early: {owner}")
     return not twice and set(logged) == set(archived) and not seen.early
+
+
+def _cut(one: Logged, ends: list[float]) -> Logged:
+    """Return an exchange that ended with its process: a server that is slow to answer goes on with it."""
+    return one._replace(ended=min([one.ended, *(end for end in ends if end > one.arrived)]))
 
 
 def main() -> int:
