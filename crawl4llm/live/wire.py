@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 _EXCHANGE: Final = "crawl4llm_exchange"
+_LONGEST_IDLE: Final = 4
+"""Seconds for which a connection is kept that might be used again. Many servers close it after five, and a request that
+crosses with that fails; nor does a crawl of many owners need so many open files."""
 
 
 @dataclass(slots=True)
@@ -76,7 +79,8 @@ class WireHandler(HTTP11DownloadHandler):
     """Leaves with each request what :func:`take_exchange` gives.
 
     Where there are the extensions Stopping and Network (the add-on does not have them), raises Withdrawn for what a
-    stop ends, and NoPage for a host that may not be connected to.
+    stop ends, and NoPage for a host that may not be connected to; and no request is sent twice: Twisted by itself
+    repeats one at once whose connection, used before, was closed without an answer.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -87,6 +91,8 @@ class WireHandler(HTTP11DownloadHandler):
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
         self._withdraws = crawler.get_extension(Stopping) is not None
+        if self._withdraws:
+            self._pool.retryAutomatically, self._pool.cachedConnectionTimeout = False, _LONGEST_IDLE
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
         crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
