@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from crawl_helpers import crawl_log, stats
 from live_helpers import crawl_live
+from tls_helpers import make_certificate
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.live.wire import known_status
@@ -140,6 +144,36 @@ def archived(output: Path) -> tuple[list[dict[str, str]], dict[str, bytes]]:
                 elif record.rec_type == "response":
                     bodies[record.rec_headers["WARC-Target-URI"]] = record.content_stream().read()
     return heads, bodies
+
+
+def test_a_tls_connection_that_its_server_does_not_close_is_closed(tmp_path: Path) -> None:
+    """The server answers, and closes nothing: the first connection has ended when the second request comes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(make_certificate(tmp_path))
+    events: list[str] = []
+
+    class KeepsOpen(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with context.wrap_socket(self.request, server_side=True) as connection:
+                connection.recv(65_536)
+                events.append("asked")
+                connection.sendall(answer("200"))
+                with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as below:
+                    while below.recv(65_536):  # what TLS says of its end
+                        pass
+            events.append("closed")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), KeepsOpen) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        settings = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": 6, "ROBOTSTXT_OBEY": 0, "DOWNLOAD_VERIFY_CERTIFICATES": 0}
+        urls = [f"https://127.0.0.1:{server.server_address[1]}/{name}" for name in "ab"]
+        result = crawl_live(urls, tmp_path / "run", **settings)
+        server.shutdown()
+    assert result.returncode == 0, result.stderr
+    assert len(crawl_log(tmp_path / "run")) == 2
+    assert events[:3] == ["asked", "closed", "asked"]
 
 
 @pytest.mark.parametrize(("status", "known"), [(100, 100), (599, 599), (99, 599), (600, 599), (-1, 599)])
