@@ -166,15 +166,18 @@ class Outage:
     async def _is_silent(self) -> bool:
         """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
         self._crawl.limit_leases(0)
-        silent = False
-        for owner in reversed(list(self._good)):
-            if owner in self._silent:
-                silent = True
-            elif self._owners.ready_at(owner) - time.monotonic() <= self.interval:
-                began = time.monotonic()
-                await self._try(f"{self._good[owner]}/robots.txt")
-                return self._alive < began
-        return silent
+        now = time.monotonic()
+        may_be_asked = (
+            name for name, _ in reversed(self._good.items()) if self._owners.ready_at(name) - now <= self.interval
+        )
+        asked = next((name for name in may_be_asked if name not in self._silent), None)
+        if asked is None:  # one of the silent, who may answer to something else; others are being asked
+            asked = next((name for name in reversed(self._good) if name in self._silent), None)
+        if asked is None:
+            return False
+        began = time.monotonic()
+        await self._try(f"{self._good[asked]}/robots.txt")
+        return self._alive < began
 
     async def _try(self, url: str) -> None:
         """Make a request; whoever sees its end notes what it tells."""
