@@ -72,7 +72,7 @@ def test_nobody_is_asked_early(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     for site in sites:
         assert min(site.gaps()) >= DELAY
-        assert site.begun.count("/broken") == 2
+        assert site.begun.count("/broken") == 3
         assert site.begun.count("/robots.txt") == 1
         assert len(site.log) >= 9
     crawled = check_archive(tmp_path / "run")
