@@ -166,15 +166,16 @@ class Outage:
     async def _is_silent(self) -> bool:
         """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
         self._crawl.limit_leases(0)
-        silent = False
-        for owner in reversed(list(self._good)):
-            if owner in self._silent:
-                silent = True
-            elif self._owners.ready_at(owner) - time.monotonic() <= self.interval:
-                began = time.monotonic()
-                await self._try(f"{self._good[owner]}/robots.txt")
-                return self._alive < began
-        return silent
+        others = [owner for owner in reversed(self._good) if owner not in self._silent]
+        now = time.monotonic()
+        asked = next((owner for owner in others if self._owners.ready_at(owner) - now <= self.interval), None)
+        if asked is None and not others:  # one of the silent may answer to something else
+            asked = next(reversed(self._good))
+        if asked is None:
+            return False
+        began = time.monotonic()
+        await self._try(f"{self._good[asked]}/robots.txt")
+        return self._alive < began
 
     async def _try(self, url: str) -> None:
         """Make a request; whoever sees its end notes what it tells."""
