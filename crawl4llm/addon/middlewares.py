@@ -23,6 +23,7 @@ from crawl4llm.crawl.page_writer import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.verdicts import verdict
+from crawl4llm.live.wire import known_status
 from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.page_records import utf8
 
@@ -63,7 +64,7 @@ class PageScoring:
 
     async def _influence(self, request: Request, response: Response) -> float | None:
         if response.status != 200:
-            self._run.lost(request, Outcome.FAILED, f"http_{response.status}")
+            self._run.lost(request, Outcome.FAILED, f"http_{known_status(response.status)}")
             return None
         if not meta.is_page(request, response):
             return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import Final
 
 import tldextract
@@ -18,7 +20,7 @@ _suffixes = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=(), include_p
 With its private part: the sites under ``github.io`` have separate owners."""
 
 
-OWNER_RULES: Final = f"1, tldextract {tldextract.__version__}"
+OWNER_RULES: Final = f"2, tldextract {tldextract.__version__}"
 """Stands for all that :func:`owner_of` goes by: where it is another, the owners of some URLs may be others."""
 
 
@@ -26,12 +28,27 @@ OWNER_RULES: Final = f"1, tldextract {tldextract.__version__}"
 def domain_of(host: str) -> str:
     """Return the registrable domain of a host: its public suffix (one label, if not listed) and one label more.
 
-    By publicsuffix.org, "Algorithm". Of an address, or a public suffix, it is that itself.
+    By publicsuffix.org, "Algorithm". Of a public suffix it is that itself; of an address, in whatever form that is
+    written, its usual form.
     """
     parts = _suffixes(host)
     if parts.suffix:
         return parts.top_domain_under_public_suffix or host
-    return host if parts.ipv4 or ":" in host else ".".join(host.split(".")[-2:])
+    return _address(host) or (host if ":" in host else ".".join(host.split(".")[-2:]))
+
+
+def _address(host: str) -> str | None:
+    """Return the usual form of an address (RFC 5952 of IPv6; an IPv4-mapped one is that IPv4 address); None of a name.
+
+    ``2130706433``, ``0x7f.1`` and ``0177.0.0.1`` are forms of 127.0.0.1 (inet_addr of POSIX; URL Standard, 3.5).
+    """
+    try:
+        if ":" not in host:
+            return socket.inet_ntoa(socket.inet_aton(host))
+        address = IPv6Address(host)
+    except (OSError, ValueError):
+        return None
+    return str(address.ipv4_mapped or address)
 
 
 def is_public_suffix(domain: str) -> bool:

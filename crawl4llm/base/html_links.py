@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import islice
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -24,8 +23,15 @@ _REFRESH = re.compile(
 _HARMLESS_TAGS: Final = 10_000
 """Tags that take half a second at the worst."""
 _DEEPEST: Final = 1000
+_HARMLESS_ATTRIBUTES: Final = 20_000
+"""Attributes of one element that take half a second; the parser compares each with all before it."""
 _MOST_LINKS: Final = 10_000
 """Links of a page that are read, which takes 0.2 s: twice as many as any of 21,599 real pages has."""
+_LONGEST_REFERENCE: Final = 8192
+"""Characters of a reference, and of a ``base``, which each relative link repeats."""
+_LONGEST_ANCHOR: Final = 1000
+_HARMLESS_TEXT: Final = 32 << 20
+"""Bytes of a page that may be searched for the texts of its links; of links in links each has all of the rest."""
 _NOT_NESTING: Final = (
     "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
     "|p|li|dd|dt|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup|rb|rp|rt|rtc|html|head|body"
@@ -38,6 +44,10 @@ _NESTING_TAG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A tag that begins or ends an element in which others may stand; also what holds no tags, to pass over it."""
+_START_TAG = re.compile(rb"<[a-zA-Z][^>=]*(?:=\s*(?:\"[^\"]*\"|'[^']*'|)[^>=]*)*")
+_ATTRIBUTE = re.compile(rb"(?:=?[^\s/>=]+|=)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]*))?")
+_BEFORE_ATTRIBUTES: Final = b" \t\n\r\f/\"'"
+"""One of these stands before each attribute (HTML Standard, 13.2.5.32 to 13.2.5.40)."""
 
 
 class HtmlLink(NamedTuple):
@@ -46,7 +56,7 @@ class HtmlLink(NamedTuple):
     url: str
     """Absolute, and normalised as :func:`crawl4llm.base.urls.normalise_url` does."""
     anchor: str
-    """The link's text, or an ``area``'s ``alt``, on one line; empty for a meta refresh."""
+    """The link's text, or an ``area``'s ``alt``, on one line, 1,000 characters at most; empty for a meta refresh."""
     boilerplate: bool
     """True inside ``header``, ``footer`` and ``nav``."""
 
@@ -85,13 +95,16 @@ def html_links(html: bytes, url: str) -> list[HtmlLink]:
 
     Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``. Of a page with more
     than 1,000 elements inside each other, what comes after the thousandth is left out; of one with more than 10,000
-    links, those beyond.
+    links, those beyond; of one with an element of more than 20,000 attributes, that and what comes after it. References
+    of more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
     """
-    tree = LexborHTMLParser(_cut_at_depth(html), options=_PARSER_OPTIONS)
+    tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
     base = tree.css_first("base[href]")
     boilerplate = {node.mem_id for node in tree.css(_IN_BOILERPLATE)}
+    nodes = tree.css(_LINKS)[:_MOST_LINKS]
+    silent = _silent(tree, len(nodes), len(html))
     links = (
-        (_reference(node), _anchor(node), node.mem_id in boilerplate) for node in islice(tree.css(_LINKS), _MOST_LINKS)
+        (_reference(node), "" if node.mem_id in silent else _anchor(node), node.mem_id in boilerplate) for node in nodes
     )
     return distinct_links(links, url, base.attributes["href"] if base else None)
 
@@ -103,20 +116,22 @@ def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base
     that has a text counts. A page's link to itself is none.
     """
     page = BaseUrl(url)
-    start = page.resolve(base) if base else None
+    start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
     resolve = (BaseUrl(start) if start else page).resolve
     found: dict[str, HtmlLink] = {}
     for reference, text, boilerplate in links:
-        target = resolve(reference) if reference is not None else None
+        if reference is None or len(reference) > _LONGEST_REFERENCE:
+            continue
+        target = resolve(reference)
         if target is not None and (target not in found or (text and not found[target].anchor)):
-            found[target] = HtmlLink(target, " ".join(text.split()), boilerplate)
+            found[target] = HtmlLink(target, " ".join(text.split())[:_LONGEST_ANCHOR], boilerplate)
     found.pop(normalise_url(url), None)
     return list(found.values())
 
 
 def refresh_target(content: str) -> str | None:
     """Return the URL in the content of a meta refresh (HTML Standard, 4.2.5.3), if there is one."""
-    refresh = _REFRESH.fullmatch(content)
+    refresh = _REFRESH.fullmatch(content) if len(content) <= _LONGEST_REFERENCE else None
     return next(filter(None, refresh.groups()), None) if refresh else None
 
 
@@ -131,6 +146,27 @@ def _cut_at_depth(html: bytes) -> bytes:
         if depth > _DEEPEST:
             return html[: tag.start()]
     return html
+
+
+def _cut_at_attributes(html: bytes) -> bytes:
+    """Return the page up to an element with too many attributes: parsing takes time with their number squared."""
+    if len(html) < 2 * _HARMLESS_ATTRIBUTES:
+        return html
+    if len(html) - len(html.translate(None, _BEFORE_ATTRIBUTES)) < _HARMLESS_ATTRIBUTES:
+        return html
+    if max(map(len, _START_TAG.findall(html)), default=0) < 2 * _HARMLESS_ATTRIBUTES:
+        return html
+    for tag in _START_TAG.finditer(html):
+        if sum(1 for _ in _ATTRIBUTE.finditer(html, *tag.span())) > _HARMLESS_ATTRIBUTES:
+            return html[: tag.start()]
+    return html
+
+
+def _silent(tree: LexborHTMLParser, links: int, length: int) -> set[int]:
+    """Return the links whose text is not read: each ``a`` in an ``a`` may hold all of the page again, as in ``svg``."""
+    if links * length < _HARMLESS_TEXT:
+        return set()
+    return {node.mem_id for node in tree.css("a a")[_HARMLESS_TEXT // length :]}
 
 
 def _reference(node: LexborNode) -> str | None:

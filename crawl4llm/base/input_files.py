@@ -139,7 +139,7 @@ def keep_open(most: int) -> int:
 
     The soft limit, 256 on macOS, is raised first as far as the hard one allows.
     """
-    return max(1, min(most, (_raised_limit() - _open_now() - _RESERVED) // _SHARE))
+    return max(1, min(most, (raised_limit() - _open_now() - _RESERVED) // _SHARE))
 
 
 def check_machine(error: BaseException) -> None:
@@ -152,8 +152,8 @@ def check_machine(error: BaseException) -> None:
         ) from None
 
 
-def _raised_limit() -> int:
-    """Raise the soft limit on open files as far as is allowed and of use, and return it."""
+def raised_limit() -> int:
+    """Raise the soft limit on open files as far as is allowed and of use, 4096, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _WANTED

@@ -18,7 +18,8 @@ QUEUED, VISITED = "queued", "visited"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
-    "http_<status>": "the answer had this status; `http_404` also: the corpus lacks the document",
+    "http_<status>": "the answer had this status; `http_404` also: the corpus lacks the document; `http_599` also: it "
+    "had none from 100 to 599",
     CORRUPT_RECORD: "the record of the corpus is damaged",
     NO_HTML: "the corpus holds only the text of it",
     TIMEOUT: "no answer in DOWNLOAD_TIMEOUT, or no text and score in TEXT_TIME_LIMIT",

@@ -26,13 +26,19 @@ _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
 _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
-_NORMAL = re.compile(rf"https?://[a-z0-9.-]+/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?")
-"""URLs that are their own key, as most are, unless they have a dot segment."""
+_NORMAL = re.compile(
+    rf"(https?://[a-z0-9.-]+(?::(?!(?:80|443)/)[0-9]+)?/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?)"
+    r"(?:#.*)?",
+    re.DOTALL,
+)
+"""URLs that are their own key but for a fragment, as most are, unless they have a dot segment. A port that may be the
+default is none of them."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 LINE_BREAKS = re.compile(r"[\t\n\r]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PORT = re.compile(r":([0-9]*)\Z")
+_PORT_OF_ADDRESS = re.compile(r"(?<=\]):([0-9]*)\Z")
 _UNRESERVED_CHARACTER = re.compile(rf"[{_UNRESERVED}]")
 _INDEX_PAGES: Final = ("/", "/index.html", "/index.htm")
 
@@ -43,8 +49,8 @@ def normalise_url(url: str) -> str:
     Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https keep all but their
     fragment.
     """
-    if _NORMAL.fullmatch(url) and "/." not in url:
-        return url
+    if (normal := _NORMAL.fullmatch(url)) and "/." not in normal[1]:
+        return normal[1]
     url = LINE_BREAKS.sub("", url.strip(BLANKS)).partition("#")[0]
     parts = _WEB_URL.fullmatch(url)
     if parts is None:
@@ -76,7 +82,7 @@ def _other_url(url: str) -> str:
 
 def _authority(authority: str, scheme: str) -> str:
     userinfo, at, host = authority.rpartition("@")
-    port = _PORT.search(host)
+    port = (_PORT_OF_ADDRESS if host.startswith("[") else _PORT).search(host)
     if port:
         host = host[: port.start()]
     if not host.isascii():

@@ -85,7 +85,7 @@ class Crawl(CrawlState):
         if self.crawled >= self.options.crawl_max_pages:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         waiting = self._buffer
-        wanted = self.options.crawl_max_pages - self.crawled - len(waiting)
+        wanted = self._missing
         if self.continuous:
             wanted = min(wanted, self._concurrent_leases - waiting.in_flight)
             if self._by_owners is None:
@@ -232,7 +232,9 @@ class Crawl(CrawlState):
 
     async def _merge(self, answers: Sequence[Answer], *, extract: bool) -> list[Candidate]:
         """Merge each answer in its turn (line 7), and if ``extract``, extract the links of its page."""
+        self._merging = len(answers)
         rated = await self._writer.rate(answers, self.policy)
+        self._merging = 0
         new: list[Candidate] = []
         lines: list[CrawlLine] = []
         failures: list[FailureLine] = []

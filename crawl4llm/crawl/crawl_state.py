@@ -93,6 +93,8 @@ class CrawlState:
         """Who is told of leases, where the frontier goes by owners."""
         self._url_of_seed = url_of_seed
         self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
+        self._merging = 0
+        """Answers that advance() has taken and not merged yet."""
         self._raised_n = RaisedN()
         self._begun = False
         self._refused: list[FailureLine] = []
@@ -143,10 +145,12 @@ class CrawlState:
     @property
     def may_lease(self) -> bool:
         """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
-        waiting = self._buffer
-        return (
-            waiting.in_flight < self._concurrent_leases and self.crawled + len(waiting) < self.options.crawl_max_pages
-        )
+        return self._buffer.in_flight < self._concurrent_leases and self._missing > 0
+
+    @property
+    def _missing(self) -> int:
+        """Pages that are missing to N if all leases become pages."""
+        return self.options.crawl_max_pages - self.crawled - self._merging - len(self._buffer)
 
     def limit_leases(self, most: int | None) -> None:
         """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: as many as ever."""

@@ -150,7 +150,7 @@ class InfluenceScheduler(BaseScheduler):
     def _when_owners_are_ready(self) -> None:
         self._wake = None
         over = self._closing is not None or self._ending or self._crawl.failure is not None or self._crawl.stopped
-        if self._advancing is not None or over:
+        if not self._may_dequeue or over:
             return  # what advances looks again at its end
         self._dequeue()
         if self._ready:
@@ -167,12 +167,22 @@ class InfluenceScheduler(BaseScheduler):
             if self._advancing is None and self._ready:
                 self._wake_engine()
 
+    @property
+    def _may_dequeue(self) -> bool:
+        """Whether more may be asked for, in continuous order: where owners are asked in turn also while pages are
+        scored, so that one which takes long holds up nobody; but not by a clock that stands still meanwhile."""
+        if self._advancing is None:
+            return True
+        crawl = self._crawl
+        return crawl.owners is not None and crawl.clock.most_leases is None and not crawl.must_wait
+
     def _advance_if_possible(self) -> None:
-        if self._advancing is None and self._crawl.failure is None and self._crawl.stopped is None:
-            if self._crawl.can_advance:
-                self._advancing = asyncio.ensure_future(self._advance())
-            elif self._crawl.continuous:
-                self._dequeue()
+        if self._crawl.failure is not None or self._crawl.stopped is not None:
+            return
+        if self._advancing is None and self._crawl.can_advance:
+            self._advancing = asyncio.ensure_future(self._advance())
+        if self._crawl.continuous and self._may_dequeue:
+            self._dequeue()
 
     async def _advance(self) -> None:
         iteration = self._crawl.iteration

@@ -64,6 +64,10 @@ _DELIMITERS: Final = set(":/?#[]@")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
+class NoAnswer(Exception):
+    """It is not known whether a host has addresses: the look-up failed for now, or took too long."""
+
+
 def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Return whether an address is of the public Internet; one with an IPv4 address in it, whether that is.
 
@@ -116,14 +120,19 @@ def written_addresses(host: str) -> list[str]:
 
 
 def system_addresses(host: str) -> list[str]:
-    """Return the addresses of a host, as the system resolves it, the best first; none where it has none. Blocks."""
+    """Return the addresses of a host, as the system resolves it, the best first; none where it has none. Blocks.
+
+    Raises NoAnswer where nobody who could know answered (EAI_AGAIN of getaddrinfo(3)).
+    """
     return _ask(host, socket.AI_ADDRCONFIG)
 
 
 def _ask(host: str, flags: int) -> list[str]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
-    except (OSError, ValueError):  # ValueError: of labels that no name may have (UnicodeError), or of a NUL
+    except (OSError, ValueError) as error:  # ValueError: of labels that no name may have (UnicodeError), or of a NUL
+        if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+            raise NoAnswer(f"{host}: {error.strerror}") from None
         return []
     return first_addresses(str(address[0]) for _, _, _, _, address in found)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urldefrag
@@ -79,20 +78,23 @@ class Capturing:
 
 
 def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:
-    capture = _reconstructed(request, response)
     if exchange is None or not exchange.status_line:
-        return capture
+        return _reconstructed(request, response)
     protocol, _, rest = exchange.status_line.partition(b" ")
-    return replace(
-        capture,
+    return Capture(
+        url=urldefrag(request.url).url,
         date=exchange.date,
+        method=request.method,
         request_headers=exchange.request_headers,
+        request_body=request.body,
+        status=response.status,
         reason=rest.partition(b" ")[2].decode("latin-1"),
         headers=exchange.headers,
         exact_headers=True,
-        body_is_decoded=False,
+        body=response.body,
         protocol=protocol.decode("latin-1").lower(),
         ip_address=exchange.ip_address,
+        truncated=_truncated(response.flags),
         milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
 

@@ -8,10 +8,12 @@ is connected to: an address in whatever form, a name that leads to one, and wher
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -20,7 +22,8 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution
 from zope.interface import implementer
 
-from crawl4llm.live.addresses import Rules, system_addresses, written_addresses
+from crawl4llm.base.input_files import raised_limit
+from crawl4llm.live.addresses import NoAnswer, Rules, system_addresses, written_addresses
 from crawl4llm.options import read_options
 
 if TYPE_CHECKING:
@@ -28,11 +31,15 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.internet.interfaces import IAddress
 
+logger = logging.getLogger(__name__)
+
 _KEPT_SECONDS: Final = 600.0
 """How long an answer holds; the system does not tell how long its owner wants it to."""
 _FAILURE_KEPT_SECONDS: Final = 30.0
 _THREADS: Final = 32
-"""Look-ups at once; each takes a thread, as the system's resolver waits."""
+"""Look-ups at once, besides those whose time is up; each takes a thread, as the system's resolver waits."""
+_MOST_THREADS: Final = 256
+"""Threads in all; where so many look-ups hang, others wait until one of them ends."""
 
 
 class Found(NamedTuple):
@@ -40,16 +47,19 @@ class Found(NamedTuple):
 
     addresses: Sequence[str]
     """Those that may be connected to."""
-    refused: str | None
+    refused: str | None = None
     """One that may not, where there are no others."""
+    said: str | None = None
+    """Why nothing is known, where there was no answer."""
 
 
 @implementer(IHostnameResolver)
 class Network:
     """Scrapy extension, and the reactor's name resolver while requests are sent.
 
-    Answers are kept for DNSCACHE_SIZE hosts, those of hosts without an address for a shorter time. A look-up ends after
-    DNS_TIMEOUT seconds. ``look_up`` returns a host's addresses; it runs in a thread.
+    Answers are kept for DNSCACHE_SIZE hosts, those of hosts without an address for a shorter time; that there was none
+    is not kept. A look-up ends DNS_TIMEOUT seconds after it began. ``look_up`` returns a host's addresses, or raises
+    NoAnswer; it runs in a thread.
     """
 
     def __init__(
@@ -60,11 +70,12 @@ class Network:
         self._timeout = settings.getfloat("DNS_TIMEOUT")
         self._cache = _Cache(settings.getint("DNSCACHE_SIZE"), keeps=settings.getbool("DNSCACHE_ENABLED"))
         self._waiting: dict[str, _LookUp] = {}
-        self._threads = _Threads(_THREADS)
+        self._threads = _Threads()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Network:
-        """Build it with the checked NETWORK_ALLOWED and DNS_HOSTS."""
+        """Build it with the checked NETWORK_ALLOWED and DNS_HOSTS; lets this process have the sockets it needs."""
+        raised_limit()
         return cls(Rules.of(read_options(crawler.settings)), crawler.settings)
 
     def install(self) -> None:
@@ -126,41 +137,83 @@ class Network:
             tell(known)
         elif look_up := self._waiting.get(host):
             look_up.tell.append(tell)
+            if look_up.hangs and look_up.timer is None:
+                self._time(host, look_up)
         else:
             self._begin(host, tell)
 
     def _begin(self, host: str, tell: Callable[[Found], None]) -> None:
         """Begin the one look-up of a host for all that ask for it until it ends."""
         loop = asyncio.get_running_loop()
-        self._waiting[host] = _LookUp(loop.call_later(self._timeout, self._end, host, ()), [tell])
+        look_up = self._waiting[host] = _LookUp([tell])
 
         def ask() -> None:
-            if host in self._waiting:  # else the time was up before a thread was free
-                addresses = self._look_up(host)
-                with suppress(RuntimeError):  # the loop was closed meanwhile
-                    loop.call_soon_threadsafe(self._end, host, addresses)
+            """Look it up, in a thread."""
+            found: Sequence[str] | NoAnswer
+            _call(loop, self._time, host, look_up)
+            try:
+                found = self._look_up(host)
+            except NoAnswer as error:
+                found = error
+            _call(loop, self._end, host, look_up, found)
 
         self._threads.run(ask)
 
-    def _end(self, host: str, addresses: Sequence[str]) -> None:
-        found = self._judge(addresses)
-        self._cache.keep(host, found)
-        if look_up := self._waiting.pop(host, None):
+    def _time(self, host: str, look_up: _LookUp) -> None:
+        """Let those who wait for a look-up wait so long, from when it began or, where it hangs, from now."""
+        look_up.timer = asyncio.get_running_loop().call_later(self._timeout, self._give_up, host, look_up)
+
+    def _give_up(self, host: str, look_up: _LookUp) -> None:
+        """Tell that there is no answer; another thread takes the place of the one that is held up."""
+        look_up.timer = None
+        if not look_up.hangs:
+            look_up.hangs = True
+            self._threads.hanging += 1
+            self._threads.start()
+        look_up.end(Found((), said=f"the look-up of {host} took more than {self._timeout:g} s"))
+
+    def _end(self, host: str, look_up: _LookUp, answer: Sequence[str] | NoAnswer) -> None:
+        """Take the answer to a look-up; one for which nobody waits any more is known from now on."""
+        del self._waiting[host]
+        if look_up.timer is not None:
             look_up.timer.cancel()
-            for tell in look_up.tell:
-                tell(found)
+        self._threads.hanging -= look_up.hangs
+        if isinstance(answer, NoAnswer):
+            look_up.end(Found((), said=str(answer)))
+        else:
+            found = self._judge(answer)
+            self._cache.keep(host, found)
+            look_up.end(found)
 
     def _judge(self, addresses: Sequence[str], *, in_url: bool = False) -> Found:
         permitted = [address for address in addresses if self._rules.permit(address, in_url=in_url)]
         return Found(permitted, None if permitted or not addresses else addresses[0])
 
 
-class _LookUp(NamedTuple):
-    """A look-up under way."""
+@dataclass(slots=True)
+class _LookUp:
+    """A look-up that is queued or under way."""
 
-    timer: asyncio.TimerHandle
     tell: list[Callable[[Found], None]]
     """Who waits for its end."""
+    timer: asyncio.TimerHandle | None = None
+    """Ends their waiting; None before the look-up has begun, and after their time was up."""
+    hangs: bool = False
+    """Whether it has taken too long."""
+
+    def end(self, found: Found) -> None:
+        """Tell those who wait."""
+        if found.said:
+            logger.debug("no answer: %s", found.said)
+        waiting, self.tell = self.tell, []
+        for tell in waiting:
+            tell(found)
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., None], *args: object) -> None:
+    """Call something in a loop's thread, from another one, unless the loop was closed."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(what, *args)
 
 
 @implementer(IHostResolution)
@@ -204,24 +257,30 @@ class _Cache:
 
 
 class _Threads:
-    """Up to ``most`` threads, started when they are needed.
+    """Threads for look-ups, started when they are needed.
 
     They are daemons, unlike the reactor's own and those of concurrent.futures: the end of a crawl does not wait for a
     look-up whose server does not answer.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
+        self.hanging = 0
+        """Those with a look-up whose time is up."""
         self._started = 0
         self._idle = Semaphore(0)
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def run(self, job: Callable[[], None]) -> None:
         """Run a job in a thread, as soon as one is free."""
-        if not self._idle.acquire(blocking=False) and self._started < self._most:
+        if not self._idle.acquire(blocking=False):
+            self.start()
+        self._jobs.put(job)
+
+    def start(self) -> None:
+        """Start a thread, unless there are as many as there may be."""
+        if self._started < min(_THREADS + self.hanging, _MOST_THREADS):
             self._started += 1
             Thread(target=self._work, name=f"dns-{self._started}", daemon=True).start()
-        self._jobs.put(job)
 
     def _work(self) -> None:
         while True:

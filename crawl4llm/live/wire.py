@@ -1,17 +1,21 @@
 """HTTP messages as they go over the wire: Scrapy's handler for http and https, with a tap on its connections.
 
 Twisted's HTTP client, on which the handler stands, hands on header fields by name: their case, their order and the
-fields that concern the connection (RFC 9110, 7.6.1) are lost. So they are noted here as they are sent and parsed. What
-is sent and how answers are read stays as it is.
+fields that concern the connection (RFC 9110, 7.6.1) are lost. So they are noted here as they are sent and parsed.
+
+In a live crawl each request has a connection of its own. One that is kept until the owner's next turn, seconds later,
+may have been closed by the server meanwhile; Twisted then sends the request a second time at once. And the many that
+are never used again take this process's open files. How answers are read stays as it is, within bounds.
 
 No public way leads there. The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
 
 - Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from.
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
-  which reads the answer to the request just sent.
+  which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
+  the parser gives the parts of the body and its end.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
-  ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.statusReceived`` and
-  ``headerReceived``.
+  ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.lineReceived``,
+  ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and ``response``.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.exceptions import DownloadFailedError
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
@@ -43,6 +48,18 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 _EXCHANGE: Final = "crawl4llm_exchange"
+_LONGEST_IDLE: Final = 4
+"""Seconds for which a connection is kept that may be used again. Many servers close it after five, and a request that
+crosses with that fails; nor does a crawl of many owners need so many open files."""
+_LONGEST_HEAD: Final = 256 << 10
+"""Bytes of the head of an answer, with those of interim answers before it; browsers take as many."""
+_LINE_OVERHEAD: Final = 32
+"""Bytes that a line counts for besides its own (RFC 9113, 6.5.2): many short ones take more memory than a long one."""
+_CLOSING_SECONDS: Final = 5.0
+"""How long a server may take to close its side of a TLS connection."""
+_STATUSES: Final = range(100, 600)
+_UNKNOWN_ERROR: Final = 599
+"""A status that no server sends."""
 
 
 @dataclass(slots=True)
@@ -72,11 +89,18 @@ def take_exchange(request: Request) -> Exchange | None:
     return exchange
 
 
+def known_status(status: int) -> int:
+    """Return a status, or 599 for what is none: such an answer is taken for a server's error (RFC 9110, 15)."""
+    return status if status in _STATUSES else _UNKNOWN_ERROR
+
+
 class WireHandler(HTTP11DownloadHandler):
-    """Leaves with each request what :func:`take_exchange` gives.
+    """Leaves with each request what :func:`take_exchange` gives. The head of an answer has a limit.
 
     Where there are the extensions Stopping and Network (the add-on does not have them), raises Withdrawn for what a
-    stop ends, and NoPage for a host that may not be connected to.
+    stop ends, and NoPage for a host that may not be connected to. With Network what is no status is replaced by 599, and
+    no request is sent twice: Twisted by itself repeats one at once whose connection, used before, was closed without an
+    answer. Nor are connections kept that an owner's next request would come too late for.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -91,6 +115,9 @@ class WireHandler(HTTP11DownloadHandler):
         self._log = crawler.get_extension(RequestLog)
         crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
         self._scope = crawl.scope if isinstance(crawl, CrawlState) else None
+        if self._network is not None:
+            self._pool.persistent = crawler.settings.getfloat("DOWNLOAD_DELAY") < _LONGEST_IDLE
+            self._pool.retryAutomatically, self._pool.cachedConnectionTimeout = False, _LONGEST_IDLE
         self._aborted = False
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
@@ -110,7 +137,7 @@ class WireHandler(HTTP11DownloadHandler):
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
         try:
-            return await exchange
+            response = await exchange
         except BaseException as error:
             if self._aborted:
                 raise Withdrawn("the crawl is stopping") from None
@@ -119,6 +146,9 @@ class WireHandler(HTTP11DownloadHandler):
             raise
         finally:
             self._on_the_wire.discard(exchange)
+        if self._network is None or response.status in _STATUSES:
+            return response
+        return response.replace(status=known_status(response.status))
 
     def _check_refusal(self, request: Request) -> None:
         """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
@@ -157,10 +187,8 @@ class WireHandler(HTTP11DownloadHandler):
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
-        parser = connection._parser
-        if parser is not None:  # else the connection could not take the request
-            parser.statusReceived = partial(_begin, exchange, parser.statusReceived)
-            parser.headerReceived = partial(_add, exchange, parser.headerReceived)
+        if connection._parser is not None:  # else the connection could not take the request
+            _AnswerTap(connection, exchange, closes=not self._pool.persistent)
         return answered.addCallback(self._begin_response, exchange)
 
     def _begin_response(self, response: Any, exchange: Exchange) -> Any:
@@ -184,12 +212,66 @@ class _Tap:
         return getattr(self._transport, name)
 
 
-def _begin(exchange: Exchange, receive: Callable[[bytes], None], line: bytes) -> None:
-    exchange.status_line = line
-    exchange.headers.clear()  # an interim response came before (RFC 9110, 15.2)
-    receive(line)
+class _AnswerTap:
+    """Stands between a connection's parser and what the parser calls, for one answer: notes its head, and keeps the
+    work that a server can cause by it in bounds."""
+
+    def __init__(self, connection: Any, exchange: Exchange, *, closes: bool) -> None:
+        """Begin; ``closes`` where the connection ends with the answer."""
+        self._exchange = exchange
+        self._transport = connection.transport
+        self._head_left = _LONGEST_HEAD
+        self._parts: list[bytes] = []
+        """Of the body, not yet handed on."""
+        self._parser = parser = connection._parser
+        self._line, parser.lineReceived = parser.lineReceived, self._receive_line
+        self._status, parser.statusReceived = parser.statusReceived, self._receive_status
+        self._header, parser.headerReceived = parser.headerReceived, self._receive_header
+        self._raw, parser.rawDataReceived = parser.rawDataReceived, self._receive_raw
+        if closes:
+            self._lost, parser.connectionLost = parser.connectionLost, self._lose
+
+    def _receive_line(self, line: bytes) -> None:
+        """Take a line of the head. Raises DownloadFailedError where that is too long, which ends the exchange."""
+        self._head_left -= len(line) + _LINE_OVERHEAD
+        if self._head_left < 0:
+            self._transport.abortConnection()  # a server that goes on sending would be read until it stops
+            raise DownloadFailedError("the head of the answer is too long")
+        self._line(line)
+
+    def _receive_status(self, line: bytes) -> None:
+        self._exchange.status_line = line
+        self._exchange.headers.clear()  # an interim response came before (RFC 9110, 15.2)
+        self._status(line)
+        response = self._parser.response
+        self._body, response._bodyDataReceived = response._bodyDataReceived, self._parts.append
+        self._finish, response._bodyDataFinished = response._bodyDataFinished, self._finish_body
+
+    def _receive_header(self, name: bytes, value: bytes) -> None:
+        self._exchange.headers.append((name, value))
+        self._header(name, value)
+
+    def _receive_raw(self, data: bytes) -> None:
+        """Take what was read of the body; as one part, since a signal is sent for each, and a chunk may be a byte."""
+        self._raw(data)
+        self._hand_on()
+
+    def _finish_body(self, *reason: Any) -> None:
+        self._hand_on()
+        self._finish(*reason)
+
+    def _hand_on(self) -> None:
+        if self._parts:
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._body(data)
+
+    def _lose(self, reason: Any) -> None:
+        """End the exchange; a connection that its server does not close is ended too."""
+        self._lost(reason)
+        asyncio.get_running_loop().call_later(_CLOSING_SECONDS, _abort_open, self._transport)
 
 
-def _add(exchange: Exchange, receive: Callable[[bytes, bytes], None], name: bytes, value: bytes) -> None:
-    exchange.headers.append((name, value))
-    receive(name, value)
+def _abort_open(transport: Any) -> None:
+    if transport.connected:
+        transport.abortConnection()

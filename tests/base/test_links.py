@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
-from crawl4llm.base.html_links import BaseUrl, HtmlLink, html_links, refresh_target
+from crawl4llm.base.html_links import BaseUrl, HtmlLink, _cut_at_attributes, html_links, refresh_target
 
 PAGE = "https://site.example/folder/page.html?query#fragment"
 
@@ -194,3 +195,46 @@ def test_long_pages_are_read_to_their_end() -> None:
 def test_links_beyond_ten_thousand_are_left_out() -> None:
     html = "".join(f"<a href={number}>x</a>" for number in range(10_500))
     assert urls(html) == [f"https://site.example/folder/{number}" for number in range(10_000)]
+
+
+def test_a_long_base_and_long_references_are_none() -> None:
+    long = "a" * 8193
+    assert urls(f'<base href="/{long}/"><a href=b>x</a><a href="{long}">y</a>') == ["https://site.example/folder/b"]
+    assert urls(f'<base href="/{long[3:]}/"><a href=b>x</a>') == [f"https://site.example/{long[3:]}/b"]
+    assert refresh_target(f"0; url={long}") is None
+
+
+@pytest.mark.parametrize("nest", ["<svg>{}", "{}"])
+def test_links_in_links_take_no_more_memory_than_the_page(nest: str) -> None:
+    """Each holds all the text after it: a GB of it, in a page of a MB."""
+    opening = "".join(f'<a href="/{number}">{number} {"" if "svg" in nest else "<object>"}' for number in range(1000))
+    html = (nest.format(opening) + "x " * 500_000).encode()
+    tracemalloc.start()
+    links = html_links(html, PAGE)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30 << 20
+    assert len(links) == 1000
+    assert links[0].anchor.startswith("0 1 2")
+    assert len(links[0].anchor) == 1000
+    assert (links[5].anchor[:5], links[999].anchor) == ("5 6 7", "")
+
+
+def test_few_links_in_links_keep_their_texts() -> None:
+    html = b"<svg><a href=/1>one <a href=/2>two</a></a></svg>"
+    assert [link.anchor for link in html_links(html, PAGE)] == ["one two", "two"]
+
+
+@pytest.mark.parametrize("attribute", ["a{} ", "a{}=1 ", "a{}='>' ", 'a{}="<>"/', "<a{}\n"])
+def test_a_page_is_read_up_to_an_element_with_too_many_attributes(attribute: str) -> None:
+    """80,000 of them take nine seconds to parse."""
+    many = "".join(map(attribute.format, range(80_000)))
+    html = f"<a href=/before>x</a><p {many}>text</p><a href=/after>y</a>".encode()
+    assert _cut_at_attributes(html) == b"<a href=/before>x</a>"
+    assert [link.url for link in html_links(html, PAGE)] == ["https://site.example/before"]
+
+
+def test_many_elements_with_attributes_are_read() -> None:
+    html = b"".join(b'<a href="/%d" class="a b" data-x=\'{"a": 1}\' hidden>x</a>\n' % number for number in range(9000))
+    assert _cut_at_attributes(html) == html
+    assert len(html_links(html, PAGE)) == 9000

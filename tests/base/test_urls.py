@@ -61,6 +61,7 @@ def test_document_key(url: str, key: str) -> None:
 @example("http://a%3Ab:1/")
 @example("https:// /")
 @example("https://.\u3002")
+@example("HTTP://[::")
 def test_any_text_has_one_key(url: str) -> None:
     key = normalise_url(url)
     assert normalise_url(key) == key

@@ -91,6 +91,14 @@ def test_ranks_are_those_of_a_sorted_list(monkeypatch: pytest.MonkeyPatch) -> No
         ("http://www.bücher.example/", "xn--bcher-kva.example"),
         ("http://192.0.2.7/", "192.0.2.7"),
         ("http://[2001:db8::7]/", "2001:db8::7"),
+        *(
+            (f"http://{form}:80/", "127.0.0.1")
+            for form in ("2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0X7F000001")
+        ),
+        ("http://[::FFFF:127.0.0.1]/", "127.0.0.1"),
+        ("http://[2001:0db8:0:0::0007]/", "2001:db8::7"),
+        ("http://1.2.3.4.5/", "4.5"),
+        ("http://256.1/", "256.1"),
         ("http://localhost/", "localhost"),
         ("http://intranet:80/", "intranet"),
         ("clueweb22-en0000-00-00000", ""),

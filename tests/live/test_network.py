@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,13 +16,13 @@ from typing import Any
 import pytest
 from addon_site import Site, serve
 from changing_dns import EXTENSIONS, LATER, LOG, SLOW
-from crawl_helpers import crawl_log, error_of, stats
+from crawl_helpers import PROJECT, crawl_log, error_of, stats
 from live_helpers import crawl_live, moved, text_page
 from scrapy.settings import Settings
 from twisted.internet.address import IPv4Address, IPv6Address
 
 from crawl4llm.live import network
-from crawl4llm.live.addresses import Rules
+from crawl4llm.live.addresses import NoAnswer, Rules
 from crawl4llm.live.network import Network
 
 PRIVATE = "127.0.0.1/32"
@@ -155,7 +158,7 @@ def test_a_look_up_blocks_nothing_but_its_own_host(tmp_path: Path, site: Site) -
     slow = f"http://slow.test:{port}/"
     dead = [f"http://dead.test:{port}/{number}" for number in range(20)]
     settings = {"EXTENSIONS": EXTENSIONS, "DNS_TIMEOUT": 3, "ROBOTSTXT_OBEY": 0, "CRAWL_BATCH_SIZE": 0}
-    settings["RETRY_WAITS"] = "0.1"
+    settings |= {"RETRY_WAITS": "0.1", "DELAY_FACTOR": 0}
     started = time.monotonic()
     result = crawl_live([slow, *dead, f"http://localhost:{port}/a"], tmp_path / "run", {LOG: str(log)}, **settings)
     assert result.returncode == 0, result.stderr
@@ -249,6 +252,47 @@ def test_who_asks_while_a_host_is_looked_up_gets_the_same_answer() -> None:
         assert len(asked) == 41, "nothing is kept"
 
     asyncio.run(scenario())
+
+
+def test_look_ups_that_hang_hold_up_no_others() -> None:
+    """Each of those has a thread; another takes its place when its time is up. None of that is kept as an answer."""
+    asked: list[str] = []
+    answers = threading.Event()
+
+    def look_up(host: str) -> Sequence[str]:
+        asked.append(host)
+        if "slow" in host:
+            answers.wait(10)
+        if host == "later.test" and asked.count(host) == 1:
+            raise NoAnswer(host)
+        return ["1.1.1.1"]
+
+    async def scenario() -> None:
+        resolving = resolver(look_up, DNS_TIMEOUT=0.3, DNSCACHE_SIZE=1000)
+        slow = [f"slow{number}.test" for number in range(network._THREADS)]
+        hanging = asyncio.gather(*(resolve(resolving, host) for host in slow))
+        assert await resolve(resolving, "good.test") == ["1.1.1.1"], "its time begins with its look-up"
+        assert await hanging == [[]] * len(slow)
+        assert await resolve(resolving, slow[0]) == [], "waits for the same look-up again"
+        assert asked.count(slow[0]) == 1
+        answers.set()
+        await asyncio.sleep(0.1)
+        assert await resolve(resolving, slow[0]) == ["1.1.1.1"], "which came after all"
+        assert asked.count(slow[0]) == 1
+        assert await resolve(resolving, "later.test") == []
+        assert await resolve(resolving, "later.test") == ["1.1.1.1"]
+
+    asyncio.run(scenario())
+
+
+def test_no_answer_is_not_no_address() -> None:
+    """In a process without any network: its nameservers cannot be reached, which says nothing of a host."""
+    code = "from crawl4llm.live.addresses import system_addresses as ask; print(ask('localhost')); ask('example.org')"
+    alone = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", code]
+    result = subprocess.run(alone, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if "unshare" in result.stderr:
+        pytest.skip("needs a network namespace")
+    assert "NoAnswer: example.org: Temporary failure in name resolution" in result.stderr
 
 
 # -- proxies ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from changing_dns import EXTENSIONS, LOG
 from crawl_helpers import scrapy, stats
 from live_helpers import check_archive, crawl_live, moved, start_live, text_page, wait_for
 from owner_sites import Pages, serve_hang_ups, serve_owners
+from slow_scorer import SECONDS
+
+from tests.testweb import FewPages, LocalWeb, read_log, running, waits
 
 DELAY = 0.4
 CONTINUOUS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0}
@@ -100,6 +103,23 @@ def test_a_slow_owner_holds_up_nobody(tmp_path: Path) -> None:
     assert min(gap for site in sites for gap in site.gaps()) >= DELAY
 
 
+def test_a_page_that_is_slow_to_score_holds_up_nobody(tmp_path: Path) -> None:
+    """Nor are there more pages than are asked for, though they are leased while it is scored."""
+    settings = {**CONTINUOUS, "SCORER": "slow_scorer.SlowScorer", "SCORING_WORKERS": 2, "CRAWL_MAX_PAGES": 7}
+    with serve_owners(2) as (first, second):
+        page = text_page(0, [])
+        first.pages = {"/0": page._replace(body=page.body.replace(b"<p>", b"<p>It takes a while to score this. ", 1))}
+        second.pages = pages(10)
+        result = crawl_live(
+            [f"{first.url}/0", *(f"{second.url}/{number}" for number in range(10))], tmp_path / "run", **settings
+        )
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 7
+    began, taken = min(one.ended for one in first.log if one.path == "/0"), SECONDS
+    assert sum(began < one.began < began + taken for one in second.log) >= 3
+    assert len(second.paths()) == 6
+
+
 def test_owners_in_turn_take_no_longer_than_one(tmp_path: Path) -> None:
     """Ten owners of four pages each, with one place in the downloader for every two of them."""
     with serve_owners(10) as sites:
@@ -176,6 +196,19 @@ def test_a_dead_owner_costs_a_few_exchanges(tmp_path: Path) -> None:
     assert asked[1] - asked[0] >= 0.6
     assert asked[2] - asked[1] >= 0.8
     assert stats(tmp_path / "run")["failed/connection"] == 10
+
+
+def test_no_request_is_repeated_at_once(tmp_path: Path) -> None:
+    """Not even one over a connection that was used before, and is closed without an answer: it may have come."""
+    site = FewPages({"a.test": {"/": b"<p>A page with <a href='/gone'>a link</a>."}})
+    with running(LocalWeb(tmp_path / "web", site, misbehaving={"a.test/gone": "reset"})) as web:
+        settings = {**CONTINUOUS, "RETRY_WAITS": "0.6", "DNS_HOSTS": web.hosts_file, "NETWORK_ALLOWED": "127.0.0.0/8"}
+        result = crawl_live(web.seeds, tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    requests = read_log(web.log_file)
+    assert [one.path for one in requests] == ["/robots.txt", "/", "/gone", "/gone"]
+    assert min(waits(requests)["a.test"]) >= DELAY
+    assert failures(tmp_path / "run") == {web.url("a.test", "/gone"): "connection"}
 
 
 def test_a_host_without_an_address_is_looked_up_as_often_as_there_are_waits(tmp_path: Path) -> None:

@@ -27,8 +27,13 @@ assert isinstance(getattr(HTTP11DownloadHandler(get_crawler(Spider)), "_pool", N
         (_newclient.HTTP11ClientProtocol, "_parser"),
         (_newclient.HTTP11ClientProtocol, "request"),
         (_newclient.Request, "writeTo"),
+        (_newclient.HTTPClientParser, "lineReceived"),
         (_newclient.HTTPClientParser, "statusReceived"),
         (_newclient.HTTPClientParser, "headerReceived"),
+        (_newclient.HTTPClientParser, "rawDataReceived"),
+        (_newclient.HTTPClientParser, "connectionLost"),
+        (_newclient.Response, "_bodyDataReceived"),
+        (_newclient.Response, "_bodyDataFinished"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

@@ -152,8 +152,8 @@ class Server:
         try:
             while await self._exchange(reader, writer):
                 pass
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, Gone):
-            pass
+        except (asyncio.CancelledError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, Gone):
+            pass  # stop() cancels
         finally:
             self._connections.discard(task)
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()

@@ -1,0 +1,61 @@
+"""What live crawls are measured against: plain Scrapy spiders that fetch each of the URLs given once.
+
+They have Scrapy's settings as they are, but for the live profile's download handler
+(``SCRAPY_SETTINGS_MODULE=benchmarks.live_peers``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+
+SPIDER_MODULES = [__name__]
+USER_AGENT = "benchmark (+mailto:benchmark@example.org)"
+NETWORK_ALLOWED = "127.0.0.0/8"
+CONCURRENT_REQUESTS = 128
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+LOG_LEVEL = "INFO"
+REDIRECT_ENABLED = METAREFRESH_ENABLED = RETRY_ENABLED = False
+DOWNLOAD_HANDLERS = {
+    "http": "crawl4llm.live.wire.WireHandler",
+    "https": "crawl4llm.live.wire.WireHandler",
+}
+EXTENSIONS = {"crawl4llm.live.network.Network": 0, "benchmarks.live_runs.Meter": 0}
+
+
+class EmptySpider(Spider):
+    """Fetches the URLs of a file, in their order, and does nothing with them."""
+
+    name = "empty"
+
+    def __init__(self, urls: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.urls = Path(urls)
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.urls.read_text().splitlines():
+            yield Request(url, dont_filter=True)
+
+    def parse(self, response: Response, **_: Any) -> None:
+        """Do nothing."""
+
+
+class ExtractingSpider(EmptySpider):
+    """Extracts each page's main text in its callback."""
+
+    name = "extracting"
+
+    def __init__(self, urls: str, extractor: str, **kwargs: Any) -> None:
+        super().__init__(urls, **kwargs)
+        self._extract = EXTRACTORS[extractor]
+
+    def parse(self, response: Response, **_: Any) -> None:
+        """Extract the text, and let it go."""
+        extract_text(response.body, self._extract)
