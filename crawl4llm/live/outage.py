@@ -166,11 +166,13 @@ class Outage:
     async def _is_silent(self) -> bool:
         """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
         self._crawl.limit_leases(0)
-        others = [owner for owner in reversed(self._good) if owner not in self._silent]
         now = time.monotonic()
-        asked = next((owner for owner in others if self._owners.ready_at(owner) - now <= self.interval), None)
-        if asked is None and not others:  # one of the silent may answer to something else
-            asked = next(reversed(self._good))
+        may_be_asked = (
+            name for name, _ in reversed(self._good.items()) if self._owners.ready_at(name) - now <= self.interval
+        )
+        asked = next((name for name in may_be_asked if name not in self._silent), None)
+        if asked is None:  # one of the silent, who may answer to something else; others are being asked
+            asked = next((name for name in reversed(self._good) if name in self._silent), None)
         if asked is None:
             return False
         began = time.monotonic()

@@ -98,9 +98,9 @@ class WireHandler(HTTP11DownloadHandler):
     """Leaves with each request what :func:`take_exchange` gives. The head of an answer has a limit.
 
     Where there are the extensions Stopping and Network (the add-on does not have them), raises Withdrawn for what a
-    stop ends, and NoPage for a host that may not be connected to. With Network what is no status is replaced by 599, and
-    no request is sent twice: Twisted by itself repeats one at once whose connection, used before, was closed without an
-    answer. Nor are connections kept that an owner's next request would come too late for.
+    stop ends, and NoPage for a host that may not be connected to. With Network what is no status is replaced by 599;
+    connections are not kept that an owner's next request would come too late for; and no request is sent twice: Twisted
+    by itself repeats one at once whose connection, used before, was closed without an answer.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -154,7 +154,7 @@ def test_nobody_is_blamed_for_an_outage(tmp_path: Path) -> None:
     settings = {**CONTINUOUS, "RETRY_WAITS": 600, "CRAWL_WAIT": 20, "DOWNLOAD_TIMEOUT": 1, "CRAWL_MAX_ATTEMPTS": 1}
     with web_of_its_own(tmp_path / "web", "--pages=120", "--hosts=12") as web:
         hosts, seeds = tmp_path / "web/hosts", (tmp_path / "web/seeds.txt").read_text().split()
-        process = start_live(seeds, tmp_path / "run", **settings, DNS_HOSTS=hosts, CRAWL_MAX_PAGES=110)
+        process = start_live(seeds, tmp_path / "run", **settings, DNS_HOSTS=hosts, CRAWL_MAX_PAGES=100)
         wait_for(lambda: (tmp_path / "web/access.jsonl").read_text().count("\n") > 40)
         web.send_signal(signal.SIGSTOP)
         time.sleep(6)
