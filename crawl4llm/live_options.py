@@ -36,8 +36,9 @@ class LiveOptions:
         (60.0, 600.0, 3600.0),
         waits,
         "Live crawls in continuous order: seconds for which an owner is left alone after one document, two, three ... "
-        "in a row failed as `timeout`, `refused` or `connection`; after one more all its documents fail. A host "
-        "without an address is looked up once for each, a robots.txt that cannot be had asked for once more.",
+        "of a site in a row failed as `timeout`, `refused` or `connection`, or were answered 429, 502, 503 or 504; "
+        "after one more all documents of a site fail that never answered. A host without an address is looked up once "
+        "for each, a robots.txt that cannot be had asked for once more.",
     )
     crawl_delay_cap: float = option(
         300.0,

@@ -11,10 +11,12 @@ USER_AGENT = "crawl4llm"
 URL_POLICY = "link"
 
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
-# to the next, or more (docs/live.md). No more of the whole web than this machine scores.
+# to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
+# keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.
 CRAWL_BATCH_SIZE = 0
 ROBOTSTXT_OBEY = True
-CONCURRENT_REQUESTS = 32
+CONCURRENT_REQUESTS = 256
+CRAWL_MAX_ERRORS = 1000
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 5.0
 DOWNLOAD_DELAY_JITTER = 0

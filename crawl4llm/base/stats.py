@@ -18,7 +18,7 @@ KEYS = {
     "frontier/leased": "documents taken from the frontier and not yet done",
     "frontier/parked": "live: documents in the frontier whose owners are parked",
     "owners/parked": "live: owners that are parked, since they ask for a Crawl-delay above CRAWL_DELAY_CAP",
-    "given_up/<reason>": "live: owners whose documents all failed; for `dns` hosts, for `robots_unknown` sites",
+    "given_up/<reason>": "live: sites that were given up; for `dns` hosts",
     "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",
     "frontier/retried": "documents that went back to the frontier after a failed attempt",
     "failed/<reason>": "documents that could not be had, by [reason](#reasons)",

@@ -137,25 +137,21 @@ class Crawl(CrawlState):
             self.frontier.give_back(lease, attempted=False)
             self._lease_ended(lease, asked=False)
 
-    def end_owner(self, owner: str, reason: str) -> None:
-        """End all documents that an owner has queued: they could not be had. Only where the frontier goes by owners."""
-        while self._end_some(owner, Outcome.FAILED, reason):
-            pass
-
     def drop_blocked(self) -> bool:
         """Drop some queued documents of owners that are blocked; return whether there were any."""
         while self._blocked_owners:
-            if self._end_some(self._blocked_owners[0], Outcome.DROPPED, OPT_OUT):
+            if self._drop_some(self._blocked_owners[0]):
                 return True
             self._blocked_owners.popleft()
         return False
 
-    def _end_some(self, owner: str, outcome: Outcome, reason: str) -> bool:
-        """End some documents that an owner has queued; return whether there were any."""
+    def _drop_some(self, owner: str) -> bool:
+        """Drop some documents that an owner has queued; return whether there were any."""
         assert self._by_owners is not None
-        ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
+        outcome = Outcome.DROPPED
+        ended = self._by_owners.drop_owner(owner, outcome, OPT_OUT, self.pages_at_once)
         try:
-            self._log.write([], [failure_line(outcome.value, reason, entry) for entry in ended])
+            self._log.write([], [failure_line(outcome.value, OPT_OUT, entry) for entry in ended])
         except InputError as error:
             self.failure = self.failure or str(error)
         return bool(ended)

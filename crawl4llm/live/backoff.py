@@ -1,19 +1,28 @@
-"""Back-off: how long an owner is left alone after an error, and after how many its documents are given up."""
+"""Back-off: how long an owner is left alone after an error, and after how many documents are given up."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.reasons import DNS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import host_of
+from crawl4llm.live.robots_copies import site_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Owners
+    from crawl4llm.live.places import Place
     from crawl4llm.live.robots import RobotsUnknown
+
+T = TypeVar("T")
+_LONG_SILENCE: Final = 86_400.0
+"""Seconds after which a site that did answer is given up like one that never did."""
+_MOST_NAMES: Final = 65_536
+"""Owners and sites of which this process remembers more than their counts."""
 
 
 class Wait(NamedTuple):
@@ -28,40 +37,70 @@ class Wait(NamedTuple):
 class Backoff:
     """Errors in a row, by whose they are; ``waits`` are RETRY_WAITS.
 
-    Broken connections are the owner's: after the last wait all its documents end. A host without an address, and a site
-    whose robots.txt cannot be had, say nothing of other hosts of the owner, so their documents alone end, each when its
-    turn comes, and nothing is asked for any of them. Until then the whole owner waits, since its best document may be
-    one of these. Counts of owners and hosts are the frontier's, those of sites are kept with their robots.txt; both
-    outlive the process where there is a JOBDIR. What is written raises InputError where it cannot be.
+    Broken connections are the site's, a scheme with an authority: anybody can link to a port of an owner at which
+    nobody listens. Of a site that is given up, a host without an address, and a site whose robots.txt cannot be
+    had, the documents alone end, each when its turn comes, and nothing is asked for any of them. Until then the whole
+    owner waits, since its best document may be one of these. Statuses by which a server says that it has too much to
+    do are the owner's, and nothing is given up for them. Counts of owners, sites and hosts are the frontier's, which
+    forgets them after a day, those of robots.txt are kept with it; both outlive the process where there is a JOBDIR.
+    What is written raises InputError where it cannot be.
     """
 
     def __init__(self, crawl: Crawl, owners: Owners, waits: Sequence[float]) -> None:
         self._crawl, self._owners, self._waits = crawl, owners, waits
+        self._answered: OrderedDict[str, float] = OrderedDict()
+        """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
+        self._given_up: OrderedDict[str, str] = OrderedDict()
+        """Reasons by site. What another process gave up is asked once more."""
 
-    def is_given_up(self, url: str) -> bool:
-        """Return whether the host of a URL was looked up in vain so often that it is not any more."""
-        return self._owners.failures(_host(url)) >= len(self._waits)
+    def given_up(self, url: str) -> str | None:
+        """Return why the document of a URL is not asked for any more; None where it may be."""
+        if self._owners.failures(_host(url)) >= len(self._waits):
+            return DNS
+        reason = self._given_up.get(site := site_of(url))
+        return reason if reason and self._owners.failures(site) > len(self._waits) else None
 
-    def answered(self, owner: str, url: str) -> None:
-        """Note that a document was answered, by whatever status."""
-        for name in (owner, _host(url)):
-            if self._owners.failures(name):
-                self._owners.hold(name, -math.inf, failures=0)
+    def answered(self, owner: str, url: str, now: float) -> None:
+        """Note an answer of a site, by whatever status, for robots.txt too."""
+        for name in (owner, site := site_of(url)):
+            _note(self._answered, name, now)
+        self._given_up.pop(site, None)
+        for name in (site, _host(url)):
+            self._set_back(name)
 
-    def failed(self, owner: str, url: str, reason: str, now: float) -> Wait:
-        """Note that an exchange with an owner failed for a reason that its other documents would have too."""
-        name, tries = (_host(url), len(self._waits)) if reason == DNS else (owner, len(self._waits) + 1)
-        failures = self._owners.failures(name) + 1
-        final = failures >= tries
-        if failures == tries:
+    def failed(self, place: Place, owner: str, url: str, reason: str, now: float, robots_age: float) -> Wait:
+        """Note that an exchange in an owner's place failed for a reason that other documents of the site would have
+        too. ``robots_age``: seconds since its robots.txt came, infinite if it never did."""
+        if reason == DNS:
+            name, tries = _host(url), len(self._waits)
+            failures, heard_of, silence = self._owners.failures(name) + 1, False, math.inf
+        else:
+            name, tries = site_of(url), len(self._waits) + 1
+            silence = min(robots_age, now - self._answered.get(name, -math.inf))
+            heard_of = silence < math.inf or owner in self._answered
+            # Where an owner answers at all, what one document fails with time and again may be its own.
+            failures = self._count(name, again=heard_of and place.attempts > 1)
+        final = failures >= tries and not silence < _LONG_SILENCE
+        if final and reason != DNS and name not in self._given_up:
             self._give_up(reason)
-        wait = 0.0 if final and reason == DNS else self._waits[min(failures, len(self._waits)) - 1]
-        if name != owner:
-            self._owners.hold(name, -math.inf, failures=failures)
-        self._hold(owner, now, wait, failures if name == owner else None)
-        if final and name == owner:
-            self._crawl.end_owner(owner, reason)
+            _note(self._given_up, name, reason)
+        elif failures == tries and reason == DNS:
+            self._give_up(reason)
+        wait = 0.0 if final else self._wait(failures)
+        self._hold(owner, now, wait)
+        self._owners.hold(name, -math.inf, failures=failures)
         return Wait(wait, final)
+
+    def busy(self, place: Place, owner: str, now: float) -> Wait:
+        """Note that an owner answered that it has too much to do, and not for how long."""
+        failures = self._count(owner, again=place.attempts > 1)
+        wait = self._wait(failures)
+        self._hold(owner, now, wait, failures)
+        return Wait(wait, final=False)
+
+    def not_busy(self, owner: str) -> None:
+        """Note that a document of an owner was answered otherwise."""
+        self._set_back(owner)
 
     def robots_unknown(self, owner: str, error: RobotsUnknown, now: float) -> Wait:
         """Note that a site's robots.txt cannot be had."""
@@ -72,12 +111,32 @@ class Backoff:
         self._hold(owner, now, error.wait)
         return Wait(error.wait, final=False)
 
+    def _count(self, name: str, *, again: bool) -> int:
+        """Return the failures of a name with one more; ``again``: unless only the same document has failed again."""
+        before = self._owners.failures(name)
+        return before if before and again else before + 1
+
+    def _wait(self, failures: int) -> float:
+        return self._waits[min(failures, len(self._waits)) - 1]
+
+    def _set_back(self, name: str) -> None:
+        if self._owners.failures(name):
+            self._owners.hold(name, -math.inf, failures=0)
+
     def _hold(self, owner: str, now: float, seconds: float, failures: int | None = None) -> None:
         self._owners.tick(now)
         self._owners.hold(owner, now + seconds if seconds else -math.inf, failures=failures)
 
     def _give_up(self, reason: str) -> None:
         self._crawl.counters.counts[f"given_up/{reason}"] += 1
+
+
+def _note(noted: OrderedDict[str, T], name: str, value: T) -> None:
+    """Note something of a name, and forget what was noted first where that is much."""
+    noted[name] = value
+    noted.move_to_end(name)
+    if len(noted) > _MOST_NAMES:
+        noted.popitem(last=False)
 
 
 def _host(url: str) -> str:

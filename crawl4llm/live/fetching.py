@@ -32,7 +32,8 @@ HAS_HOST = re.compile(r"https?://([\w.-]+|\[[0-9a-f:.]+\])(:\d*)?([/?#]|\Z)", re
 
 
 class Elsewhere(Exception):
-    """A redirect led to another owner, whom nobody asked for it yet: it ends the lease."""
+    """A redirect led to another owner, or to what may not be asked for soon, and nobody asked yet: it ends the
+    lease."""
 
     def __init__(self, page: PageRecord) -> None:
         """``page``: as :meth:`crawl4llm.crawl.algorithm.Crawl.redirected` takes it."""
@@ -64,9 +65,7 @@ class Fetching:
         else:
             entry, key = lease_of(request).entry, normalise_url(request.url)
             if self._scope.ends_lease(entry, key):
-                captures = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
-                hops = [*_keys_behind(captures), key]
-                raise Elsewhere(PageRecord(entry.key, entry.url, captures=captures, hops=hops))
+                raise elsewhere(request)
             if (reason := self._scope.refusal(entry, key)) is not None:
                 raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
 
@@ -75,6 +74,22 @@ class Fetching:
         if is_leased(request) and response.status == 200:
             attach_page(request, _page(request, lease_of(request), captures_of(request)))
         return response
+
+
+def elsewhere(request: Request) -> Elsewhere:
+    """Return what ends the lease of a document where redirects have led to a request."""
+    entry = lease_of(request).entry
+    captures = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
+    hops = [*_keys_behind(captures), normalise_url(request.url)]
+    return Elsewhere(PageRecord(entry.key, entry.url, captures=captures, hops=hops))
+
+
+def leads_on(request: Request) -> bool:
+    """Return whether redirects have led to a request for another document than those that were asked for before."""
+    if not is_leased(request) or "redirect_times" not in request.meta:  # Scrapy's
+        return False
+    asked_for = {normalise_url(capture.url) for capture in captures_of(request)}
+    return normalise_url(request.url) not in {lease_of(request).entry.key, *asked_for}
 
 
 def _keys_behind(captures: Sequence[Capture]) -> list[str]:

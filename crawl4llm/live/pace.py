@@ -13,7 +13,7 @@ import logging
 import math
 import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -26,8 +26,10 @@ from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.backoff import Backoff, Wait
 from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
+from crawl4llm.live.places import Exchange, Later, Place
 from crawl4llm.live.request_log import (
     CONTROL,
     CRAWL_DELAY,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Lease, Owners
@@ -57,56 +60,27 @@ logger = logging.getLogger(__name__)
 _MOST_BY_DURATION = 60.0
 """Seconds; more than this is not waited because an exchange took long."""
 _LONGEST_WAIT = 60.0
-"""Seconds that a request may wait in the downloader, where it takes the place of another one; because of its site's
-Crawl-delay it may wait longer, since a redirect or a retry cannot be given back without asking for the first URL
-again."""
+"""Seconds that a request may wait in the downloader, where it takes the place of another one."""
+_LONGEST_FOR_A_REDIRECT = 30.0
+"""Seconds beyond which a redirect ends the lease, and its target is queued."""
+_NOT_WRITTEN = 3.0
+"""Seconds by which a delay may be cut short by a restart."""
 _PARKED_LINES = 20
 """Owners of whom the log says that they are parked."""
+_MOST_GIVEN_BACK = 65_536
+"""Owners that are remembered; of one that is forgotten a document is given back once more."""
+_MOST_WAITING = 8
+"""Requests for robots.txt that may wait for each other."""
 _SHORT_WAIT = 1.0
 """Seconds for which a document is not given back."""
 _LOOK_SECONDS = 0.1
 """Those who wait look so often whether the crawl stops."""
 _OF_THE_OWNER = {CONNECTION, DNS, REFUSED, TIMEOUT}
-"""Reasons of failures that the owner's other documents would have too."""
+"""Reasons of failures that other documents of the site would have too."""
+_BUSY = {429, 502, 503, 504}
+"""Statuses of servers that have too much to do, or of what is before them."""
 _SLOT = "crawl4llm"
 """The slot of Scrapy's downloader that all requests share: it has no delay, so that nothing waits twice."""
-
-
-class Later(Exception):
-    """A document was not had now. Without a ``reason`` nothing was tried; else it counts as an attempt that failed,
-    the last one if ``final``."""
-
-    def __init__(self, message: str, reason: str | None = None, *, final: bool = False) -> None:
-        super().__init__(message)
-        self.reason, self.final = reason, final
-
-
-class _Place:
-    """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
-
-    __slots__ = ("ended", "leased", "score", "send_at", "turn", "users")
-
-    def __init__(self, ended: float, *, leased: bool, score: float = 0.0) -> None:
-        self.ended = ended
-        """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
-        self.leased = leased
-        """Whether it is kept for a lease."""
-        self.score = score
-        """Of the document on lease."""
-        self.users = 0
-        """Exchanges that go on or wait."""
-        self.turn = asyncio.Lock()
-        self.send_at = -math.inf
-        """Monotonic time from which the next request may be sent."""
-
-
-class _Exchange(NamedTuple):
-    """An exchange that goes on."""
-
-    owner: str
-    url: str
-    place: _Place
-    began: float
 
 
 class Pace:
@@ -128,10 +102,11 @@ class Pace:
         self._log: RequestLog | None = crawler.get_extension(RequestLog)
         self._robots: Robots | None = None
         self._addresses = AddressRate(crawler.get_extension(Network), options.ip_rate)
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, Place] = {}
         """By owner."""
-        self._running: dict[Request, _Exchange] = {}
+        self._running: dict[Request, Exchange] = {}
         self._backoff = Backoff(crawl, owners, options.retry_waits)
+        self._tried_again = _statuses(crawler.settings)
         self._outage = Outage(crawler, crawl, owners)
         self._parked = 0
         """Owners parked by this process."""
@@ -173,7 +148,8 @@ class Pace:
         """Keep the owner of a document for its lease."""
         self._outage.begun()
         if owner := owner_of_lease(lease):
-            self._places[owner] = _Place(self._since, leased=True, score=lease.entry.score)
+            entry = lease.entry
+            self._places[owner] = Place(self._since, leased=True, score=entry.score, attempts=entry.attempts)
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -192,9 +168,11 @@ class Pace:
         request.meta.update(download_slot=_SLOT, autothrottle_dont_adjust_delay=True)
         if not (owner := owner_of(request.url)):
             return
-        if self._backoff.is_given_up(request.url):
-            raise Later(f"{request.url}: its host has no address", DNS, final=True)
+        if reason := self._backoff.given_up(request.url):
+            raise Later(f"{request.url}: its host or site is given up", reason, final=True)
         place = await self._enter(owner)
+        if place.users >= _MOST_WAITING and not is_leased(request):
+            raise Later(f"{owner} has many requests waiting", HELD, wait=_LONGEST_WAIT)
         place.users += 1
         try:
             await place.turn.acquire()
@@ -207,8 +185,7 @@ class Pace:
             place.users -= 1
             self._leave(owner, place)
             raise
-        # The turn lasts until the answer.
-        self._running[request] = _Exchange(owner, request.url, place, time.monotonic())
+        self._running[request] = Exchange(owner, request.url, place, time.monotonic())
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Note the end of an exchange, and what the server said of the next."""
@@ -217,14 +194,19 @@ class Pace:
         wait = retry_after(response)
         self._end_exchange(exchange, wait)
         self._outage.answered(exchange.owner, exchange.url)
+        self._backoff.answered(exchange.owner, exchange.url, time.monotonic())
         if is_leased(request):
-            self._backoff.answered(exchange.owner, exchange.url)
-            if wait:
-                raise Later(f"{request.url}: asked to come again in {wait:.0f} s", f"http_{response.status}")
+            self._end_attempt(exchange, response.status, wait)
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
         """Note the end of an exchange without an answer; errors of the owner's are the errors of all its documents."""
+        if isinstance(exception, Later):
+            if exception.reason == HELD or exception.wait:  # of a robots.txt
+                self._wait(owner_of(request.url), exception.wait)
+                if leads_on(request):
+                    raise elsewhere(request) from exception
+            return
         if isinstance(exception, RobotsUnknown) and exception.reason == ROBOTS_UNKNOWN:
             raise self._hold_for_robots(request, exception) from exception
         if (exchange := self._running.pop(request, None)) is None:
@@ -241,23 +223,25 @@ class Pace:
             self._wait(exchange.owner, self._outage.pause)
             raise Later(f"{request.url}: no network") from exception
         if known[1] in _OF_THE_OWNER:
-            wait = self._backoff.failed(exchange.owner, exchange.url, known[1], time.monotonic())
-            raise self._later(exchange.owner, known[1], wait) from exception  # of a robots.txt: so ends what needs it
+            owner, url, place, _ = exchange
+            age = math.inf if self._robots is None else self._robots.age(url)
+            wait = self._backoff.failed(place, owner, url, known[1], time.monotonic(), age)
+            raise self._later(owner, known[1], wait) from exception  # of a robots.txt: so ends what needs it
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
-    async def _enter(self, owner: str) -> _Place:
+    async def _enter(self, owner: str) -> Place:
         """Return the place of an owner, who is kept for a lease, or is now, for an exchange without one."""
         while (place := self._places.get(owner)) is None:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                place = self._places[owner] = _Place(self._since, leased=False)
+                place = self._places[owner] = Place(self._since, leased=False)
                 break
             await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place
 
-    async def _wait_for_turn(self, request: Request, owner: str, place: _Place) -> None:
+    async def _wait_for_turn(self, request: Request, owner: str, place: Place) -> None:
         # Only now may robots.txt be known: it came last, or it was kept by a process that may have asked until its end.
         crawl_delay, steered = self._crawl_delay(request.url), self._control.delay_of(owner) or 0.0
         if crawl_delay > self._cap:
@@ -269,17 +253,22 @@ class Pace:
         if is_leased(request) and not captures_of(request) and "retry_times" not in request.meta:
             # robots.txt had to be asked for first. Meanwhile the place in the downloader can be another owner's.
             wait = place.send_at - time.monotonic()
-            if wait > _SHORT_WAIT and owner not in self._given_back and not self._is_stopping:
+            is_first = owner not in self._given_back
+            if wait > (_SHORT_WAIT if is_first else self._longest_wait) and not self._is_stopping:
+                if len(self._given_back) >= _MOST_GIVEN_BACK:
+                    self._given_back.clear()
                 self._given_back.add(owner)
                 raise Later(f"{request.url}: due in {wait:.0f} s")
             self._given_back.discard(owner)
+        if place.send_at - time.monotonic() > _LONGEST_FOR_A_REDIRECT and leads_on(request):
+            raise elsewhere(request)
         while (wait := place.send_at - time.monotonic()) > 0:
-            await self._sleep(wait, owner, max(self._longest_wait, delay))
+            await self._sleep(wait, owner, self._longest_wait)
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
 
-    async def _wait_for_address(self, request: Request, owner: str, place: _Place) -> None:
+    async def _wait_for_address(self, request: Request, owner: str, place: Place) -> None:
         """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
         if (look_up := self._addresses.look_up(request)) is None:
             return
@@ -308,10 +297,10 @@ class Pace:
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:
-            raise Later(f"{owner} may not be asked now", HELD)
+            raise Later(f"{owner} may not be asked now", HELD, wait=seconds)
         await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
 
-    def _end_exchange(self, exchange: _Exchange, asked_for: float = 0.0) -> None:
+    def _end_exchange(self, exchange: Exchange, asked_for: float = 0.0) -> None:
         """Let the next request wait: a delay, or, written down at once, as long as the server said."""
         now = time.monotonic()
         owner, url, place, began = exchange
@@ -328,7 +317,8 @@ class Pace:
         place.users -= 1
         place.turn.release()
         self._leave(owner, place)
-        if asked_for:  # last, as it raises InputError where it cannot be written down
+        # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
+        if asked_for or by_duration > self._base_delay(owner) + _NOT_WRITTEN:
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
@@ -346,7 +336,7 @@ class Pace:
         """Return the seconds that the site of a URL asks for in its robots.txt, as far as that is known."""
         return (None if self._robots is None else self._robots.crawl_delay(url)) or 0.0
 
-    def _park(self, owner: str, delay: float, place: _Place) -> Later:
+    def _park(self, owner: str, delay: float, place: Place) -> Later:
         """Park an owner that asks for a longer delay than is waited for; its documents stay in the frontier. Returns
         what ends the present one: where its lease keeps another owner, that would be asked again and again."""
         if self._owners.park(owner, delay):
@@ -359,6 +349,18 @@ class Pace:
             if self._parked == _PARKED_LINES:
                 logger.info("Of more owners that are parked only the stats tell how many they are (owners/parked)")
         return Later(f"{owner} is parked", None if place.leased else HELD)
+
+    def _end_attempt(self, exchange: Exchange, status: int, asked_for: float) -> None:
+        """Raise Later for a document whose answer says that it is to be asked for later; the turn of others comes."""
+        owner, url, place, _ = exchange
+        if asked_for:
+            raise Later(f"{url}: asked to come again in {asked_for:.0f} s", f"http_{status}")
+        if status in _BUSY:
+            wait = self._backoff.busy(place, owner, time.monotonic())
+            raise self._later(owner, f"http_{status}", wait._replace(final=status not in self._tried_again))
+        self._backoff.not_busy(owner)
+        if status in self._tried_again:
+            raise Later(f"{url}: answered {status}", f"http_{status}")
 
     def _hold_for_robots(self, request: Request, error: RobotsUnknown) -> Later:
         """Hold the owner of a site whose robots.txt cannot be had. Returns what ends the document: another owner's
@@ -381,7 +383,7 @@ class Pace:
         if place := self._places.get(owner):
             place.send_at = max(place.send_at, time.monotonic() + seconds)
 
-    def _leave(self, owner: str, place: _Place) -> None:
+    def _leave(self, owner: str, place: Place) -> None:
         """Let an owner be leased again who is not kept any more."""
         if not place.leased and not place.users:
             del self._places[owner]
@@ -390,3 +392,9 @@ class Pace:
     @property
     def _is_stopping(self) -> bool:
         return is_stopping(self._crawler)
+
+
+def _statuses(settings: BaseSettings) -> set[int]:
+    """Return the statuses of documents that are asked for again: Scrapy would at once, within a lease."""
+    again = settings.getlist("RETRY_HTTP_CODES") if settings.getbool("RETRY_ENABLED") else []
+    return {int(status) for status in again}

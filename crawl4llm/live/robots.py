@@ -15,10 +15,12 @@ from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
 
 from crawl4llm.base.errors import NoPage, PageError
-from crawl4llm.base.reasons import CERTIFICATE, DNS, REFUSED, ROBOTS_UNKNOWN
+from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS_UNKNOWN
+from crawl4llm.base.urls import normalise_url
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.places import Later
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
@@ -37,6 +39,12 @@ logger = logging.getLogger(__name__)
 
 _MOST_REDIRECTS: Final = 5
 """RFC 9309, 2.3.1.2; beyond, there is no robots.txt."""
+_LONGEST_ELSEWHERE: Final = 10.0
+"""Seconds for which a document keeps its place while another site's robots.txt is waited for."""
+_PAUSE: Final = 30.0
+"""Seconds for which its owner is then left alone, at least."""
+_LONGEST_PAUSE: Final = 600.0
+"""Seconds; a site that may not be asked for longer has a robots.txt that cannot be had."""
 _LARGEST: Final = 16 << 20
 """Bytes, by its own head or decompressed, of a robots.txt that is read at all."""
 _CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip", b"zstd")
@@ -71,6 +79,8 @@ class _Answer(NamedTuple):
     reason: str | None = None
     wait: float = 0.0
     """Seconds that the server asks us to wait."""
+    elsewhere: tuple[str, int] | None = None
+    """Another site whose robots.txt holds, and the redirects that led there."""
 
 
 _NONE: Final = _Answer()
@@ -95,6 +105,8 @@ class Robots:
         self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
         self._asking: dict[str, asyncio.Task[Known]] = {}
         """By site."""
+        self._leads_to: dict[str, str] = {}
+        """Sites whose robots.txt is waited for, by those that redirect there."""
         crawler.signals.connect(self._received, signal=signals.bytes_received)
         crawler.signals.connect(self._copies.close, signal=signals.spider_closed)
 
@@ -123,6 +135,10 @@ class Robots:
         """Return the site whose robots.txt came last of those in JOBDIR; None where there is none."""
         return self._copies.latest()
 
+    def age(self, url: str) -> float:
+        """Return the seconds since the robots.txt of a URL's site came last; infinite where it never did."""
+        return max(self._copies.now() - self._copies.of(site_of(url)).fetched, 0.0)
+
     def crawl_delay(self, url: str) -> float | None:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
         rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
@@ -132,42 +148,86 @@ class Robots:
         """Return the rules that hold for a site now; the first who wants them asks, and others wait for that."""
         known = self._copies.of(site)
         if is_new := known.must_ask(self._copies.now()):
-            task = self._asking.get(site)
-            if task is None:
-                task = self._asking[site] = asyncio.ensure_future(self._ask(site))
-                task.add_done_callback(lambda _: self._asking.pop(site))
-            known = await asyncio.shield(task)
+            task = self._asked(site)
+            while not task.done():
+                await asyncio.wait({task}, timeout=_LONGEST_ELSEWHERE)
+                if not task.done() and site in self._leads_to:
+                    raise Later(f"{site}/robots.txt is another site's, which is waited for", wait=_PAUSE)
+            known = task.result()
         rules = known.rules_at(self._copies.now())
         if rules is None:
             raise RobotsUnknown(site, known, self._copies.now(), is_new=is_new)
         return rules
 
-    async def _ask(self, site: str) -> Known:
+    def _asked(self, site: str, hops: int = 0) -> asyncio.Task[Known]:
+        """Return the task that asks for a site's robots.txt, to which so many redirects have led."""
+        if (task := self._asking.get(site)) is None:
+            task = self._asking[site] = asyncio.ensure_future(self._ask(site, hops))
+            task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
+        return task
+
+    async def _ask(self, site: str, hops: int) -> Known:
         """Ask for a site's robots.txt, and note what came. Raises what says nothing about it, such as Withdrawn."""
-        answer = await self._answer(site)
+        answer = await self._answer(site, hops)
+        if answer.elsewhere is not None:
+            try:
+                answer = await self._follow(site, *answer.elsewhere)
+            finally:
+                self._leads_to.pop(site, None)
+            if answer.elsewhere is not None:
+                return self._copies.same(site, answer.elsewhere[0])
         if answer.reason is None:
             return self._copies.answered(site, answer.body)
         logger.debug("%s/robots.txt cannot be had: %s", site, answer.reason)
         return self._copies.failed(site, answer.reason, answer.wait)
 
-    async def _answer(self, site: str) -> _Answer:
-        """Follow redirects to the robots.txt that holds for a site (RFC 9309, 2.3.1)."""
+    async def _answer(self, site: str, hops: int) -> _Answer:
+        """Follow redirects to the robots.txt that holds for a site (RFC 9309, 2.3.1), as far as they lead to no other
+        site's."""
         url: str | None = f"{site}/robots.txt"
-        for _ in range(1 + _MOST_REDIRECTS):
+        for number in range(hops, 1 + _MOST_REDIRECTS):
             assert url is not None
             try:
                 response = await self._download(url)
-            except Exception as error:
-                reason = self._reason(error, at_home=site_of(url) == site)
-                if reason is None:
-                    raise
-                return _Answer(reason=reason)
+            except Exception as error:  # noqa: BLE001 - of whatever kind: raised again where it tells nothing
+                return self._failure(error, at_home=site_of(url) == site)
             if response.status not in REDIRECTS:
                 return _answer(response)
             url = _target(response)
             if url is None:
                 break
+            if (other := site_of(url)) != site and normalise_url(url) == f"{other}/robots.txt":
+                return _Answer(elsewhere=(other, number + 1))
         return _NONE
+
+    async def _follow(self, site: str, other: str, hops: int) -> _Answer:
+        """Return what is known of another site, to whose robots.txt a site's redirects: ``elsewhere`` where it has
+        rules. One request for it is enough for all that wait. Raises Later where it may not be asked soon."""
+        ahead: str | None = other
+        while ahead is not None and ahead != site:
+            ahead = self._leads_to.get(ahead)
+        known = self._copies.of(other)
+        if known.must_ask(self._copies.now()):
+            if ahead == site or hops > _MOST_REDIRECTS:  # there is no end
+                return _NONE
+            self._leads_to[site] = other
+            try:
+                known = await asyncio.shield(self._asked(other, hops))
+            except Later as error:
+                if error.reason == HELD and error.wait <= _LONGEST_PAUSE:
+                    raise Later(str(error), wait=max(error.wait, _PAUSE)) from error
+                return self._failure(error, at_home=False)
+            except Exception as error:  # noqa: BLE001 - as in _answer
+                return self._failure(error, at_home=False)
+        if known.rules_at(now := self._copies.now()) is None:
+            return _Answer(reason=ROBOTS_UNKNOWN, wait=max((known.waits_until(now) or now) - now, 0.0))
+        return _Answer(elsewhere=(other, hops))
+
+    def _failure(self, error: Exception, *, at_home: bool) -> _Answer:
+        """Return the answer that a failed request is. Raises the error where it tells nothing of robots.txt."""
+        if (reason := self._reason(error, at_home=at_home)) is None:
+            raise error
+        return _Answer(reason=reason)
 
     async def _download(self, url: str) -> Response:
         """Return the response to a request for a robots.txt, a redirect too, with no more of its body than is used."""

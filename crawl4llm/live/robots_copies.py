@@ -10,7 +10,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
@@ -112,6 +112,16 @@ class Copies:
         self._keep(site, known)
         if self._store is not None:
             self._store.put(site, known.fetched, body)
+        return known
+
+    def same(self, site: str, other: str) -> Known:
+        """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
+        known = replace(self.of(other))
+        self._keep(site, known)
+        if self._store is not None and (stored := self._store.get(other)) and stored.fetched is not None:
+            self._store.put(site, stored.fetched, stored.body)
+            if known.failures:
+                self._store_failure(site, known)
         return known
 
     def failed(self, site: str, reason: str, wait: float = 0.0) -> Known:

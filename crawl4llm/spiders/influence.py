@@ -20,7 +20,7 @@ from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
 from crawl4llm.live.fetching import Elsewhere
-from crawl4llm.live.pace import Later
+from crawl4llm.live.places import Later
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
 

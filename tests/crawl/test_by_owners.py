@@ -103,16 +103,6 @@ def test_who_sees_to_turns_is_told_of_each_lease_once(driven: Driven) -> None:
     assert (again.entry.key, again.entry.attempts) == (f"{A}9", 1), "to be given back is no attempt"
 
 
-def test_all_documents_of_an_owner_end(driven: Driven) -> None:
-    nine, _ = driven.dequeue()
-    driven.crawl.end_owner("a.example", "dns")
-    driven.crawl.failed(nine, "dns")
-    driven.advance()
-    assert {line["id"]: line["reason"] for line in driven.failures} == dict.fromkeys((f"{A}9", f"{A}8", f"{A}7"), "dns")
-    assert driven.crawl.statistics()["failed/dns"] == 3
-    assert driven.crawl.balance.problem is None
-
-
 def redirect(driven: Driven, lease: Lease, *hops: str) -> None:
     """Answer a lease with redirects, the last of which leads to another owner."""
     driven.crawl.redirected(lease, PageRecord(lease.entry.key, lease.entry.url, hops=hops))
