@@ -6,6 +6,6 @@ USER_AGENT = "benchmark (+mailto:benchmark@example.org)"
 NETWORK_ALLOWED = "127.0.0.0/8"
 SCORER = "length"
 DELAY_FACTOR = 0
-IP_RATE = 0  # the test web has an address for each host, but a few for each owner
+IP_RATE = 0
 CONCURRENT_REQUESTS = 128
 EXTENSIONS = {**EXTENSIONS, "benchmarks.live_runs.Meter": 0}  # noqa: F405
