@@ -2,7 +2,8 @@
 
     python -m benchmarks.soak [--minutes 30] [--owners 300] [--delay 3] [--scratch FOLDER]
 
-One owner in ten misbehaves, in every way that tests/testweb knows. The crawl has a JOBDIR, and is stopped at the end by
+One owner in ten misbehaves, in every way that tests/testweb knows. Caches with a bound are so small that they are full
+after five minutes, so that what grows is no cache. The crawl has a JOBDIR, and is stopped at the end by
 SIGTERM. While it runs, each commit is read as ``scrapy frontier`` reads it. Judged are
 
 - anonymous memory of the main process (``Anonymous`` of /proc/PID/smaps_rollup): the median of the last five minutes
@@ -38,6 +39,8 @@ from tests.testweb.misbehaviour import EXAMPLES
 
 _GROWTH, _STALL = 0.1, 30.0
 _SAMPLE_SECONDS = 2.0
+_FULL_SOON = {"VISITED_CACHE": 20_000, "WARC_REVISITS": 5_000}
+"""Caches that the crawl fills in five minutes; those of the defaults, up to 350 MB, would grow for hours."""
 _SETTLED = 300.0
 """Seconds after which memory is judged."""
 _PAGES_OF_A_SITE = 100_000
@@ -126,7 +129,7 @@ def soak(folder: Path, seconds: float, owners: int, delay: float) -> bool:
     """Run the crawl; returns whether all holds."""
     site = EvenPages(owners, _PAGES_OF_A_SITE)
     bad = some_misbehave(list(site.homes), 0.1, EXAMPLES)
-    settings = {"CRAWL_MAX_PAGES": 10**9, "DOWNLOAD_DELAY": delay, "JOBDIR": folder / "crawl/job"}
+    settings = {"CRAWL_MAX_PAGES": 10**9, "DOWNLOAD_DELAY": delay, "JOBDIR": folder / "crawl/job", **_FULL_SOON}
     with served(folder / "web", site, bad) as servers:
         process = crawl(servers.web, folder / "crawl", settings)
         watch = Watch(process, folder / "crawl/job")
