@@ -91,7 +91,7 @@ def verify(folder: Path) -> None:
     command = [sys.executable, "-m", "scrapy", "frontier", str(folder / "job"), "--verify"]
     command += ["-s", f"OUTPUT_DIR={folder / 'run'}"]
     result = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    if result.stdout != "sound\n":
+    if not result.stdout.startswith("sound: "):
         raise RuntimeError(f"--verify: {result.stdout}{result.stderr[-2000:]}")
     log = [json.loads(line)["id"] for line in (folder / "run/crawl.jsonl").open()]
     if len(set(log)) < len(log):
