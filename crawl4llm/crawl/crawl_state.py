@@ -148,6 +148,11 @@ class CrawlState:
         return self._buffer.in_flight < self._concurrent_leases and self._missing > 0
 
     @property
+    def in_flight(self) -> int:
+        """Leases without an answer."""
+        return self._buffer.in_flight
+
+    @property
     def _missing(self) -> int:
         """Pages that are missing to N if all leases become pages."""
         return self.options.crawl_max_pages - self.crawled - self._merging - len(self._buffer)

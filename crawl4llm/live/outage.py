@@ -68,6 +68,8 @@ class Outage:
         """Sites of the owners who answered last, by owner."""
         self._silent: set[str] = set()
         """Owners, since the last sign of life."""
+        self._waiting = 0
+        """Documents that wait for a sign of life."""
         self._is_down: asyncio.Future[bool] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._tries_one = False
@@ -99,14 +101,18 @@ class Outage:
             self._since = failed
         self._silent.add(owner)
         self._know_one()
-        while self._watching is None and len(self._silent) < _SEVERAL:
-            if self._alive > failed:
-                return False
-            if is_stopping(self._crawler):
-                return True
-            if time.monotonic() - failed >= self.pause:
-                break
-            await asyncio.sleep(min(self.pause, _LOOK_SECONDS))
+        self._waiting += 1
+        try:
+            while self._watching is None and len(self._silent) < _SEVERAL:
+                if self._alive > failed:
+                    return False
+                if is_stopping(self._crawler):
+                    return True
+                if time.monotonic() - failed >= self.pause or self._crawl.in_flight <= self._waiting:
+                    break  # nobody else is being asked who could answer
+                await asyncio.sleep(min(self.pause, _LOOK_SECONDS))
+        finally:
+            self._waiting -= 1
         if self._watching is None:
             if self._alive > failed:
                 return False
