@@ -1,8 +1,8 @@
 """The project's settings: one table with name, default, check and meaning.
 
-Every setting of crawl4llm is a field of :class:`Options`, those of live crawls by :mod:`crawl4llm.live_options`; the
-field ``crawl_max_pages`` is the Scrapy setting ``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is
-generated from this table, and a test holds it to it.
+Every setting of crawl4llm is a field of :class:`Options`, those of live crawls by :mod:`crawl4llm.live_options`, those
+of what a crawl follows by :mod:`crawl4llm.scope_options`; the field ``crawl_max_pages`` is the Scrapy setting
+``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table, and a test holds it to it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from crawl4llm.option_checks import (
     weighs_dotted,
     whole,
 )
+from crawl4llm.scope_options import ScopeOptions
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.normalisers import NORMALISERS
 from crawl4llm.scoring.text import EXTRACTORS
@@ -69,7 +70,7 @@ def _number_of_workers(value: Any) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(LiveOptions):
+class Options(LiveOptions, ScopeOptions):
     """The checked values of all settings, ready for use."""
 
     corpus: str | None = option(
@@ -186,12 +187,6 @@ class Options(LiveOptions):
         0.2,
         real_number(0),
         "`host`: the bonus of a host of which no page is crawled; it falls with the root of their number.",
-    )
-    crawl_scope: str = fixed(
-        "web",
-        one_of("web", "domain"),
-        "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
-        "that no seed's crawl leaves its domain.",
     )
     crawl_max_pages: int = option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
     crawl_batch_size: int = fixed(

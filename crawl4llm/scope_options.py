@@ -1,0 +1,19 @@
+"""The settings that say what a crawl follows; the other fields of the table are in :mod:`crawl4llm.options`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawl4llm.option_checks import fixed, one_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """The checked values of settings for links, owners and URLs that are left alone."""
+
+    crawl_scope: str = fixed(
+        "web",
+        one_of("web", "domain"),
+        "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
+        "that no seed's crawl leaves its domain.",
+    )
