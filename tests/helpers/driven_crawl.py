@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -194,25 +194,28 @@ class JobCrawl(Driven):
         self.corpus = corpus
         checked = Options(**options, output_dir=str(folder / "run"))
         self.job = job = Job(folder / "job", checked)
-        job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
-        write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
-        self._folder = job.output
-        job.open(reranks=load_policy(checked.url_policy).reranks)
-        self._log = CrawlLog(job.output, at=job.state.log)
-        form = ArchiveFormat(text=checked.warc_text)
-        self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, job.state.archive, form)
-        self.crawl = self._new_crawl(
-            checked,
-            leases,
-            frontier=job.frontier,
-            visited=job.visited,
-            archive=self.archive,
-            log=self._log,
-            commits=job.commits(self._log, self.archive),
-        )
-        job.take_up(self.crawl.policy)
-        if job.state.crawl is not None:
-            self.crawl.load(job.state.crawl, job.frontier.leases())
+        with ExitStack() as opened:
+            opened.callback(job.close)
+            job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
+            write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
+            self._folder = job.output
+            job.open(reranks=load_policy(checked.url_policy).reranks)
+            self._log = CrawlLog(job.output, at=job.state.log)
+            form = ArchiveFormat(text=checked.warc_text)
+            self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, job.state.archive, form)
+            self.crawl = self._new_crawl(
+                checked,
+                leases,
+                frontier=job.frontier,
+                visited=job.visited,
+                archive=self.archive,
+                log=self._log,
+                commits=job.commits(self._log, self.archive),
+            )
+            job.take_up(self.crawl.policy)
+            if job.state.crawl is not None:
+                self.crawl.load(job.state.crawl, job.frontier.leases())
+            opened.pop_all()
         self.dequeued = []
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
