@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from crawl4llm.optouts.table import HEADER, META, ROBOTS_TXT, TDMREP, row_of
+from crawl4llm.optouts.values import ALL, FIELDS, values_of
 
 PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
-ALL_AGENTS: Final = "*"
+ALL_AGENTS: Final = ALL
 
 _PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}
 _BETWEEN: Final = "; "
@@ -57,8 +58,7 @@ def as_text(said: Iterable[Said]) -> str:
 def from_text(text: str) -> list[Said]:
     """Return the signals of a line that :func:`as_text` has made. What is none is left out.
 
-    Lines of archives before version 0.3 hold the fields of heads as they came (``X-Robots-Tag: noai``);
-    :func:`crawl4llm.optouts.head_fields.from_old_text` reads these.
+    Older archives hold the fields of heads as they came: ``X-Robots-Tag: noai, noimageai; TDM-Reservation: 1``.
     """
     found = []
     for entry in text.split(_BETWEEN):
@@ -66,6 +66,10 @@ def from_text(text: str) -> list[Said]:
         if len(words) == 5 and words[0] in _PLACES:
             place, agent, scope, signal, value = words
             found.append(Said(signal, value, place, scope, agent))
+            continue
+        name, _, old = entry.partition(": ")
+        if signal := FIELDS.get(name.lower(), ""):
+            found += [Said(signal, value, HEADER, PAGE, agent) for agent, value in values_of(signal, old)]
     return found
 
 

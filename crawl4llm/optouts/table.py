@@ -76,8 +76,8 @@ NO_AI: Final = Specification(
 )
 TDM_REP: Final = Specification(
     "TDM Reservation Protocol, W3C community group",
-    "final report (2024-05-10)",
-    "https://www.w3.org/community/reports/tdmrep/CG-FINAL-tdmrep-20240510/",
+    "final report (2024-02-02)",
+    "https://www.w3.org/community/reports/tdmrep/CG-FINAL-tdmrep-20240202/",
 )
 RSL_1: Final = Specification("Really Simple Licensing", "1.0 (2025-11-06)", "https://rslstandard.org/rsl")
 
