@@ -21,6 +21,7 @@ from crawl4llm.crawl.request_files import RequestFiles
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.tdmrep import PATH
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -122,7 +123,9 @@ def _reason(error: BaseException) -> str:
 
 def _purpose(request: Request) -> str:
     if not is_leased(request):
-        return "robots.txt" if request.meta.get("dont_obey_robotstxt") else "other"
+        if not request.meta.get("dont_obey_robotstxt"):
+            return "other"
+        return "tdmrep.json" if request.url.endswith(PATH) else "robots.txt"
     if request.meta.get("redirect_times"):
         return "redirect"
     return "retry" if request.meta.get("retry_times") or lease_of(request).entry.attempts > 1 else "document"

@@ -149,6 +149,8 @@ TABLE: Final = (
     Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "where terms stand; recorded, not read"),
 )
 """All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are not: they lift nothing."""
+TABLE_DATE: Final = "2026-11-23"
+"""When it was last changed."""
 _ROWS: Final = {(row.signal, row.value): row for row in TABLE}
 
 
