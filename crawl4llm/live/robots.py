@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin
@@ -23,6 +24,7 @@ from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.places import Later
+from crawl4llm.live.request_log import FILE
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
@@ -31,6 +33,7 @@ from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.table import TDMREP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +110,7 @@ class Robots:
         waits = read_options(crawler.settings).retry_waits
         self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
         self._opt_outs = OptOuts(crawler.settings)
-        self._tdm_files = TdmFiles(self._download, store, clock)
+        self._tdm_files = TdmFiles(partial(self._download, file=TDMREP), store, clock)
         self._asking: dict[str, asyncio.Task[Known]] = {}
         """By site."""
         self._leads_to: dict[str, str] = {}
@@ -245,7 +248,7 @@ class Robots:
             raise error
         return _Answer(reason=reason)
 
-    async def _download(self, url: str) -> Response:
+    async def _download(self, url: str, file: str = "robots.txt") -> Response:
         """Return the response to a request for a robots.txt or tdmrep.json, a redirect too, with no more of its body
         than is used."""
         request = Request(
@@ -259,6 +262,7 @@ class Robots:
                 "dont_retry": True,
                 "download_maxsize": _LARGEST,
                 _RECEIVED: 0,
+                FILE: file,
             },
         )
         self._count("request_count")

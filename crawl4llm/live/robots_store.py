@@ -53,8 +53,8 @@ class Stored(NamedTuple):
 
 
 class RobotsStore:
-    """Answers by authority, those of tdmrep.json by their URLs, the latest of each. Never raises for what is on disk, or
-    for a full disk."""
+    """Answers by authority, those of tdmrep.json by their URLs, the latest of each. Never raises for what is on disk,
+    or for a full disk."""
 
     def __init__(self, folder: Path, most: int = _MOST) -> None:
         """Open the file in a JOBDIR, or make it anew."""

@@ -58,7 +58,7 @@ CONTENT_SIGNALS: Final = Specification(
 )
 AIPREF: Final = Specification(
     "AI Preferences, IETF",
-    "draft-ietf-aipref-vocab-06 (2026-04-28) and draft-ietf-aipref-attach as of the same day",
+    "draft-ietf-aipref-vocab-06 (2026-04-28), draft-ietf-aipref-attach, editors' copy of 2026-08-19",
     "https://datatracker.ietf.org/doc/draft-ietf-aipref-vocab/06/",
 )
 RFC_9309: Final = Specification(
