@@ -38,9 +38,10 @@ PAGES: Final = 10
 """Pages of a site after which it is asked."""
 
 _MOST_REDIRECTS: Final = 5
+_WRITTEN_EVERY: Final = 5
+"""Pages of a site after which their number is written down; a process that is killed forgets fewer."""
 _MOST: Final = 16 << 20
-"""Bytes of memory for what is known of sites; of one that is forgotten, and not in the store, ten more pages are
-taken."""
+"""Bytes of memory for what is known of sites; of those beyond, what the store has."""
 _BYTES_A_SITE: Final = 400
 
 
@@ -69,7 +70,10 @@ class TdmFiles:
         """Count a page."""
         known = self._of(site := site_of(url))
         if known.fetched is None and known.pages < PAGES:
-            self._keep(site, known._replace(pages=known.pages + 1))
+            known = known._replace(pages=known.pages + 1)
+            self._keep(site, known)
+            if not known.pages % _WRITTEN_EVERY:
+                self._write_pages(site, known)
 
     async def said(self, url: str, rules: Rules) -> list[Said]:
         """Return what a site's file says of a URL; it is asked for where that is due, and ``rules`` allow it."""
@@ -82,6 +86,11 @@ class TdmFiles:
             await asyncio.shield(task)
             known = self._of(site)
         return known.rules.of(url)
+
+    def close(self) -> None:
+        """Write down the numbers of pages; the store must still be open."""
+        for site, known in self._known.items():
+            self._write_pages(site, known)
 
     async def _ask(self, site: str, rules: Rules) -> None:
         """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
@@ -128,7 +137,9 @@ class TdmFiles:
         known = self._known.get(site)
         if known is None:
             stored = None if self._store is None else self._store.get(site + PATH)
-            known = _Known() if stored is None else _Known(0, stored.fetched, TdmRules(stored.body or b""))
+            known = _Known()
+            if stored is not None:
+                known = _Known(stored.failures, stored.fetched, TdmRules(stored.body or b""))
             self._keep(site, known)
         else:
             self._known.move_to_end(site)
@@ -140,4 +151,10 @@ class TdmFiles:
         self._size += known.rules.size - (before.rules.size if before else -_BYTES_A_SITE)
         self._known[site] = known
         while self._size > _MOST and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].rules.size + _BYTES_A_SITE
+            oldest, forgotten = self._known.popitem(last=False)
+            self._size -= forgotten.rules.size + _BYTES_A_SITE
+            self._write_pages(oldest, forgotten)
+
+    def _write_pages(self, site: str, known: _Known) -> None:
+        if self._store is not None and known.fetched is None and known.pages:
+            self._store.put_failure(site + PATH, known.pages, 0.0, 0.0, "")
