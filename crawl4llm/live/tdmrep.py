@@ -21,7 +21,7 @@ from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH, site_of
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error
-from crawl4llm.optouts.tdmrep import PATH, TdmRules
+from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,7 +42,7 @@ _WRITTEN_EVERY: Final = 5
 """Pages of a site after which their number is written down; a process that is killed forgets fewer."""
 _MOST: Final = 16 << 20
 """Bytes of memory for what is known of sites; of those beyond, what the store has."""
-_BYTES_A_SITE: Final = 400
+_BYTES_A_SITE: Final = 600
 
 
 class _Known(NamedTuple):
@@ -52,7 +52,7 @@ class _Known(NamedTuple):
     """Pages taken while there was nothing else."""
     fetched: float | None = None
     """When it was last asked for, in seconds since 1970."""
-    rules: TdmRules = TdmRules()
+    rules: TdmRules = NOTHING_RESERVED
 
 
 class TdmFiles:
@@ -131,7 +131,7 @@ class TdmFiles:
         now = self._now()
         if self._store is not None:
             self._store.put(site + PATH, now, body)
-        self._keep(site, _Known(fetched=now, rules=TdmRules(body or b"")))
+        self._keep(site, _Known(fetched=now, rules=_rules(body)))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)
@@ -139,7 +139,7 @@ class TdmFiles:
             stored = None if self._store is None else self._store.get(site + PATH)
             known = _Known()
             if stored is not None:
-                known = _Known(stored.failures, stored.fetched, TdmRules(stored.body or b""))
+                known = _Known(stored.failures, stored.fetched, _rules(stored.body))
             self._keep(site, known)
         else:
             self._known.move_to_end(site)
@@ -158,3 +158,7 @@ class TdmFiles:
     def _write_pages(self, site: str, known: _Known) -> None:
         if self._store is not None and known.fetched is None and known.pages:
             self._store.put_failure(site + PATH, known.pages, 0.0, 0.0, "")
+
+
+def _rules(body: bytes | None) -> TdmRules:
+    return TdmRules(body) if body else NOTHING_RESERVED
