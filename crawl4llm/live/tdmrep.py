@@ -1,7 +1,7 @@
 """``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
 
 It is asked for before the page that follows the first ten of a site (a scheme with an authority), and not for sites of
-which less is taken; then once a day. Any answer but a file, and any failure, says nothing; the last file holds then.
+which less is taken; then once a day. While there is no answer the last file holds, if there was one.
 """
 
 from __future__ import annotations
@@ -110,28 +110,30 @@ class TdmFiles:
             self._answered(site, body)
 
     async def _body(self, site: str, rules: Rules) -> bytes | None:
-        """Return the file; None where there is none. Redirects are followed within the owner."""
+        """Return the file, without a byte where there is none; None where the server cannot tell now. Redirects are
+        followed within the owner."""
         url = site + PATH
         for _ in range(1 + _MOST_REDIRECTS):
             if site_of(url) == site and not rules.allows(url):
-                return None
+                return b""
             response = await self._send(url)
             if response.status not in REDIRECTS:
-                return response.body if response.status == 200 else None
+                if response.status == 429 or response.status >= 500 or "dataloss" in response.flags:
+                    return None
+                return response.body if response.status == 200 else b""
             target = urljoin(url, safe_url_string(response.headers.get("Location") or b""))
             if not target.startswith(("http://", "https://")) or owner_of(target) != owner_of(site):
-                return None
+                return b""
             url = target
-        return None
+        return b""
 
     def _answered(self, site: str, body: bytes | None) -> None:
-        stored = None if self._store is None else self._store.get(site + PATH)
-        if body is None and stored is not None:
-            body = stored.body
-        now = self._now()
+        """Note an answer, or with None that there was none."""
+        now, rules = self._now(), self._of(site).rules if body is None else _rules(body)
         if self._store is not None:
-            self._store.put(site + PATH, now, body)
-        self._keep(site, _Known(fetched=now, rules=_rules(body)))
+            stored = self._store.get(site + PATH) if body is None else None
+            self._store.put(site + PATH, now, stored.body if stored else body)
+        self._keep(site, _Known(fetched=now, rules=rules))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +14,14 @@ from addon_site import Answer
 from crawl_helpers import crawl_log, stats
 from live_helpers import crawl_live, text_page
 from owner_sites import OwnerSite, serve_owners
+from scrapy.http import Response
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.live.tdmrep import PAGES
+from crawl4llm.live.places import Later
+from crawl4llm.live.robots_copies import FRESH
+from crawl4llm.live.robots_rules import ALLOW_ALL
+from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.live.tdmrep import PAGES, TdmFiles
 from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.tdmrep import PATH
 
@@ -223,11 +229,48 @@ def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
         closed = "User-agent: *\nContent-Signal: /not/ ai-train=no\n"
         site.pages = {**tdm_site(), ROBOTS: text_file(closed), "/not/a": text_page(1, [])}
         site.pages[f"/{PAGES}"] = text_page(60, ["/closed/a", "/open/a", "/not/a"])
-        job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0}
+        job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": 0.1}
         for most in (PAGES - 3, PAGES + 1, 500):
             done = crawl_live([f"{site.url}/0"], tmp_path / "out", CRAWL_MAX_PAGES=most, **job)
             assert done.returncode == 0, done.stderr[-3000:]
         first, last = (f"/{n}" for n in range(PAGES)), f"/{PAGES}"
         assert site.begun == [ROBOTS, *first, PATH, "/files/tdmrep.json", last, "/open/a"]
+        assert min(site.gaps()) > 0.095  # between the processes, and around both files
         requests = "".join(path.read_text() for path in (tmp_path / "job/requests").glob("*.jsonl"))
     assert [json.loads(line)["for"] for line in requests.splitlines()].count("tdmrep.json") == 2
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: bool) -> None:
+    """It is asked for anew after a day; one that is gone holds no more."""
+    now, url = [1e9], "http://h.example/a"
+    answers = [
+        Response(url, 200, body=b'[{"location": "/", "tdm-reservation": 1}]'),
+        Response(url, 503),
+        Later("no answer", "timeout"),
+        Response(url, 404),
+    ]
+    asked = []
+
+    async def send(file: str) -> Response:
+        asked.append(file)
+        answer = answers[len(asked) - 1]
+        if isinstance(answer, Later):
+            raise answer
+        return answer
+
+    async def reserved(files: TdmFiles) -> list[bool]:
+        found = []
+        for _ in answers:
+            with suppress(Later):
+                await files.said(url, ALLOW_ALL)
+            found += [bool(await files.said(url, ALLOW_ALL)), bool(await files.said("http://i.example/", ALLOW_ALL))]
+            now[0] += FRESH
+        return found
+
+    store = RobotsStore(tmp_path) if lasting else None
+    files = TdmFiles(send, store, lambda: now[0])
+    for _ in range(PAGES):
+        files.page_taken(url)
+    assert asyncio.run(reserved(files)) == [True, False, True, False, True, False, False, False]
+    assert asked == [f"http://h.example{PATH}"] * 4
