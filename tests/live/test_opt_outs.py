@@ -224,13 +224,13 @@ def test_archived_pages_are_marked(crawls: dict[bool, Crawled]) -> None:
 
 
 def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
-    """Neither robots.txt nor tdmrep.json is asked for again, and both hold; so does the number of pages taken."""
+    """Neither robots.txt nor tdmrep.json is asked for again, and both hold."""
     with serve_owners(1) as (site,):
         closed = "User-agent: *\nContent-Signal: /not/ ai-train=no\n"
         site.pages = {**tdm_site(), ROBOTS: text_file(closed), "/not/a": text_page(1, [])}
         site.pages[f"/{PAGES}"] = text_page(60, ["/closed/a", "/open/a", "/not/a"])
         job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": 0.1}
-        for most in (PAGES - 3, PAGES + 1, 500):
+        for most in (PAGES + 1, 500):
             done = crawl_live([f"{site.url}/0"], tmp_path / "out", CRAWL_MAX_PAGES=most, **job)
             assert done.returncode == 0, done.stderr[-3000:]
         first, last = (f"/{n}" for n in range(PAGES)), f"/{PAGES}"
@@ -270,7 +270,11 @@ def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: b
 
     store = RobotsStore(tmp_path) if lasting else None
     files = TdmFiles(send, store, lambda: now[0])
-    for _ in range(PAGES):
+    for number in range(PAGES):
+        assert not asyncio.run(files.said(url, ALLOW_ALL))
         files.page_taken(url)
+        if lasting and number == PAGES - 3:  # another process goes on
+            files.close()
+            files = TdmFiles(send, store, lambda: now[0])
     assert asyncio.run(reserved(files)) == [True, False, True, False, True, False, False, False]
     assert asked == [f"http://h.example{PATH}"] * 4
