@@ -32,6 +32,8 @@ DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE",
 """The rules by which an owner's next request waits."""
 STOPPED: Final = "stopped"
 """Instead of a reason: the request was broken off when the crawl stopped."""
+FILE: Final = "crawl4llm_file"
+"""In the meta of requests for files of sites: what they are for, where that is not robots.txt."""
 _OWNERS: Final = 65_536
 """Owners whose last exchange is remembered, the last ones; about 200 bytes each."""
 _LONGEST_URL: Final = 4096
@@ -41,9 +43,9 @@ class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
     A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
-    ``redirect``, ``retry``, ``robots.txt`` or ``other``), ``status``, ``error`` (the reason, where there was no
-    answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last exchange with
-    that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for).
+    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json`` or ``other``), ``status``, ``error`` (the reason, where
+    there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
+    exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for).
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path) -> None:
@@ -122,7 +124,7 @@ def _reason(error: BaseException) -> str:
 
 def _purpose(request: Request) -> str:
     if not is_leased(request):
-        return "robots.txt" if request.meta.get("dont_obey_robotstxt") else "other"
+        return str(request.meta.get(FILE, "robots.txt")) if request.meta.get("dont_obey_robotstxt") else "other"
     if request.meta.get("redirect_times"):
         return "redirect"
     return "retry" if request.meta.get("retry_times") or lease_of(request).entry.attempts > 1 else "document"

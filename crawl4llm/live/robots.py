@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin
@@ -17,17 +18,22 @@ from w3lib.url import safe_url_string
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.places import Later
+from crawl4llm.live.request_log import FILE
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.table import TDMREP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,12 +109,14 @@ class Robots:
         store = RobotsStore(Path(jobdir)) if jobdir else None
         waits = read_options(crawler.settings).retry_waits
         self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
+        self._opt_outs = OptOuts(crawler.settings)
+        self._tdm_files = TdmFiles(partial(self._download, file=TDMREP), store, clock)
         self._asking: dict[str, asyncio.Task[Known]] = {}
         """By site."""
         self._leads_to: dict[str, str] = {}
         """Sites whose robots.txt is waited for, by those that redirect there."""
         crawler.signals.connect(self._received, signal=signals.bytes_received)
-        crawler.signals.connect(self._copies.close, signal=signals.spider_closed)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Robots:
@@ -116,12 +124,23 @@ class Robots:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> None:
-        """Raise IgnoreRequest for what robots.txt forbids, RobotsUnknown while that cannot be had."""
+        """Raise IgnoreRequest for what robots.txt forbids, RobotsUnknown while that cannot be had, OptedOut for what
+        may not be fetched by the opt-outs in robots.txt and tdmrep.json."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
             return
-        if not (await self._rules(site_of(request.url))).allows(request.url):
+        rules = await self._rules(site_of(request.url))
+        if not rules.allows(request.url):
             self._count("forbidden")
             raise IgnoreRequest("Forbidden by robots.txt")
+        if is_leased(request):
+            said = [*rules.said(request.url), *await self._tdm_files.said(request.url, rules)]
+            self._opt_outs.check_site(request, said)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Count pages of sites."""
+        if is_leased(request) and response.status == 200:
+            self._tdm_files.page_taken(request.url)
+        return response
 
     def unknown_until(self, url: str) -> float | None:
         """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
@@ -143,6 +162,10 @@ class Robots:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
         rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
         return None if rules is None else rules.crawl_delay
+
+    def _closed(self) -> None:
+        self._tdm_files.close()
+        self._copies.close()
 
     async def _rules(self, site: str) -> Rules:
         """Return the rules that hold for a site now; the first who wants them asks, and others wait for that."""
@@ -229,8 +252,9 @@ class Robots:
             raise error
         return _Answer(reason=reason)
 
-    async def _download(self, url: str) -> Response:
-        """Return the response to a request for a robots.txt, a redirect too, with no more of its body than is used."""
+    async def _download(self, url: str, file: str = "robots.txt") -> Response:
+        """Return the response to a request for a robots.txt or tdmrep.json, a redirect too, with no more of its body
+        than is used."""
         request = Request(
             url,
             callback=NO_CALLBACK,
@@ -242,6 +266,7 @@ class Robots:
                 "dont_retry": True,
                 "download_maxsize": _LARGEST,
                 _RECEIVED: 0,
+                FILE: file,
             },
         )
         self._count("request_count")

@@ -1,4 +1,4 @@
-"""The answers to requests for robots.txt on disk, so that a resumed crawl does not ask for them all again.
+"""The answers to requests for robots.txt and tdmrep.json on disk, so that a resumed crawl does not ask for all again.
 
 An SQLite file in JOBDIR. It is a cache: what is damaged or not of this form is thrown away, and asked for anew. JOBDIR
 may come from anybody, so the file is taken for hostile: its schema must be ours to the letter, and what is read out of
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
     body: bytes | None
     """The file, as far as it is parsed; None: there was none."""
     failures: int = 0
-    """Requests that have failed since."""
+    """Requests that have failed since; of a tdmrep.json that was not asked for, the pages taken of its site."""
     failed: float = 0.0
     """When the last one did."""
     wait: float = 0.0
@@ -53,7 +53,8 @@ class Stored(NamedTuple):
 
 
 class RobotsStore:
-    """Answers by authority, the latest of each. Never raises for what is on disk, or for a full disk."""
+    """Answers by authority, those of tdmrep.json by their URLs, the latest of each. Never raises for what is on disk,
+    or for a full disk."""
 
     def __init__(self, folder: Path, most: int = _MOST) -> None:
         """Open the file in a JOBDIR, or make it anew."""
@@ -91,9 +92,10 @@ class RobotsStore:
         return None if row is None else _checked(*row)
 
     def latest(self) -> str | None:
-        """Return the authority whose answer came last; None where there is none."""
+        """Return the authority whose robots.txt came last; None where there is none."""
         query = (
-            "SELECT authority FROM copies WHERE fetched IS NOT NULL AND length(authority) <= 300 ORDER BY rowid DESC"
+            "SELECT authority FROM copies WHERE fetched IS NOT NULL AND length(authority) <= 300 "
+            "AND authority NOT LIKE '%/.well-known/%' ORDER BY rowid DESC"
         )
         if self._db is None:
             return None
