@@ -23,6 +23,9 @@ DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
+# What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
+SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
+
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 

@@ -17,13 +17,15 @@ from dataclasses import replace
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import OPT_OUT, QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
+from crawl4llm.base.reasons import QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
 
+_OWNERS_AT_ONCE = 1000
+"""Owners of whom is asked at once whether they are blocked."""
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
@@ -65,10 +67,13 @@ class Crawl(CrawlState):
         """Visit documents that no page led to, and queue them."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
-        if self.policy.looks_ahead:
-            self.counters.counts["pages/fetched"] += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
-        await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
+        new = [Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)]
+        wanted, refused = self.scope.wanted_seeds(new, self.counters.counts)
+        self._refused += refused
+        if self.policy.looks_ahead:
+            self.counters.counts["pages/fetched"] += len(wanted)
+        await self._enqueue(wanted)
 
     async def _add_injected(self) -> None:
         """Visit some of the seeds that were injected."""
@@ -138,20 +143,21 @@ class Crawl(CrawlState):
             self._lease_ended(lease, asked=False)
 
     def drop_blocked(self) -> bool:
-        """Drop some queued documents of owners that are blocked; return whether there were any."""
-        while self._blocked_owners:
-            if self._drop_some(self._blocked_owners[0]):
+        """Drop some queued documents of owners that are blocked; return whether there may be more."""
+        for _ in range(min(_OWNERS_AT_ONCE, len(self._to_look_at))):
+            owner = self._to_look_at[0]
+            if (reason := self.scope.blocked(f"http://{owner}/")) and self._drop_some(owner, reason):
                 return True
-            self._blocked_owners.popleft()
-        return False
+            self._to_look_at.popleft()
+        return bool(self._to_look_at)
 
-    def _drop_some(self, owner: str) -> bool:
+    def _drop_some(self, owner: str, reason: str) -> bool:
         """Drop some documents that an owner has queued; return whether there were any."""
         assert self._by_owners is not None
         outcome = Outcome.DROPPED
-        ended = self._by_owners.drop_owner(owner, outcome, OPT_OUT, self.pages_at_once)
+        ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
         try:
-            self._log.write([], [failure_line(outcome.value, OPT_OUT, entry) for entry in ended])
+            self._log.write([], [failure_line(outcome.value, reason, entry) for entry in ended])
         except InputError as error:
             self.failure = self.failure or str(error)
         return bool(ended)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
@@ -20,6 +20,9 @@ from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.url_rules import UrlRules
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
 
@@ -70,13 +73,15 @@ class CrawlState:
         by_owners: OwnerFrontier | None = None,
         clock: Clock | None = None,
         url_of_seed: Callable[[str], str] | None = None,
+        rules: UrlRules | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owners is not None)
+        by_owner = by_owners is not None
+        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owner, rules=rules)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
@@ -106,8 +111,8 @@ class CrawlState:
         self._injected: deque[Injected] = deque()
         self._queued: list[Injected] = []
         """Injected seeds that are queued, or visited before, and await a commit."""
-        self._blocked_owners: deque[str] = deque()
-        """Whose queued documents have not all been dropped yet."""
+        self._to_look_at: deque[str] = deque()
+        """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
 
     # -- steering ---------------------------------------------------------------------------------------------------
 
@@ -124,7 +129,12 @@ class CrawlState:
         """
         self.scope.block(domains)
         if self._by_owners is not None:
-            self._blocked_owners = deque(name for name in domains if owner_of(f"http://{name}/") == name)
+            self._to_look_at.extendleft(name for name in domains if owner_of(f"http://{name}/") == name)
+
+    def lists_changed(self) -> None:
+        """Drop what is queued, in time, for owners that block lists have now."""
+        if self._by_owners is not None:
+            self._to_look_at.extend(self._by_owners.owners.names)
 
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
