@@ -55,6 +55,7 @@ EXTENSIONS = {
     "crawl4llm.live.stalls.Stalls": 0,
     "crawl4llm.live.steering.Steering": 0,
     "crawl4llm.live.request_log.RequestLog": 0,
+    "crawl4llm.live.sitemaps.Sitemaps": 0,
 }
 
 # The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at

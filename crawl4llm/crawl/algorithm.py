@@ -192,6 +192,9 @@ class Crawl(CrawlState):
             self.iteration += not self.continuous
             if expand and not self.finished:
                 new += self._extract_held_back()
+        lists, self._lists = self._lists, []
+        if expand:
+            new += [candidate for links in lists for candidate in self._extract(links)]
         await self._enqueue(new)
         if self._injected:
             await self._add_injected()

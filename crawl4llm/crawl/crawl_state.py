@@ -18,7 +18,7 @@ from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
-from crawl4llm.policies import Policy
+from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
@@ -111,6 +111,10 @@ class CrawlState:
         self._injected: deque[Injected] = deque()
         self._queued: list[Injected] = []
         """Injected seeds that are queued, or visited before, and await a commit."""
+        self._lists: list[CrawledPage] = []
+        """Of links that are no page's, to be followed."""
+        self.expects = False
+        """Whether more of them may come, although the frontier is empty."""
         self._to_look_at: deque[str] = deque()
         """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
 
@@ -139,6 +143,11 @@ class CrawlState:
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
         self._injected.append(injected)
+
+    def follow(self, links: CrawledPage) -> None:
+        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
+        they are those of a page without an influence score."""
+        self._lists.append(links)
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -206,7 +215,7 @@ class CrawlState:
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
         waiting = self._buffer
-        if self._seeds_wait and self.crawled < self.options.crawl_max_pages:
+        if (self._seeds_wait or self._lists) and not self.is_full:
             return True
         if not waiting.answered:
             return False
@@ -224,11 +233,15 @@ class CrawlState:
     @property
     def finished(self) -> str | None:
         """Why the crawl is over; None while it is not."""
-        if self.crawled >= self.options.crawl_max_pages:
+        if self.is_full:
             return MAX_PAGES
-        return (
-            FRONTIER_EMPTY if not (self._buffer or self._raised_n or self._seeds_wait or len(self.frontier)) else None
-        )
+        waits = self._seeds_wait or self._lists or self.expects
+        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or waits or len(self.frontier)) else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has its N pages."""
+        return self.crawled >= self.options.crawl_max_pages
 
     @property
     def _seeds_wait(self) -> bool:

@@ -123,6 +123,10 @@ class Robots:
             self._count("forbidden")
             raise IgnoreRequest("Forbidden by robots.txt")
 
+    def tell(self, listener: Callable[..., None]) -> None:
+        """Tell of each file that comes, or is read from JOBDIR: ``listener(site, file, is_new=...)``."""
+        self._copies.listener = listener
+
     def unknown_until(self, url: str) -> float | None:
         """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
 

@@ -91,6 +91,8 @@ class Copies:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
         """Bytes of memory, roughly."""
+        self.listener: Callable[..., None] | None = None
+        """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
@@ -112,6 +114,8 @@ class Copies:
         self._keep(site, known)
         if self._store is not None:
             self._store.put(site, known.fetched, body)
+        if self.listener is not None and body is not None:
+            self.listener(site, body, is_new=True)
         return known
 
     def same(self, site: str, other: str) -> Known:
@@ -165,6 +169,8 @@ class Copies:
         if stored.fetched is not None:
             known.rules, known.fetched = self._rules(stored.body), stored.fetched
             known.is_file = stored.body is not None
+            if self.listener is not None and stored.body is not None:
+                self.listener(site, stored.body, is_new=False)
         return known
 
     def _keep(self, site: str, known: Known) -> None:
