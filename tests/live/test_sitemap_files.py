@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from crawl_helpers import PROJECT
 
 from crawl4llm.live.sitemap_files import MOST_BYTES, MOST_NAMED, Listing, named_sitemaps, read_sitemap
 
@@ -124,7 +125,9 @@ for name, bomb in bombs.items():
 
 
 def test_memory_is_bounded_whatever_a_file_holds() -> None:
-    result = subprocess.run([sys.executable, "-c", BOMBS], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", BOMBS], capture_output=True, cwd=PROJECT, text=True, check=True, timeout=60
+    )
     lines = map(str.split, result.stdout.splitlines())
     found = {name: (int(mebibytes), int(pages)) for name, mebibytes, pages in lines}
     assert len(found) == 8
