@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Capture
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
@@ -108,6 +110,8 @@ class CrawlState:
         """Injected seeds that are queued, or visited before, and await a commit."""
         self._blocked_owners: deque[str] = deque()
         """Whose queued documents have not all been dropped yet."""
+        self.after_commit: list[Callable[[], None]] = []
+        """Called after each commit: what others keep of this crawl may last from then on."""
 
     # -- steering ---------------------------------------------------------------------------------------------------
 
@@ -129,6 +133,16 @@ class CrawlState:
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
         self._injected.append(injected)
+
+    # -- what is no page's ------------------------------------------------------------------------------------------
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
+        stands before all pages that are merged later, and lasts with the next commit, as they do."""
+        try:
+            self._writer.archive_exchange(capture, purpose, about)
+        except InputError as error:
+            self.failure = self.failure or str(error)
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -258,6 +272,8 @@ class CrawlState:
         for injected in self._queued:
             injected.when_committed()
         self._queued.clear()
+        for kept in self.after_commit:
+            kept()
 
     def save(self) -> dict[str, Any]:
         """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""

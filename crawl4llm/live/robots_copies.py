@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+from crawl4llm.live.robots_store import Stored
 
 if TYPE_CHECKING:
     from crawl4llm.live.robots_store import RobotsStore
@@ -33,7 +34,9 @@ LONGEST_WAIT: Final = 24 * 3600.0
 
 _MOST: Final = 64 << 20
 """Bytes of the cache."""
-_BYTES_KNOWN: Final = 600
+_MOST_UNCOMMITTED: Final = 32 << 20
+"""Bytes of answers that wait for a commit."""
+_BYTES_KNOWN: Final = 800
 """Memory of an entry of the cache, besides its rules; a test measures it."""
 
 
@@ -55,6 +58,11 @@ class Known:
     """Seconds from then on in which it is not asked for."""
     reason: str = ""
     """Why it failed."""
+    source: str | None = None
+    """The record of the archive that has the last answer: its WARC-Payload-Digest and WARC-Date, with a blank between;
+    None where nothing is archived."""
+    source_of_failure: str | None = None
+    """The same of an answer that was a failure, in this process."""
 
     def rules_at(self, now: float) -> Rules | None:
         """Return the rules that hold; None while they are unknown."""
@@ -91,6 +99,24 @@ class Copies:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
         """Bytes of memory, roughly."""
+        self._uncommitted: dict[str, Stored] | None = None
+        """Answers to be stored at the next commit; None where they are at once."""
+        self._uncommitted_bytes = 0
+
+    def wait_for_commits(self) -> None:
+        """Store answers with the commits of a crawl, since a record of the archive that was not committed may be lost:
+        a crawl that goes on then asks again, and has a record of that. Failures are still stored at once."""
+        self._uncommitted = {}
+
+    def committed(self) -> None:
+        """Store the answers that came before a commit."""
+        if not self._uncommitted or self._store is None:
+            return
+        for site, stored in self._uncommitted.items():
+            self._put(site, stored)
+            if (known := self._known.get(site)) is not None and known.failures:
+                self._store_failure(site, known)
+        self._uncommitted, self._uncommitted_bytes = {}, 0
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
@@ -105,32 +131,33 @@ class Copies:
             self._store_failure(site, known)
         return known
 
-    def answered(self, site: str, body: bytes | None) -> Known:
-        """Note the answer to a request for robots.txt: the file, or None where there is none."""
+    def answered(self, site: str, body: bytes | None, source: str | None = None) -> Known:
+        """Note the answer to a request for robots.txt: the file, or None where there is none. ``source``: its record in
+        the archive."""
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
-        known = Known(self._rules(body), self.now(), body is not None)
+        known = Known(self._rules(body), self.now(), body is not None, source=source)
         self._keep(site, known)
-        if self._store is not None:
-            self._store.put(site, known.fetched, body)
+        self._keep_answer(site, Stored(known.fetched, body, source=source or ""))
         return known
 
     def same(self, site: str, other: str) -> Known:
         """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
         known = replace(self.of(other))
         self._keep(site, known)
-        if self._store is not None and (stored := self._store.get(other)) and stored.fetched is not None:
-            self._store.put(site, stored.fetched, stored.body)
+        if (stored := self._answer_of(other)) and stored.fetched is not None:
+            self._keep_answer(site, stored)
             if known.failures:
                 self._store_failure(site, known)
         return known
 
-    def failed(self, site: str, reason: str, wait: float = 0.0) -> Known:
-        """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does."""
+    def failed(self, site: str, reason: str, wait: float = 0.0, source: str | None = None) -> Known:
+        """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does;
+        ``source``: the record of the answer, if there was one."""
         known = self.of(site)
         known.failures += 1
         known.failed = self.now()
         known.wait = max(self._waits[min(known.failures, len(self._waits)) - 1], min(wait, LONGEST_WAIT))
-        known.reason = reason
+        known.reason, known.source_of_failure = reason, source
         self._keep(site, known)
         self._store_failure(site, known)
         return known
@@ -148,12 +175,30 @@ class Copies:
         if self._store is not None:
             self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
 
+    def _keep_answer(self, site: str, answer: Stored) -> None:
+        """Store an answer, now or with the next commit. What there is no room for until then is asked for again by the
+        next process."""
+        if self._uncommitted is None:
+            self._put(site, answer)
+        elif (size := len(answer.body or b"")) + self._uncommitted_bytes <= _MOST_UNCOMMITTED:
+            self._uncommitted[site] = answer
+            self._uncommitted_bytes += size
+
+    def _put(self, site: str, answer: Stored) -> None:
+        if self._store is not None and answer.fetched is not None:
+            self._store.put(site, answer.fetched, answer.body, answer.source)
+
+    def _answer_of(self, site: str) -> Stored | None:
+        """Return what is stored of a site, or is to be."""
+        waiting = self._uncommitted.get(site) if self._uncommitted else None
+        return waiting or (None if self._store is None else self._store.get(site))
+
     def _rules(self, body: bytes | None) -> Rules:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
         """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
-        stored = None if self._store is None else self._store.get(site)
+        stored = self._answer_of(site)
         if stored is None:
             return Known()
         known = Known(
@@ -164,7 +209,7 @@ class Copies:
         )
         if stored.fetched is not None:
             known.rules, known.fetched = self._rules(stored.body), stored.fetched
-            known.is_file = stored.body is not None
+            known.is_file, known.source = stored.body is not None, stored.source or None
         return known
 
     def _keep(self, site: str, known: Known) -> None:

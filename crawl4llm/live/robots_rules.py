@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import unquote
 
 from protego import Protego
 
@@ -32,6 +33,9 @@ _LINE = re.compile(
 _AFTER_NAME = re.compile(r"\s*:\s*|\s+|\Z")
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
+_BEFORE_PATH = re.compile(r"[^/]*//[^/?#]*|#.*")
+_LONGEST_SEARCHED: Final = 1 << 16
+"""Characters of rules in which the one that forbids a URL is looked for; that takes a millisecond."""
 _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
 """Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures."""
 
@@ -43,6 +47,7 @@ class Rules:
         """Take the directives of the crawler's own group; without any, all is allowed."""
         lines = list(lines)
         text = "".join(f"{name}:{value}\n" for name, value in lines)
+        self._text = text
         self._parsed = Protego.parse(f"user-agent:*\n{text}") if lines else None
         self.size = _BYTES_OF_RULES + sum(_size(value) for _, value in lines) if lines else 0
         """Bytes of memory, roughly, and rather too many."""
@@ -50,6 +55,20 @@ class Rules:
     def allows(self, url: str) -> bool:
         """Return whether the URL may be fetched."""
         return self._parsed is None or self._parsed.can_fetch(url, "*")
+
+    def line_against(self, url: str) -> str:
+        """Return the line that forbids a URL: of those that match it the longest (RFC 9309, 2.2.2).
+
+        Of a file whose rules are too many to be gone through for each URL, a description.
+        """
+        if len(self._text) > _LONGEST_SEARCHED:
+            return f"the longest that matches of {self._text.count(chr(10)):,} lines"
+        path = "/" + unquote(_BEFORE_PATH.sub("", url)).removeprefix("/")
+        rules = (line.partition(":")[2] for line in self._text.splitlines() if line.startswith("disallow"))
+        matching = sorted((rule for rule in rules if _matches(unquote(rule), path)), key=len, reverse=True)
+        # What is percent-encoded is compared more exactly by protego, whose word counts.
+        found = next((rule for rule in matching if not Rules([("disallow", rule)]).allows(url)), None)
+        return "disallow" if found is None else f"disallow: {found}"
 
     @property
     def crawl_delay(self) -> float | None:
@@ -127,6 +146,21 @@ def _directives(text: str) -> Iterator[tuple[str, str]]:
         if name is not None and after:
             kind = str(name.lastgroup).replace("delay", "crawl-delay")
             yield kind, line[after.end() :].partition("#")[0].strip()
+
+
+def _matches(rule: str, path: str) -> bool:
+    """Return whether a rule with ``*`` and ``$`` (RFC 9309, 2.2.3) matches a path."""
+    first, *others = rule.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    for part in others[:-1] if rule.endswith("$") else others:
+        if (found := path.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    if not rule.endswith("$"):
+        return True
+    return path.endswith(others[-1], at) if others else at == len(path)
 
 
 def _size(value: str) -> int:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _TABLE: Final = (
     "CREATE TABLE copies (authority TEXT NOT NULL UNIQUE, fetched REAL, body BLOB, failures INTEGER NOT NULL, "
-    "failed REAL NOT NULL, wait REAL NOT NULL, reason TEXT NOT NULL)"
+    "failed REAL NOT NULL, wait REAL NOT NULL, reason TEXT NOT NULL, source TEXT NOT NULL)"
 )
 _SCHEMA: Final = {("table", "copies", _TABLE), ("index", "sqlite_autoindex_copies_1", None)}
 _MOST: Final = 1 << 30
@@ -50,6 +50,8 @@ class Stored(NamedTuple):
     """Seconds to wait from then on."""
     reason: str = ""
     """Why it did."""
+    source: str = ""
+    """The record of the archive that has the last answer: digest and date; empty where there is none."""
 
 
 class RobotsStore:
@@ -78,8 +80,8 @@ class RobotsStore:
     def get(self, authority: str) -> Stored | None:
         """Return what is kept for an authority; None where that is nothing, or nothing sound."""
         query = (
-            "SELECT fetched, body, failures, failed, wait, reason FROM copies WHERE authority = ? "
-            "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50"
+            "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
+            "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
         )
         if self._db is None:
             return None
@@ -104,16 +106,17 @@ class RobotsStore:
             return None
         return None if row is None else str(row[0])
 
-    def put(self, authority: str, fetched: float, body: bytes | None) -> None:
+    def put(self, authority: str, fetched: float, body: bytes | None, source: str = "") -> None:
         """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now."""
         copy = None if body is None else zlib.compress(body)
-        self._write("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '')", (authority, fetched, copy))
+        statement = "INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '', ?)"
+        self._write(statement, (authority, fetched, copy, source))
         self._grown(len(copy or b""))
 
     def put_failure(self, authority: str, failures: int, failed: float, wait: float, reason: str) -> None:
         """Keep that requests have failed, beside the last answer."""
         self._write(
-            "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?) ON CONFLICT (authority) DO UPDATE SET "
+            "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?, '') ON CONFLICT (authority) DO UPDATE SET "
             "failures = excluded.failures, failed = excluded.failed, wait = excluded.wait, reason = excluded.reason",
             (authority, failures, failed, wait, reason),
         )
@@ -191,7 +194,7 @@ class RobotsStore:
 
 
 def _checked(
-    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object
+    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object, source: object
 ) -> Stored | None:
     """Return a row as what it should be; None where it is something else."""
     if isinstance(body, bytes):
@@ -207,7 +210,8 @@ def _checked(
         and isinstance(failed, float)
         and isinstance(wait, float)
         and isinstance(reason, str)
+        and isinstance(source, str)
         and all(0 <= number < math.inf for number in (fetched or 0.0, failures, failed, wait))
     ):
-        return Stored(fetched, body, failures, failed, wait, reason)
+        return Stored(fetched, body, failures, failed, wait, reason, source)
     return None

@@ -19,6 +19,7 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
+from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
 from crawl4llm.live.fetching import Elsewhere
 from crawl4llm.live.places import Later
 from crawl4llm.live.stopping import Withdrawn
@@ -56,7 +57,10 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
-            self.crawl.failed(lease, f"http_{response.status}")
+            why = None
+            if response.status in REFUSALS and response.request is not None:
+                why = keep_head(self.crawl, response.request, REFUSAL, f"HTTP {response.status}")
+            self.crawl.failed(lease, f"http_{response.status}", why)
         else:
             self.crawl.fetched(lease, page, response.status)
 
@@ -85,14 +89,14 @@ class InfluenceSpider(Spider):
                 assert self.crawler.engine is not None
                 self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
             return
-        known = verdict(error)
+        known, why = verdict(error), getattr(error, "why", None)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)
         elif known[0] is Outcome.DROPPED:
-            self.crawl.dropped(lease, known[1])
+            self.crawl.dropped(lease, known[1], why)
         else:
-            self.crawl.failed(lease, known[1], final=known[1] != ROBOTS_UNKNOWN)
+            self.crawl.failed(lease, known[1], why, final=known[1] != ROBOTS_UNKNOWN)
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""

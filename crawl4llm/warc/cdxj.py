@@ -132,7 +132,8 @@ def parse_many(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]
 
 
 def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iterator[Entry]:
-    """Yield the entries of documents in an index, in file order; with ``redirects`` those of redirects to them, too.
+    """Yield the entries of documents in an index, in file order; with ``redirects`` those of redirects
+    to them, and of exchanges that are no page's, too.
 
     ``end``: how many bytes of the file to read. Raises InputError that names the file and line that cannot be used.
     """

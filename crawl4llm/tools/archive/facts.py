@@ -28,8 +28,9 @@ TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
 """Our kind for a record whose head can be read, and whose content cannot."""
-REDIRECTED = "redirected"
-"""Our kind for a metadata record about redirects that led to no page of the crawl that archived them."""
+OF_NO_PAGE = "of no page"
+"""Our kind for a metadata record about exchanges that are no page's of the crawl that archived them: redirects
+to no page, and robots.txt."""
 
 _TABLES = """
 CREATE TABLE files(
@@ -55,11 +56,11 @@ CREATE TABLE documents AS
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
-CREATE TABLE redirects AS
+CREATE TABLE no_pages AS
     SELECT DISTINCT m.file AS file, m.page AS page
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = '{REDIRECTED}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
-CREATE INDEX redirects_by_page ON redirects(file, page);
+    WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
+CREATE INDEX no_pages_by_page ON no_pages(file, page);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
 CREATE TABLE log(number INTEGER, doc TEXT);
 CREATE TABLE lost(doc TEXT);
@@ -90,7 +91,7 @@ class Row(NamedTuple):
     """Of the metadata record that a crawl writes of a page: the document key."""
     page: int
     """A number that the records of a page have in common, which stand together and end with the crawl's metadata; so do
-    redirects to no page."""
+    exchanges that are no page's."""
     size: int
     """Bytes of it, decompressed, without the line ends behind it."""
     rid: bytes

@@ -58,7 +58,7 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
             coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
                 WHERE s.rid = r.refers LIMIT 1),
                 (SELECT '' FROM documents p WHERE p.file = r.file AND p.page = r.page LIMIT 1),
-                (SELECT '' FROM redirects e WHERE e.file = r.file AND e.page = r.page))
+                (SELECT '' FROM no_pages e WHERE e.file = r.file AND e.page = r.page))
         FROM records r JOIN moves m ON m.file = r.file AND m.offset = r.offset
         LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
             ON l.file = r.file AND l.offset = r.offset

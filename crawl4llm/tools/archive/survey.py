@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError
 from crawl4llm.base.processes import run_jobs
-from crawl4llm.tools.archive.facts import REDIRECTED, TEXT, UNREADABLE, Facts, Row, hashed
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
@@ -22,7 +22,7 @@ _NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), fie
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
-_REDIRECTED_TO = re.compile(rb"(?m)^redirected-to:")
+_OF_NO_PAGE = re.compile(rb"(?m)^(?:redirected-to|purpose):")
 _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 """A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
@@ -90,7 +90,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
             continue
         row, targets, found = _inspect(job, reader, stretch, stretch.frame)
         row = row._replace(page=page)
-        page += row.doc is not None or row.kind in {REDIRECTED, UNREADABLE}
+        page += row.doc is not None or row.kind in {OF_NO_PAGE, UNREADABLE}
         read += row.size + LINE_ENDS
         if row.kind == "warcinfo" and stretch.frame.record is not None:
             fields = stretch.frame.record.fields
@@ -119,9 +119,9 @@ def _inspect(
     if not name:
         found.append("has no WARC-Record-ID")
     try:
-        doc, is_redirect = _described(frame) if kind == "metadata" else (None, False)
-        if is_redirect:
-            kind = REDIRECTED
+        doc, of_no_page = _described(frame) if kind == "metadata" else (None, False)
+        if of_no_page:
+            kind = OF_NO_PAGE
         if job.digests:
             found += faults(frame, reader.pieces(stretch.offset, stretch.length))
     except CorruptRecord as error:
@@ -159,7 +159,7 @@ def _mime(frame: Frame) -> str:
 
 def _described(frame: Frame) -> tuple[str | None, bool]:
     """Return the document key in the metadata record that a crawl writes of each page, and whether it is the record
-    that it writes of redirects to no page."""
+    that it writes of exchanges that are no page's."""
     record, opening = frame.record, frame.opening
     assert record is not None
     size = min(record.size or 0, _LARGEST_METADATA)
@@ -168,7 +168,7 @@ def _described(frame: Frame) -> tuple[str | None, bool]:
     key = _DOCUMENT.search(opening.data, record.block_at, size)
     if key:
         return key[1].decode("utf-8", "replace"), False
-    return None, _REDIRECTED_TO.search(opening.data, record.block_at, size) is not None
+    return None, _OF_NO_PAGE.search(opening.data, record.block_at, size) is not None
 
 
 @contextmanager
