@@ -279,8 +279,9 @@ def read_failure(path: Path, offset: int, length: int) -> NoPage:
         raise MissingRecord(f"{path}: is gone since it was indexed; run `scrapy corpus index`") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run `scrapy corpus index`")
-    said = [failure.get(name) for name in ("rule", "digest", "time")]
-    why = Why(*said) if isinstance(said[0], str) else None
+    why = (
+        Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule := failure.get("rule"), str) else None
+    )
     message = f"{failure['id']}: {failure['reason']}"
     return NoPage(message, failure["reason"], wanted=failure["outcome"] == "failed", why=why)
 
