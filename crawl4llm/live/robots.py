@@ -132,7 +132,10 @@ class Robots:
         rules, source = await self._rules(site_of(request.url))
         if not rules.allows(request.url):
             self._count("forbidden")
-            because = why(rules.line_against(request.url), source)
+            line = rules.line_against(request.url)
+            if request.meta.get("redirect_times"):  # the document itself was allowed
+                line += f", for {request.url}"
+            because = why(line, source)
             raise Forbidden(f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=because)
         request.meta[ALLOWED_BY] = source
 

@@ -24,6 +24,7 @@ from robots_helpers import Raw, faster, serve_bytes
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
+from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.live.robots import Robots
@@ -215,6 +216,16 @@ def test_robots_txt_is_archived_and_is_no_page(crawled: Crawled, tmp_path: Path)
     assert scrapy("archive", "check", str(crawled.output)).returncode == 0
     held = WarcCorpus(str(crawled.output / "warc"), tmp_path / "index")
     assert [key for key in held.keys() if key.endswith("/robots.txt")] == []
+
+
+def test_a_stranger_can_tell_why_by_the_archive(crawled: Crawled) -> None:
+    """By a script that imports nothing of ours; and it finds what does not follow."""
+    found = Verdicts(crawled.output, "testbot")
+    assert found.problems == []
+    refused = list(crawled.ends.values()).count("robots")
+    assert found.derived == {"fetches": len(crawl_log(crawled.output)), "refusals": refused}
+    against_another = f"{crawled.sites['by part of a name'].url}/page was fetched, and"
+    assert any(problem.startswith(against_another) for problem in Verdicts(crawled.output, "testbots").problems)
 
 
 def test_scrapys_figures_are_kept(crawled: Crawled) -> None:
