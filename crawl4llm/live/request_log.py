@@ -32,6 +32,17 @@ DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE",
 """The rules by which an owner's next request waits."""
 STOPPED: Final = "stopped"
 """Instead of a reason: the request was broken off when the crawl stopped."""
+PRICES: Final = {
+    "crawler-price": "Cloudflare pay per crawl: currency and amount (documentation of 2025-08-27)",
+    "crawler-error": "the same: what was wrong with an offer",
+    "payment-required": "x402 version 2: JSON in Base64",
+    "www-authenticate": "RSL 1.0 (2025-11-06), Crawler Authorization Protocol: License ...",
+    "link": "RSL 1.0: the licence",
+}
+"""Header fields of answers with status 402 that say what would be paid, and how. They are noted, never acted upon."""
+_LONGEST_PRICE: Final = 500
+"""Characters of a field's value that are noted."""
+_MOST_PRICES: Final = 10
 _OWNERS: Final = 65_536
 """Owners whose last exchange is remembered, the last ones; about 200 bytes each."""
 _LONGEST_URL: Final = 4096
@@ -43,7 +54,8 @@ class RequestLog:
     A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
     ``redirect``, ``retry``, ``robots.txt`` or ``other``), ``status``, ``error`` (the reason, where there was no
     answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last exchange with
-    that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for).
+    that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for); with status 402
+    also ``price``: what the answer says of one.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path) -> None:
@@ -77,7 +89,8 @@ class RequestLog:
         except BaseException as error:
             self._end(request, owner, at, began, before, error=_reason(error))
             raise
-        self._end(request, owner, at, began, before, status=response.status, size=len(response.body))
+        price = price_of(response)
+        self._end(request, owner, at, began, before, status=response.status, size=len(response.body), price=price)
         return response
 
     def _end(
@@ -91,6 +104,7 @@ class RequestLog:
         status: int | None = None,
         error: str | None = None,
         size: int = 0,
+        price: str | None = None,
     ) -> None:
         now = time.monotonic()
         self._last[owner] = now, None
@@ -110,7 +124,24 @@ class RequestLog:
             "waited": round(began - before[0], 3) if before else None,
             "rule": before[1] if before else None,
         }
+        if price:
+            line["price"] = price
         self._files.append(json.dumps(line).encode() + b"\n", at)
+
+
+def price_of(response: Response) -> str | None:
+    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, and without any.
+
+    What is no printable ASCII in them is replaced.
+    """
+    if response.status != 402:
+        return None
+    found = []
+    for name in PRICES:
+        for value in response.headers.getlist(name):
+            text = value[:_LONGEST_PRICE].decode("ascii", "replace")
+            found.append(f"{name}: {''.join(char if ' ' <= char <= '~' else '?' for char in text)}")
+    return "; ".join(found[:_MOST_PRICES]) or None
 
 
 def _reason(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from crawl4llm.live.capturing import hop_of
 from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
 from crawl4llm.live.fetching import Elsewhere
 from crawl4llm.live.places import Later
+from crawl4llm.live.request_log import price_of
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
 
@@ -59,7 +60,8 @@ class InfluenceSpider(Spider):
         if page is None:
             why = None
             if response.status in REFUSALS and response.request is not None:
-                why = keep_head(self.crawl, response.request, REFUSAL, f"HTTP {response.status}")
+                said = ", ".join(filter(None, [f"HTTP {response.status}", price_of(response)]))
+                why = keep_head(self.crawl, response.request, REFUSAL, said)
             self.crawl.failed(lease, f"http_{response.status}", why)
         else:
             self.crawl.fetched(lease, page, response.status)
@@ -81,7 +83,7 @@ class InfluenceSpider(Spider):
             if error.reason is None:
                 self.crawl.give_back(lease)
             else:
-                self.crawl.failed(lease, error.reason, final=error.final)
+                self.crawl.failed(lease, error.reason, getattr(error.__cause__, "why", None), final=error.final)
             return
         if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
             if self.crawl.failure is None:
