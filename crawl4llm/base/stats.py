@@ -27,6 +27,7 @@ KEYS = {
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages",
+    "links/nofollow": "live: links on pages whose head says nofollow or none; they are not followed, nor in links/seen",
     "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
     "links/too_deep": "links to documents that are more links from a seed than DEPTH_LIMIT",
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",

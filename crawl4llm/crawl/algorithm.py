@@ -284,7 +284,11 @@ class Crawl(CrawlState):
         self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
         self.counters.page(rated.influence)
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
+        links = page.outlinks or ()
+        if not page.follows:
+            self.counters.counts["links/nofollow"] += len(links)
+            links = ()
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""

@@ -31,7 +31,7 @@ _HEAD = struct.Struct("<QIQI")
 _HEADERS, _BODIES = ("request_headers", "headers"), ("request_body", "body")
 _PLAIN = [field.name for field in fields(Capture) if field.name not in {*_HEADERS, *_BODIES}]
 """Fields of an exchange that JSON takes as they are; the same of a page follow."""
-_PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops")
+_PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops", "opt_outs", "follows")
 _SAME = "body"
 """HTML that is the body of the page's own exchange, and not written twice."""
 
@@ -168,7 +168,7 @@ def _page(told: Mapping[str, Any], bodies: BytesIO) -> PageRecord:
     captures = tuple(_capture(one, bodies) for one in told["captures"])
     html = captures[-1].body if told["html"] == _SAME else None if told["html"] is None else bodies.read(told["html"])
     links = None if told["outlinks"] is None else [Link(*link) for link in told["outlinks"]]
-    given = {name: told[name] for name in _PLAIN_OF_PAGE}
+    given = {name: told[name] for name in _PLAIN_OF_PAGE if name in told}  # version 0.2 had not all of them
     return PageRecord(**given, html=html, outlinks=links, captures=captures)
 
 

@@ -196,6 +196,7 @@ class PageWriter:
                 "depth": leased.depth,
                 "policy": policy,
                 "language": page.language,
+                "opt-out-signals": page.opt_outs or None,
                 **self._provenance,
             },
             rated.text,

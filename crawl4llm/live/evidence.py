@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from crawl4llm.base.pages import Capture
 
-ROBOTS_TXT: Final = "robots.txt"
 REFUSAL, OPT_OUT_HEAD = "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""
 REFUSALS: Final = {401, 402, 403, 451}

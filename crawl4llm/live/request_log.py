@@ -43,6 +43,8 @@ PRICES: Final = {
 _LONGEST_PRICE: Final = 500
 """Characters of a field's value that are noted."""
 _MOST_PRICES: Final = 10
+FILE: Final = "crawl4llm_file"
+"""In the meta of requests for files of sites: what they are for, where that is not robots.txt."""
 _OWNERS: Final = 65_536
 """Owners whose last exchange is remembered, the last ones; about 200 bytes each."""
 _LONGEST_URL: Final = 4096
@@ -52,10 +54,10 @@ class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
     A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
-    ``redirect``, ``retry``, ``robots.txt`` or ``other``), ``status``, ``error`` (the reason, where there was no
-    answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last exchange with
-    that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for); with status 402
-    also ``price``: what the answer says of one.
+    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json`` or ``other``), ``status``, ``error`` (the reason, where
+    there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
+    exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for); with
+    status 402 also ``price``: what the answer says of one.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path) -> None:
@@ -153,7 +155,7 @@ def _reason(error: BaseException) -> str:
 
 def _purpose(request: Request) -> str:
     if not is_leased(request):
-        return "robots.txt" if request.meta.get("dont_obey_robotstxt") else "other"
+        return str(request.meta.get(FILE, "robots.txt")) if request.meta.get("dont_obey_robotstxt") else "other"
     if request.meta.get("redirect_times"):
         return "redirect"
     return "retry" if request.meta.get("retry_times") or lease_of(request).entry.attempts > 1 else "document"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin
@@ -17,18 +18,23 @@ from w3lib.url import safe_url_string
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
-from crawl4llm.live.evidence import ROBOTS_TXT, crawl_of, keep, wanted, why
+from crawl4llm.live.evidence import crawl_of, keep, wanted, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.places import Later
+from crawl4llm.live.request_log import FILE
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,9 +116,11 @@ class Robots:
         waits = read_options(crawler.settings).retry_waits
         self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
         crawl = crawl_of(crawler)
-        if crawl is not None and crawl.lasting:  # what the archive may lose by a kill is not to be known either
-            self._copies.wait_for_commits()
-            crawl.after_commit.append(self._copies.committed)
+        if store is not None and crawl is not None and crawl.lasting:
+            store.wait_for_commits()
+            crawl.after_commit.append(store.committed)
+        self._opt_outs = OptOuts(crawler.settings)
+        self._tdm_files = TdmFiles(partial(self._download, file=TDMREP), store, clock)
         self._asking: dict[str, asyncio.Task[Known]] = {}
         """By site."""
         self._leads_to: dict[str, str] = {}
@@ -126,18 +134,28 @@ class Robots:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> None:
-        """Raise Forbidden for what robots.txt forbids, RobotsUnknown while that cannot be had."""
+        """Raise Forbidden for what robots.txt forbids, RobotsUnknown while that cannot be had, OptedOut for what may
+        not be fetched by the opt-outs in robots.txt and tdmrep.json."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
             return
         rules, source = await self._rules(site_of(request.url))
         if not rules.allows(request.url):
             self._count("forbidden")
             line = rules.line_against(request.url)
-            if request.meta.get("redirect_times"):  # the document itself was allowed
-                line += f", for {request.url}"
-            because = why(line, source)
-            raise Forbidden(f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=because)
+            raise Forbidden(
+                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(_of(line, request), source)
+            )
         request.meta[ALLOWED_BY] = source
+        if is_leased(request):
+            of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
+            sources = {ROBOTS_TXT: source, TDMREP: tdm_source}
+            self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Count pages of sites."""
+        if is_leased(request) and response.status == 200:
+            self._tdm_files.page_taken(request.url)
+        return response
 
     def unknown_until(self, url: str) -> float | None:
         """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
@@ -248,9 +266,9 @@ class Robots:
             raise error
         return _Answer(reason=reason)
 
-    async def _download(self, url: str, site: str) -> tuple[Response, str | None]:
-        """Return the response to a request for a site's robots.txt, a redirect too, with no more of its body than is
-        used; and its record."""
+    async def _download(self, url: str, site: str, file: str = ROBOTS_TXT) -> tuple[Response, str | None]:
+        """Return the response to a request for a site's robots.txt or tdmrep.json, a redirect too, with no more of its
+        body than is used; and its record."""
         request = Request(
             url,
             callback=NO_CALLBACK,
@@ -263,6 +281,7 @@ class Robots:
                 "download_maxsize": _LARGEST,
                 _RECEIVED: 0,
                 **wanted(),
+                FILE: file,
             },
         )
         self._count("request_count")
@@ -270,7 +289,7 @@ class Robots:
         try:
             response = await self._crawler.engine.download_async(request)
         finally:
-            source = keep(self._crawler, request, ROBOTS_TXT, site)  # also of an answer that cannot be decoded
+            source = keep(self._crawler, request, file, site)  # also of an answer that cannot be decoded
         self._count("response_count")
         self._count(f"response_status_count/{response.status}")
         return response, source
@@ -299,6 +318,11 @@ class Robots:
         """Count under Scrapy's keys for its own middleware of this kind."""
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value(f"robotstxt/{key}")
+
+
+def _of(line: str, request: Request) -> str:
+    """Return a line that forbids a request, with the URL where redirects led to it: the document itself was allowed."""
+    return f"{line}, for {request.url}" if request.meta.get("redirect_times") else line
 
 
 def _answer(response: Response, source: str | None) -> _Answer:

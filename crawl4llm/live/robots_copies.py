@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
-from crawl4llm.live.robots_store import Stored
 
 if TYPE_CHECKING:
     from crawl4llm.live.robots_store import RobotsStore
@@ -34,8 +33,6 @@ LONGEST_WAIT: Final = 24 * 3600.0
 
 _MOST: Final = 64 << 20
 """Bytes of the cache."""
-_MOST_UNCOMMITTED: Final = 32 << 20
-"""Bytes of answers that wait for a commit."""
 _BYTES_KNOWN: Final = 800
 """Memory of an entry of the cache, besides its rules; a test measures it."""
 
@@ -99,24 +96,6 @@ class Copies:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
         """Bytes of memory, roughly."""
-        self._uncommitted: dict[str, Stored] | None = None
-        """Answers to be stored at the next commit; None where they are at once."""
-        self._uncommitted_bytes = 0
-
-    def wait_for_commits(self) -> None:
-        """Store answers with the commits of a crawl, since a record of the archive that was not committed may be lost:
-        a crawl that goes on then asks again, and has a record of that. Failures are still stored at once."""
-        self._uncommitted = {}
-
-    def committed(self) -> None:
-        """Store the answers that came before a commit."""
-        if not self._uncommitted or self._store is None:
-            return
-        for site, stored in self._uncommitted.items():
-            self._put(site, stored)
-            if (known := self._known.get(site)) is not None and known.failures:
-                self._store_failure(site, known)
-        self._uncommitted, self._uncommitted_bytes = {}, 0
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
@@ -137,15 +116,16 @@ class Copies:
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
         known = Known(self._rules(body), self.now(), body is not None, source=source)
         self._keep(site, known)
-        self._keep_answer(site, Stored(known.fetched, body, source=source or ""))
+        if self._store is not None:
+            self._store.put(site, known.fetched, body, source or "")
         return known
 
     def same(self, site: str, other: str) -> Known:
         """Note that what is known of another site holds for a site too, whose robots.txt redirects there."""
         known = replace(self.of(other))
         self._keep(site, known)
-        if (stored := self._answer_of(other)) and stored.fetched is not None:
-            self._keep_answer(site, stored)
+        if self._store is not None and (stored := self._store.get(other)) and stored.fetched is not None:
+            self._store.put(site, stored.fetched, stored.body, stored.source)
             if known.failures:
                 self._store_failure(site, known)
         return known
@@ -175,30 +155,12 @@ class Copies:
         if self._store is not None:
             self._store.put_failure(site, known.failures, known.failed, known.wait, known.reason)
 
-    def _keep_answer(self, site: str, answer: Stored) -> None:
-        """Store an answer, now or with the next commit. What there is no room for until then is asked for again by the
-        next process."""
-        if self._uncommitted is None:
-            self._put(site, answer)
-        elif (size := len(answer.body or b"")) + self._uncommitted_bytes <= _MOST_UNCOMMITTED:
-            self._uncommitted[site] = answer
-            self._uncommitted_bytes += size
-
-    def _put(self, site: str, answer: Stored) -> None:
-        if self._store is not None and answer.fetched is not None:
-            self._store.put(site, answer.fetched, answer.body, answer.source)
-
-    def _answer_of(self, site: str) -> Stored | None:
-        """Return what is stored of a site, or is to be."""
-        waiting = self._uncommitted.get(site) if self._uncommitted else None
-        return waiting or (None if self._store is None else self._store.get(site))
-
     def _rules(self, body: bytes | None) -> Rules:
         return ALLOW_ALL if body is None else parse(body, self._crawler)
 
     def _stored(self, site: str) -> Known:
         """Return what the store has of a site; nothing is known where it has nothing, or nothing that can be true."""
-        stored = self._answer_of(site)
+        stored = None if self._store is None else self._store.get(site)
         if stored is None:
             return Known()
         known = Known(

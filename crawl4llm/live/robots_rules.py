@@ -9,10 +9,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from protego import Protego
+
+from crawl4llm.optouts.robots_lines import NO_GROUP, SIGNAL_LINES, TRAINING, RobotsSignals
+
+if TYPE_CHECKING:
+    from crawl4llm.optouts.robots_lines import Line
+    from crawl4llm.optouts.said import Said
 
 LIMIT: Final = 500 * 1024
 """Bytes of a robots.txt that are parsed; the rest is ignored (RFC 9309, 2.5, asks for so many at least)."""
@@ -26,11 +32,15 @@ _NO_TEXT = re.compile("[\udc80-\udcff\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Bytes that are not UTF-8, and the other ends of lines."""
 _LINE = re.compile(
     r"(?P<agent>user[ -]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
-    r"|(?P<delay>crawl[ -]delay)",
+    r"|(?P<crawl_delay>crawl[ -]delay)|(?P<content_signal>content-signal)|(?P<content_usage>content-usage)"
+    r"|(?P<license>license)",
     re.IGNORECASE,
 )
 """Names of directives, misspelt ones as protego and Google's parser take them."""
 _AFTER_NAME = re.compile(r"\s*:\s*|\s+|\Z")
+_WITHIN_HEADS: Final = {"crawl-delay", "content-signal", "license"}
+"""Lines that do not end the head of a group: RFC 9309 (2.2.4) has them as records of others. Content-Usage does: its
+draft makes it a rule."""
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
 _BEFORE_PATH = re.compile(r"[^/]*//[^/?#]*|#.*")
@@ -41,16 +51,23 @@ _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
 
 
 class Rules:
-    """What a robots.txt lets one crawler do."""
+    """What a robots.txt lets one crawler do, and what it says of the uses of pages."""
 
-    def __init__(self, lines: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, lines: Iterable[Line] = (), signals: RobotsSignals | None = None) -> None:
         """Take the directives of the crawler's own group; without any, all is allowed."""
-        lines = list(lines)
+        lines = [line for line in lines if line[0] not in SIGNAL_LINES]
+        self._signals = signals or None
         text = "".join(f"{name}:{value}\n" for name, value in lines)
         self._text = text
         self._parsed = Protego.parse(f"user-agent:*\n{text}") if lines else None
         self.size = _BYTES_OF_RULES + sum(_size(value) for _, value in lines) if lines else 0
+        if signals:
+            self.size += signals.size
         """Bytes of memory, roughly, and rather too many."""
+
+    def said(self, url: str) -> list[Said]:
+        """Return the opt-outs that hold for a URL."""
+        return [] if self._signals is None else self._signals.of(url)
 
     def allows(self, url: str) -> bool:
         """Return whether the URL may be fetched."""
@@ -81,8 +98,9 @@ ALLOW_ALL: Final = Rules()
 
 def parse(body: bytes, crawler: str) -> Rules:
     """Return the rules of a robots.txt for the crawler with this product token. Any bytes give some."""
-    lines = list(group_of(text_of(body), crawler))
-    return Rules(lines) if lines else ALLOW_ALL
+    groups = groups_of(text_of(body), crawler)
+    lines, signals = _own(groups, crawler), RobotsSignals(groups, crawler.lower())
+    return Rules(lines, signals) if lines or signals else ALLOW_ALL
 
 
 def text_of(body: bytes) -> str:
@@ -105,28 +123,41 @@ def text_of(body: bytes) -> str:
 def group_of(text: str, crawler: str) -> Iterator[tuple[str, str]]:
     """Yield the directives, as name and value, that are for a crawler.
 
-    All groups that name its product token count as one; if there are none, those for ``*`` (RFC 9309, 2.2.1). Only
-    allow and disallow lines end the head of a group (2.2 and 2.2.4).
+    All groups that name its product token count as one; if there are none, those for ``*`` (RFC 9309, 2.2.1).
     """
-    crawler = crawler.lower()
-    named = False
-    own: list[tuple[str, str]] = []
-    of_all: list[tuple[str, str]] = []
-    agents: set[str] = set()
+    yield from _own(groups_of(text, crawler), crawler)
+
+
+def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
+    """Return the directives that are for a crawler, for all (``*``), and for those that collect training data, by
+    product token in lower case; and those that stand outside of groups, or hold for all wherever they stand
+    (NO_GROUP). Only rules end the head of a group (2.2 and 2.2.4).
+    """
+    wanted = {crawler.lower(), "*", *TRAINING}
+    groups: dict[str, list[Line]] = {NO_GROUP: []}
+    agents: set[str] | None = None
     in_head = False
     for name, value in _directives(text):
         if name == "agent":
-            if not in_head:
+            if not in_head or agents is None:
                 agents, in_head = set(), True
-            agents.add("*" if value.partition(" ")[0] == "*" else product_token(value).rstrip("*"))
-            named = named or crawler in agents
+            agent = "*" if value.partition(" ")[0] == "*" else product_token(value).rstrip("*")
+            if agent in wanted:
+                agents.add(agent)
+                groups.setdefault(agent, [])
             continue
-        in_head = in_head and name == "crawl-delay"
-        if value and crawler in agents:
-            own.append((name, value))
-        elif value and "*" in agents:
-            of_all.append((name, value))
-    yield from own if named else of_all
+        in_head = in_head and name in _WITHIN_HEADS
+        if not value:
+            continue
+        if name == "license" or (agents is None and name in SIGNAL_LINES):
+            groups[NO_GROUP].append((name, value))
+        for agent in agents or ():
+            groups[agent].append((name, value))
+    return groups
+
+
+def _own(groups: dict[str, list[Line]], crawler: str) -> list[Line]:
+    return groups.get(crawler.lower(), groups.get("*", []))
 
 
 def product_token(user_agent: str) -> str:
@@ -139,12 +170,13 @@ def product_token(user_agent: str) -> str:
 
 
 def _directives(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines that say something of interest here: ``agent``, ``allow``, ``disallow`` or ``crawl-delay``."""
+    """Yield the lines that say something of interest here: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and
+    SIGNAL_LINES."""
     for line in map(str.strip, _LINE_END.split(text)):
         name = _LINE.match(line)
         after = name and _AFTER_NAME.match(line, name.end())
         if name is not None and after:
-            kind = str(name.lastgroup).replace("delay", "crawl-delay")
+            kind = str(name.lastgroup).replace("_", "-")
             yield kind, line[after.end() :].partition("#")[0].strip()
 
 

@@ -19,7 +19,7 @@ def said_in_head(headers: HeaderFields, crawler: str) -> list[Said]:
     fields: dict[str, list[str]] = {}
     for field, (_, value) in zip(lower, headers, strict=True):
         if field in _NAMES:
-            fields.setdefault(field.decode(), []).append(value.decode("utf-8", "surrogateescape"))
+            fields.setdefault(field.decode(), []).append(value.decode("utf-8", "replace"))
     found = []
     for name, values in fields.items():
         signal = FIELDS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -21,13 +22,14 @@ from crawl4llm.optouts.values import content_signals, content_usage
 
 Line = tuple[str, str]
 """Name of a directive, in lower case, and its value."""
-NO_GROUP: Final = ""
+NO_GROUP: Final = " "
 """Stands for the lines that are in no group, and for those that hold for all wherever they stand."""
 TRAINING: Final = tuple(crawler.name.lower() for crawler in TRAINING_CRAWLERS)
 """Product tokens of training crawlers, in lower case."""
 SIGNAL_LINES: Final = ("content-signal", "content-usage", "license")
 """Directives that are read here, besides allow and disallow."""
 
+_ABSOLUTE = re.compile("https?://", re.IGNORECASE)
 _PARSERS: Final = {"content-signal": (CONTENT_SIGNAL, content_signals), "content-usage": (CONTENT_USAGE, content_usage)}
 _BYTES: Final = 1500
 _BYTES_A_RULE: Final = 700
@@ -59,7 +61,7 @@ class RobotsSignals:
                 for use, rules in _uses(groups.get(agent, ()), directive, parse).items():
                     is_strict = any(row_of(signal, value) for rule in rules for value in rule.said)
                     if is_strict and (agent != ALL_AGENTS or use not in own):
-                        self._signals.append((signal, agent or ALL_AGENTS, rules))
+                        self._signals.append((signal, ALL_AGENTS if agent == NO_GROUP else agent, rules))
         self._crawlers: list[tuple[str, list[_Rule]]] = []
         """Training crawlers and their rules; of several that are told the same the first."""
         for agent in TRAINING:
@@ -67,7 +69,9 @@ class RobotsSignals:
             rules = _merged((path, (name,)) for name, path in lines)
             if any(DISALLOW in rule.said for rule in rules) and all(_differ(rules, own) for _, own in self._crawlers):
                 self._crawlers.append((agent, rules))
-        self._licences = [value for name, value in groups.get(NO_GROUP, ()) if name == "license" and value]
+        self._licences = [
+            value for name, value in groups.get(NO_GROUP, ()) if name == "license" and _ABSOLUTE.match(value)
+        ]
         rules = [rule for _, _, rules in self._signals for rule in rules]
         rules += [rule for _, rules in self._crawlers for rule in rules]
         texts = [rule.pattern.text for rule in rules] + self._licences

@@ -75,7 +75,7 @@ def from_text(text: str) -> list[Said]:
 
 def _words(said: Said) -> str:
     words = (said.place, said.agent, said.scope, said.signal, said.value)
-    return " ".join(quote(word[:_LONGEST_PART], safe=_SAFE) or "-" for word in words)
+    return " ".join(quote(word[:_LONGEST_PART], _SAFE, errors="replace") or "-" for word in words)
 
 
 def _strength(said: Said) -> int:

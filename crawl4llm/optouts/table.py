@@ -58,7 +58,7 @@ CONTENT_SIGNALS: Final = Specification(
 )
 AIPREF: Final = Specification(
     "AI Preferences, IETF",
-    "draft-ietf-aipref-vocab-06 (2026-04-28) and draft-ietf-aipref-attach as of the same day",
+    "draft-ietf-aipref-vocab-06 (2026-04-28), draft-ietf-aipref-attach, editors' copy of 2026-08-19",
     "https://datatracker.ietf.org/doc/draft-ietf-aipref-vocab/06/",
 )
 RFC_9309: Final = Specification(
@@ -149,6 +149,8 @@ TABLE: Final = (
     Row(*(RSL, ANY, (ROBOTS_TXT, *_PAGE), _NOTHING, _NOTHING, RSL_1), "where terms stand; recorded, not read"),
 )
 """All values that forbid something, or are recorded. Others, such as ``ai-train=yes``, are not: they lift nothing."""
+TABLE_DATE: Final = "2026-11-23"
+"""When it was last changed."""
 _ROWS: Final = {(row.signal, row.value): row for row in TABLE}
 
 

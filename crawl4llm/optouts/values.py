@@ -71,7 +71,7 @@ def content_usage(text: str) -> Iterator[str]:
     vocabulary's labels, whose values are the tokens ``y`` and ``n``. Of one that is malformed all is unknown."""
     members: Any
     try:
-        members = parse(text.encode("utf-8", "surrogateescape"), tltype="dictionary")
+        members = parse(text.encode("utf-8", "replace"), tltype="dictionary")
     except (StructuredFieldError, RecursionError):
         return
     for label in _LABELS:

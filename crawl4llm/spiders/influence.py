@@ -19,8 +19,9 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
+from crawl4llm.live.evidence import OPT_OUT_HEAD, REFUSAL, REFUSALS, keep_head
 from crawl4llm.live.fetching import Elsewhere
+from crawl4llm.live.opt_outs import OptedOut
 from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import price_of
 from crawl4llm.live.stopping import Withdrawn
@@ -92,6 +93,8 @@ class InfluenceSpider(Spider):
                 self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
             return
         known, why = verdict(error), getattr(error, "why", None)
+        if isinstance(error, OptedOut) and why is None:  # the answer itself says so
+            why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)

@@ -21,7 +21,6 @@ from crawl4llm.base.within import require_within
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.exchanges import ExchangeBuilder, StoredPayloads, has_uri
-from crawl4llm.warc.http_messages import opt_out_signals
 from crawl4llm.warc.page_records import FORMAT_FIELDS, ContentRecord, Fields, RecordBuilder
 from crawl4llm.warc.series import FileNames, IndexedFiles, Member, Position, SeriesPosition, WarcFiles
 
@@ -216,8 +215,7 @@ class ArchiveWriter:
         if page.captures and has_uri(page.captures[-1]):
             captures = [capture for capture in page.captures if has_uri(capture)]
             members = self._exchange_members(captures, page.key, warcinfo_id, hops=len(captures) - 1)
-            signals, taken = opt_out_signals(captures[-1]), captures[-1].milliseconds
-            fields = {**fields, "opt-out-signals": signals, "fetchTimeMs": taken, "robots": _allowed_by(captures)}
+            fields = {**fields, "fetchTimeMs": captures[-1].milliseconds, "robots": _allowed_by(captures)}
         else:
             content = self._records.content(page, warcinfo_id)
             members = [Member(self._compress(content.data), content, page.key)]

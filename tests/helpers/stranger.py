@@ -28,6 +28,9 @@ TRAINING = (
 ).split()
 """Crawlers for training, whose groups are obeyed though they are not addressed to this one (docs/opt-outs.md)."""
 
+STRICT = {"ai-train": {"no"}, "ai-input": {"no"}, "use": {"immediate", "reference"}, "train-ai": {"n"}}
+"""Values of uses against which nothing is fetched."""
+
 
 class Exchange(NamedTuple):
     """A response of the archive."""
@@ -109,8 +112,8 @@ class Verdicts:
 
     def _refusal(self, line: dict[str, Any]) -> None:
         reason, url = line["reason"], line["url"] or line["id"]
-        rule, _, target = str(line.get("rule", "")).partition(", for ")
-        url = target or url  # of a document that led elsewhere it is that which is forbidden
+        rule, _, target = str(line.get("rule", "")).partition(", for http")
+        url = f"http{target}" if target else url  # of a document that led elsewhere it is that which is forbidden
         if reason not in {"robots", "opt_out", "http_401", "http_402", "http_403", "http_451"}:
             return
         found = self._by_place.get((line.get("digest"), line.get("time")), [])
@@ -163,21 +166,28 @@ class Verdicts:
         if not 200 <= record.status < 300:
             return []
         groups = groups_of(record.body)
+        own = {use for use, _, _ in uses_of(groups.get(self.token, []), url)}
         said = []
-        for agent in (self.token, "*", "", *TRAINING):
-            longest: tuple[int, str] = (-1, "")
-            for name, value in groups.get(agent, []):
-                if name not in {"content-signal", "content-usage"}:
-                    continue
-                path, _, rest = value.partition(" ") if value.startswith("/") else ("/", "", value)
-                if allows([("disallow", path)], url):
-                    continue
-                if re.search(r"\b(ai-train\s*=\s*(yes|no)|train-ai\s*=\s*[yn])\b", rest.lower()):
-                    longest = max(longest, (len(path), rest.lower()), key=lambda found: found[0])
-            if re.search(r"\b(ai-train\s*=\s*no|train-ai\s*=\s*n)\b", longest[1]):
-                said.append(f"{agent}: {longest[1]}")
+        for agent in dict.fromkeys((self.token, "*", "", *TRAINING)):
+            of_all = [one for one in uses_of(groups.get(agent, []), url) if agent != "*" or one[0] not in own]
+            for use in {use for use, _, _ in of_all}:
+                longest = max(length for name, length, _ in of_all if name == use)
+                values = {value for name, length, value in of_all if (name, length) == (use, longest)}
+                said += [f"{agent}: {use}={value}" for value in values & STRICT[use]]
         said += [f"{agent} is denied it" for agent in TRAINING if not allows(groups.get(agent, []), url)]
         return said
+
+
+def uses_of(lines: list[tuple[str, str]], url: str) -> list[tuple[str, int, str]]:
+    """The uses that lines of Content-Signal and Content-Usage speak of for a URL: use, length of the path, value."""
+    found = []
+    for name, value in lines:
+        if name in {"content-signal", "content-usage"}:
+            path, _, rest = value.partition(" ") if value.startswith("/") else ("/", "", value)
+            if not allows([("disallow", path)], url):
+                pairs = re.findall(r"([a-z-]+)\s*=\s*([a-z]+)", rest.lower())
+                found += [(use, len(path), said) for use, said in pairs if use in STRICT]
+    return found
 
 
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
@@ -287,7 +297,11 @@ def signals_of_page(one: Exchange, token: str) -> list[str]:
         if agent and agent[1] not in {token, "robots"}:
             continue
         words = r"\b(noai|noarchive)\b" if name == "x-robots-tag" else ""
-        words = {"content-usage": r"\btrain-ai\s*=\s*n\b", "content-signal": r"\bai-train\s*=\s*no\b"}.get(name, words)
+        of_uses = {
+            "content-usage": r"\btrain-ai\s*=\s*n\b",
+            "content-signal": r"\b(ai-(train|input)\s*=\s*no|use\s*=\s*(immediate|reference))\b",
+        }
+        words = of_uses.get(name, words)
         if (words and re.search(words, value)) or (name == "tdm-reservation" and value.strip() == "1"):
             said.append(f"{name}: {value}")
     head = one.body[: 1 << 16].lower().partition(b"</head")[0].decode("utf-8", "replace")

@@ -26,9 +26,24 @@ SETTINGS = {
     "COMMIT_INTERVAL_PAGES": 3,
     "WARC_REVISITS": 100,
 }
+PAGES = 18
+"""Of the site that has a tdmrep.json, which is asked for after ten. They are asked for in the order of their names."""
 OWN_GROUP = b"User-agent: *\nDisallow: /\n\nUser-agent: TestBot\nAllow: /private/open\nDisallow: /private/\n"
+SIGNALS = (
+    b"User-agent: *\nContent-Usage: /usage/ train-ai=n\nAllow: /\n\n"
+    b"User-agent: GPTBot\nDisallow: /gpt/\nAllow: /gpt/open/\n"
+)
+TDM_FILE = b'[{"location": "/reserved/*", "tdm-reservation": 1}]'
 PRICE = {"crawler-price": "USD 0.01", "Link": '<http://x.example/l>; rel="license"; type="application/rsl+xml"'}
 PRICE_SAID = 'crawler-price: USD 0.01; link: <http://x.example/l>; rel="license"; type="application/rsl+xml"'
+
+
+def with_meta(number: int, content: str) -> Answer:
+    """A page whose head has a robots meta."""
+    page = text_page(number, [])
+    return page._replace(
+        body=page.body.replace(b"<head>", b'<head><meta name="robots" content="%b">' % content.encode())
+    )
 
 
 class Ran(NamedTuple):
@@ -49,17 +64,31 @@ class Ran(NamedTuple):
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     folder = tmp_path_factory.mktemp("ledger")
-    with serve_owners(5) as owners:
-        own, none, moving, broken, refusing = owners
-        sites = {"own": own, "none": none, "moving": moving, "broken": broken, "refusing": refusing}
+    names = ("own", "none", "moving", "broken", "refusing", "signals", "heads")
+    with serve_owners(len(names)) as owners:
+        own, none, moving, broken, refusing, signals, heads = owners
+        sites = dict(zip(names, owners, strict=True))
         links = [f"{own.url}/private/{name}" for name in ("open", "closed", "?query")] + [f"{own.url}/to-private"]
         links += [f"{moving.url}/page", f"{moving.url}/private/page", f"{broken.url}/page"]
         links += [f"{refusing.url}/{status}" for status in (401, 402, 403, 404, 451)]
-        links += [f"{none.url}/{number}" for number in range(12)]
+        links += [f"{none.url}/{number}" for number in range(PAGES)]
+        links += [f"{signals.url}/{path}" for path in ("page", "usage/page", "gpt/page", "gpt/open/page")]
+        links += [f"{heads.url}/{path}" for path in ("field", "meta", "other", "index")]
         robots = Answer(OWN_GROUP, content_type="text/plain")
         own.pages = {"/robots.txt": robots, "/": text_page(0, links), "/to-private": moved("/private/other")}
         own.pages |= {"/private/open": text_page(1, [])}  # type: ignore[operator]
-        none.pages = {f"/{number}": text_page(number, []) for number in range(12)}
+        none.pages = {
+            f"/{number}": text_page(number, ["/reserved/page"] * (number == 9)) for number in range(PAGES)
+        }
+        none.pages |= {"/.well-known/tdmrep.json": Answer(TDM_FILE), "/reserved/page": text_page(25, [])}
+        signals.pages = {"/robots.txt": Answer(SIGNALS, content_type="text/plain")}
+        signals.pages |= {f"/{path}": text_page(30, []) for path in ("page", "gpt/open/page")}
+        heads.pages = {
+            "/field": text_page(40, [])._replace(headers={"X-Robots-Tag": "noai"}),
+            "/meta": with_meta(41, "noai"),
+            "/other": text_page(42, [])._replace(headers={"X-Robots-Tag": "otherbot: noai"}),
+            "/index": with_meta(43, "noindex"),
+        }
         moving.pages = {"/robots.txt": moved(f"{own.url}/robots.txt"), "/page": text_page(20, [])}
         broken.pages = {"/robots.txt": Answer(b"<p>broken", 503), "/page": text_page(21, [])}
         refusing.pages = {f"/{status}": Answer(b"<p>no", status, headers=PRICE) for status in (401, 402, 403, 451)}
@@ -79,7 +108,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 
 
 def test_all_that_is_archived_is_there_once(ran: Ran) -> None:
-    assert len(check_archive(ran.output)) == 15 == stats(ran.output)["pages/crawled"]
+    assert len(check_archive(ran.output)) == 7 + PAGES == stats(ran.output)["pages/crawled"]
     assert scrapy("archive", "check", str(ran.output)).returncode == 0
     verified = scrapy("frontier", str(ran.job), "--verify").stdout
     assert verified.startswith("sound: "), verified
@@ -89,28 +118,13 @@ def test_all_that_is_archived_is_there_once(ran: Ran) -> None:
 
 
 def test_a_stranger_can_tell_why_by_the_archive(ran: Ran) -> None:
-    found = Verdicts(ran.output, "testbot")
+    found = Verdicts(ran.output, "testbot", opt_outs=True)
     assert found.problems == []
-    assert found.derived == {"fetches": 15 + 4, "refusals": 8}
-    lost = found.exchanges.pop(0)
-    assert lost.url == ran.url("own/robots.txt")
+    assert found.derived == {"fetches": 7 + PAGES + 4 + 2, "refusals": 8 + 5}
 
 
 def test_each_refusal_names_the_rule_and_the_record(ran: Ran) -> None:
-    rules = {
-        place: ran.failures[ran.url(place)].get("rule")
-        for place in (
-            "own/private/closed",
-            "own/private/?query",
-            "own/to-private",
-            "moving/private/page",
-            "broken/page",
-            "refusing/401",
-            "refusing/402",
-            "refusing/404",
-        )
-    }
-    assert rules == {
+    expected = {
         "own/private/closed": "disallow: /private/",
         "own/private/?query": "disallow: /private/",
         "own/to-private": f"disallow: /private/, for {ran.url('own/private/other')}",
@@ -119,7 +133,13 @@ def test_each_refusal_names_the_rule_and_the_record(ran: Ran) -> None:
         "refusing/401": "HTTP 401",
         "refusing/402": f"HTTP 402, {PRICE_SAID}",
         "refusing/404": None,
+        "signals/usage/page": "robots.txt: Content-Usage: train-ai=n (/usage/, for *)",
+        "signals/gpt/page": "robots.txt: AI-crawler: disallow (/gpt/, for gptbot)",
+        "heads/field": "header: robots: noai (page, for *)",
+        "heads/meta": "meta: robots: noai (page, for *)",
+        "none/reserved/page": "tdmrep.json: tdm-reservation: 1 (/reserved/*, for *)",
     }
+    assert {place: ran.failures[ran.url(place)].get("rule") for place in expected} == expected
 
 
 def test_explain_tells_the_rule_and_where_it_stands(ran: Ran) -> None:
@@ -150,6 +170,7 @@ def test_report_counts_refusals_apart(ran: Ran) -> None:
         "401, 403": 2,
         "402": 1,
         "451": 1,
+        "opt-out": 5,
     }
     of_one = scrapy("report", str(ran.job), "--owner", "127.0.0.15")
     assert f"({PRICE_SAID})" in of_one.stdout, of_one.stderr
