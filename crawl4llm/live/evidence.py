@@ -7,6 +7,7 @@ their own head opts out, the head alone: what nobody may keep is not kept, but w
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import Why
@@ -15,6 +16,8 @@ from crawl4llm.live.capturing import WANTED, captures_of
 from crawl4llm.warc.page_records import digest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy import Request
     from scrapy.crawler import Crawler
 
@@ -53,14 +56,17 @@ def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | N
     return source_of(capture)
 
 
-def keep_head(crawl: CrawlState, request: Request, purpose: str, rule: str) -> Why | None:
+def keep_head(
+    crawl: CrawlState, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
+) -> Why | None:
     """Archive the head of the answer to a request for a document, which is not to be kept itself; returns the rule
-    with the place of the record, None where nothing was sent. What redirects led there is left out."""
+    with the place of the record, None where nothing was sent. What redirects led there is left out. ``about``: more for
+    its metadata."""
     captures = captures_of(request)
     if not captures:
         return None
     head = replace(captures[-1], body=b"", truncated="unspecified" if captures[-1].body else None)
-    crawl.keep_exchange(head, purpose, {"said": rule})
+    crawl.keep_exchange(head, purpose, {"said": rule, **about})
     return why(rule, source_of(head))
 
 

@@ -65,6 +65,11 @@ class Rules:
             self.size += signals.size
         """Bytes of memory, roughly, and rather too many."""
 
+    @property
+    def has_signals(self) -> bool:
+        """Whether there are opt-outs for any URL."""
+        return self._signals is not None
+
     def said(self, url: str) -> list[Said]:
         """Return the opt-outs that hold for a URL."""
         return [] if self._signals is None else self._signals.of(url)

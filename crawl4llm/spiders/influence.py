@@ -26,6 +26,7 @@ from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import price_of
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
+from crawl4llm.optouts.said import as_text
 
 
 class InfluenceSpider(Spider):
@@ -94,7 +95,8 @@ class InfluenceSpider(Spider):
             return
         known, why = verdict(error), getattr(error, "why", None)
         if isinstance(error, OptedOut) and why is None:  # the answer itself says so
-            why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule)
+            signals = {"opt-out-signals": as_text(error.verdict.said)}
+            why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule, signals)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)

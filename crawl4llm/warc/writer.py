@@ -249,6 +249,8 @@ class ArchiveWriter:
     def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Fields) -> list[Member]:
         """Return records with one more, about the last of them that has content."""
         content = _last_content(members)
+        if about := {name: str(fields[name]) for name in cdxj.ABOUT if fields.get(name)}:
+            members = [one._replace(about=about) if one.content is content else one for one in members]
         return [*members, Member(self._compress(self._records.metadata(key, content, warcinfo_id, fields)))]
 
     def _text_members(self, page: PageRecord, content: ContentRecord, text: str, filename: str) -> list[Member]:

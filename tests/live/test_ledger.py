@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from addon_site import Answer
 from crawl_helpers import crawl_log, scrapy, stats
+from export_helpers import documents, manifest, run_export
 from live_helpers import check_archive, crawl_live, moved, start_live, text_page, wait_for
 from owner_sites import serve_owners
 from stranger import Verdicts
@@ -77,9 +78,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         robots = Answer(OWN_GROUP, content_type="text/plain")
         own.pages = {"/robots.txt": robots, "/": text_page(0, links), "/to-private": moved("/private/other")}
         own.pages |= {"/private/open": text_page(1, [])}  # type: ignore[operator]
-        none.pages = {
-            f"/{number}": text_page(number, ["/reserved/page"] * (number == 9)) for number in range(PAGES)
-        }
+        none.pages = {f"/{number}": text_page(number, ["/reserved/page"] * (number == 9)) for number in range(PAGES)}
         none.pages |= {"/.well-known/tdmrep.json": Answer(TDM_FILE), "/reserved/page": text_page(25, [])}
         signals.pages = {"/robots.txt": Answer(SIGNALS, content_type="text/plain")}
         signals.pages |= {f"/{path}": text_page(30, []) for path in ("page", "gpt/open/page")}
@@ -154,6 +153,15 @@ def test_explain_tells_the_rule_and_where_it_stands(ran: Ran) -> None:
     assert "\nallowed    by robots.txt\nsaid by    " in told
     never = scrapy("explain", "http://nobody.example/", "--run", str(ran.output), "-s", f"JOBDIR={ran.job}").stdout
     assert "\nnot found  it was never seen\n" in never
+
+
+def test_an_export_leaves_out_what_was_kept_and_may_not_be_trained_on(ran: Ran, tmp_path: Path) -> None:
+    run_export(tmp_path / "out", ran.output)
+    left_out = manifest(tmp_path / "out")["left_out"]
+    assert {reason: pages for reason, pages in left_out.items() if "opt_out" in reason} == {"opt_out/robots": 1}
+    exported = {document["id"] for document in documents(tmp_path / "out")}
+    assert ran.url("heads/index") not in exported
+    assert not [url for url in exported if "robots.txt" in url or "tdmrep" in url]
 
 
 def test_report_counts_refusals_apart(ran: Ran) -> None:

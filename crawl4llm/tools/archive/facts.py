@@ -38,7 +38,8 @@ CREATE TABLE files(
     stated_bytes TEXT);
 CREATE TABLE records(
     file INTEGER, offset INTEGER, length INTEGER, kind TEXT, name TEXT, refers BLOB, url TEXT, date TEXT, digest TEXT,
-    mime TEXT, status TEXT, doc TEXT, page INTEGER, size INTEGER, rid BLOB, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+    mime TEXT, status TEXT, doc TEXT, page INTEGER, size INTEGER, rid BLOB,
+    about TEXT, PRIMARY KEY (file, offset)) WITHOUT ROWID;
 CREATE TABLE refs(file INTEGER, offset INTEGER, target BLOB);
 CREATE TABLE damage(file INTEGER, offset INTEGER, length INTEGER);
 CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
@@ -57,7 +58,7 @@ CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
 CREATE TABLE no_pages AS
-    SELECT DISTINCT m.file AS file, m.page AS page
+    SELECT DISTINCT m.file AS file, m.page AS page, m.offset AS m_offset
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
     WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
 CREATE INDEX no_pages_by_page ON no_pages(file, page);
@@ -96,6 +97,8 @@ class Row(NamedTuple):
     """Bytes of it, decompressed, without the line ends behind it."""
     rid: bytes
     """The hash of its name."""
+    about: str | None = None
+    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None where that is nothing."""
 
 
 class Facts:
