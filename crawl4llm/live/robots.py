@@ -126,7 +126,7 @@ class Robots:
         self._leads_to: dict[str, str] = {}
         """Sites whose robots.txt is waited for, by those that redirect there."""
         crawler.signals.connect(self._received, signal=signals.bytes_received)
-        crawler.signals.connect(self._copies.close, signal=signals.spider_closed)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Robots:
@@ -177,6 +177,10 @@ class Robots:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
         rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
         return None if rules is None else rules.crawl_delay
+
+    def _closed(self) -> None:
+        self._tdm_files.close()
+        self._copies.close()
 
     async def _rules(self, site: str) -> tuple[Rules, str | None]:
         """Return the rules that hold for a site now, and the record that has them; the first who wants them asks, and

@@ -21,7 +21,7 @@ from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH, site_of
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error
-from crawl4llm.optouts.tdmrep import PATH, TdmRules
+from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,10 +40,11 @@ PAGES: Final = 10
 """Pages of a site after which it is asked."""
 
 _MOST_REDIRECTS: Final = 5
+_WRITTEN_EVERY: Final = 5
+"""Pages of a site after which their number is written down; a process that is killed forgets fewer."""
 _MOST: Final = 16 << 20
-"""Bytes of memory for what is known of sites; of one that is forgotten, and not in the store, ten more pages are
-taken."""
-_BYTES_A_SITE: Final = 400
+"""Bytes of memory for what is known of sites; of those beyond, what the store has."""
+_BYTES_A_SITE: Final = 600
 
 
 class _Known(NamedTuple):
@@ -53,7 +54,7 @@ class _Known(NamedTuple):
     """Pages taken while there was nothing else."""
     fetched: float | None = None
     """When it was last asked for, in seconds since 1970."""
-    rules: TdmRules = TdmRules()
+    rules: TdmRules = NOTHING_RESERVED
     source: str | None = None
     """The record of the archive that has them: digest and date."""
 
@@ -73,7 +74,10 @@ class TdmFiles:
         """Count a page."""
         known = self._of(site := site_of(url))
         if known.fetched is None and known.pages < PAGES:
-            self._keep(site, known._replace(pages=known.pages + 1))
+            known = known._replace(pages=known.pages + 1)
+            self._keep(site, known)
+            if not known.pages % _WRITTEN_EVERY:
+                self._write_pages(site, known)
 
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
         """Return what a site's file says of a URL, and its record in the archive; it is asked for where that is due,
@@ -87,6 +91,11 @@ class TdmFiles:
             await asyncio.shield(task)
             known = self._of(site)
         return known.rules.of(url), known.source
+
+    def close(self) -> None:
+        """Write down the numbers of pages; the store must still be open."""
+        for site, known in self._known.items():
+            self._write_pages(site, known)
 
     async def _ask(self, site: str, rules: Rules) -> None:
         """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
@@ -127,7 +136,7 @@ class TdmFiles:
         now = self._now()
         if self._store is not None:
             self._store.put(site + PATH, now, body, source or "")
-        self._keep(site, _Known(0, now, TdmRules(body or b""), source))
+        self._keep(site, _Known(0, now, _rules(body), source))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)
@@ -135,7 +144,7 @@ class TdmFiles:
             stored = None if self._store is None else self._store.get(site + PATH)
             known = _Known()
             if stored is not None:
-                known = _Known(0, stored.fetched, TdmRules(stored.body or b""), stored.source or None)
+                known = _Known(stored.failures, stored.fetched, _rules(stored.body), stored.source or None)
             self._keep(site, known)
         else:
             self._known.move_to_end(site)
@@ -147,4 +156,14 @@ class TdmFiles:
         self._size += known.rules.size - (before.rules.size if before else -_BYTES_A_SITE)
         self._known[site] = known
         while self._size > _MOST and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].rules.size + _BYTES_A_SITE
+            oldest, forgotten = self._known.popitem(last=False)
+            self._size -= forgotten.rules.size + _BYTES_A_SITE
+            self._write_pages(oldest, forgotten)
+
+    def _write_pages(self, site: str, known: _Known) -> None:
+        if self._store is not None and known.fetched is None and known.pages:
+            self._store.put_failure(site + PATH, known.pages, 0.0, 0.0, "")
+
+
+def _rules(body: bytes | None) -> TdmRules:
+    return TdmRules(body) if body else NOTHING_RESERVED

@@ -19,7 +19,7 @@ _WORDS: Final = tuple(b"noindex nofollow none noarchive noai noimageai".split())
 _NAMES: Final = (b"tdm-", b"rsl+xml")
 _TAG = re.compile(
     rb"<(?:!--.*?(?:-->|\Z)"
-    rb"|(?P<raw>script|style|title|textarea|noscript|template)\b.*?(?:</(?P=raw)|\Z)"
+    rb"|(?P<raw>script|style|title|textarea|template)\b.*?(?:</(?P=raw)|\Z)"
     rb"|(?P<name>meta|link)(?=[\s/])(?P<attributes>[^>]{0,4096})>)",
     re.DOTALL,
 )

@@ -29,6 +29,7 @@ TRAINING: Final = tuple(crawler.name.lower() for crawler in TRAINING_CRAWLERS)
 SIGNAL_LINES: Final = ("content-signal", "content-usage", "license")
 """Directives that are read here, besides allow and disallow."""
 
+_MOST_LICENCES: Final = 5
 _ABSOLUTE = re.compile("https?://", re.IGNORECASE)
 _PARSERS: Final = {"content-signal": (CONTENT_SIGNAL, content_signals), "content-usage": (CONTENT_USAGE, content_usage)}
 _BYTES: Final = 1500
@@ -69,9 +70,8 @@ class RobotsSignals:
             rules = _merged((path, (name,)) for name, path in lines)
             if any(DISALLOW in rule.said for rule in rules) and all(_differ(rules, own) for _, own in self._crawlers):
                 self._crawlers.append((agent, rules))
-        self._licences = [
-            value for name, value in groups.get(NO_GROUP, ()) if name == "license" and _ABSOLUTE.match(value)
-        ]
+        licences = [value for name, value in groups.get(NO_GROUP, ()) if name == "license"]
+        self._licences = [value for value in licences if _ABSOLUTE.match(value)][:_MOST_LICENCES]
         rules = [rule for _, _, rules in self._signals for rule in rules]
         rules += [rule for _, rules in self._crawlers for rule in rules]
         texts = [rule.pattern.text for rule in rules] + self._licences

@@ -26,7 +26,7 @@ _LONGEST: Final = 2048
 class TdmRules:
     """The rules of a file."""
 
-    def __init__(self, body: bytes = b"") -> None:
+    def __init__(self, body: bytes) -> None:
         """Any bytes give some rules, or none."""
         self._rules = [rule for one in _entries(body) if (rule := _rule(one))]
         self.size = sum(_BYTES_A_RULE + 3 * len(pattern.text) + len(policy) for pattern, _, policy in self._rules)
@@ -64,3 +64,6 @@ def _rule(entry: Any) -> tuple[Pattern, bool, str] | None:
     if is_reserved is None or not isinstance(location, str) or not 0 < len(location) <= _LONGEST:
         return None
     return Pattern(location), is_reserved, policy if isinstance(policy, str) and len(policy) <= _LONGEST else ""
+
+
+NOTHING_RESERVED: Final = TdmRules(b"")

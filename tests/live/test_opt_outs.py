@@ -108,13 +108,15 @@ def crawl(output: Path, sites: Mapping[str, OwnerSite], **settings: object) -> C
         pages = {path: text_page(5, [f"/from{path}"]) for path in ("/closed/a", "/open/a")}
         pages |= {f"/from{path}": text_page(6, []) for path in pages}
         sites[name].pages = {**pages, ROBOTS: text_file(robots)}
+    moved = {"/moved": Answer(b"", 302, headers={"Location": "/closed/target"}), "/closed/target": text_page(7, [])}
+    sites["content-usage"].pages = {**sites["content-usage"].pages, **moved}
     for name in ("tdm", "tdm-closed", *NO_RULES):
         sites[name].pages = tdm_site() | ({PATH: NO_RULES[name]} if name in NO_RULES else {})
     sites["tdm-closed"].pages = {**tdm_site(), ROBOTS: text_file("User-agent: *\nDisallow: /.well-known/\n")}
     seeds = [f"{sites['pages'].url}/{name}" for name in PAGES_WITH_SIGNALS]
     seeds += [f"{sites[name].url}{path}" for name in SITES for path in ("/closed/a", "/open/a")]
     seeds += [f"{sites[name].url}/0" for name in ("tdm", "tdm-closed", *NO_RULES)]
-    done = crawl_live(seeds, output, **LIMITS, **settings)
+    done = crawl_live([*seeds, f"{sites['content-usage'].url}/moved"], output, **LIMITS, **settings)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [json.loads(line) for line in (output / "failures.jsonl").read_text().splitlines()]
     ends = {**{line["id"]: "archived" for line in crawl_log(output)}, **{line["id"]: line["reason"] for line in lines}}
@@ -163,6 +165,9 @@ def test_what_is_known_before_the_fetch_is_not_asked_for(crawls: dict[bool, Craw
             wanted = KEPT if fetch and end == GONE else end
             assert crawls[fetch].end(name, path) == wanted, (name, path)
             assert (path in crawls[fetch].sites[name].begun) == (wanted == KEPT)
+    site, ends = crawls[fetch].sites["content-usage"], crawls[fetch].ends
+    assert ends[f"{site.url}/{'closed/target' if fetch else 'moved'}"] == ("archived" if fetch else GONE)
+    assert ("/closed/target" in site.begun) is fetch
     assert crawls[False].sites["content-signal"].begun == [ROBOTS]
 
 
@@ -213,13 +218,13 @@ def test_archived_pages_are_marked(crawls: dict[bool, Crawled]) -> None:
 
 
 def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
-    """Neither robots.txt nor tdmrep.json is asked for again, and both hold."""
+    """Neither robots.txt nor tdmrep.json is asked for again, and both hold; so does the number of pages taken."""
     with serve_owners(1) as (site,):
         closed = "User-agent: *\nContent-Signal: /not/ ai-train=no\n"
         site.pages = {**tdm_site(), ROBOTS: text_file(closed), "/not/a": text_page(1, [])}
         site.pages[f"/{PAGES}"] = text_page(60, ["/closed/a", "/open/a", "/not/a"])
         job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0}
-        for most in (PAGES + 1, 500):
+        for most in (PAGES - 3, PAGES + 1, 500):
             done = crawl_live([f"{site.url}/0"], tmp_path / "out", CRAWL_MAX_PAGES=most, **job)
             assert done.returncode == 0, done.stderr[-3000:]
         first, last = (f"/{n}" for n in range(PAGES)), f"/{PAGES}"

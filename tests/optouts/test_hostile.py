@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -41,6 +44,23 @@ def test_a_tdmrep_that_is_none_says_nothing(body: bytes) -> None:
 def test_a_tdmrep_with_a_mark_and_odd_rules_is_read() -> None:
     body = b'\xef\xbb\xbf[7, {"location": "/", "tdm-reservation": 1, "tdm-policy": 5}]'
     assert [one.value for one in TdmRules(body).of(URL)] == ["1"]
+
+
+@pytest.mark.parametrize("number", [1, 50, 2000])
+@pytest.mark.parametrize("location", ["/{}", "/{}*a*b*c*d$", "/" + "x" * 100 + "{}"])
+def test_memory_of_a_tdmrep_is_not_underestimated(location: str, number: int) -> None:
+    rules = [
+        {"location": location.format(n), "tdm-reservation": 1, "tdm-policy": f"https://h/{n}"} for n in range(number)
+    ]
+    body = json.dumps(rules).encode()
+    TdmRules(body)
+    gc.collect()
+    tracemalloc.start()
+    found = TdmRules(body)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert found.size / 5 < taken < found.size
 
 
 @pytest.mark.parametrize(
