@@ -87,3 +87,9 @@ class ScopeOptions:
         "Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` "
         "read them again when they change ([scope.md](scope.md#block-lists)).",
     )
+    opt_out_fetch: bool = option(
+        False,
+        flag,
+        "Live crawls: whether pages are fetched and archived that may not be trained on; they are marked and never "
+        "exported ([opt-outs.md](opt-outs.md)).",
+    )

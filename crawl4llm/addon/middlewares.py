@@ -22,8 +22,10 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.page_writer import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
+from crawl4llm.live.opt_outs import said_of_page
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.live.wire import known_status
+from crawl4llm.optouts.said import as_text
 from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.page_records import utf8
 
@@ -155,6 +157,7 @@ class PageRecording:
         html = utf8(response.text) if isinstance(response, HtmlResponse) else None
         captures = captures_of(response.request)
         date = captures[-1].date if captures else utc_date()
+        said = said_of_page(self._run.crawler_name, captures[-1].headers if captures else (), html or b"")
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {
@@ -164,6 +167,7 @@ class PageRecording:
                 "priority": priority,
                 "order": self._counters.crawled,
                 "depth": origin.depth,
+                "opt-out-signals": as_text(said) or None,
                 "policy": POLICY,
                 "extractor": self._run.extractor,
                 "model-digest": self._run.model_digest,

@@ -28,6 +28,7 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import LiveCorpus, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
@@ -73,6 +74,8 @@ class AddonRun:
     def __init__(self, crawler: Crawler) -> None:
         self.failure: str | None = None
         """The error that keeps the crawl from starting, or has stopped it, in one line."""
+        self.crawler_name = crawler_name(crawler.settings)
+        """The name by which opt-outs are addressed to the crawl."""
         self.concurrent_requests = 0
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
         assert crawler.stats is not None
@@ -203,7 +206,7 @@ class AddonRun:
         }
 
     def _archive(self, directory: Path, crawl_id: uuid.UUID, options: Options) -> Archive:
-        source = from_the_network(self._crawler.settings)
+        source = from_the_network(self._crawler.settings, "signals in heads of responses and of HTML are noted")
         fields = warcinfo_fields(
             options, SOFTWARE, source, policy=POLICY, extractor=options.text_extractor, model_digest=self.model_digest
         )

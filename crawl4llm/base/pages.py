@@ -46,6 +46,8 @@ class Capture:
     truncated: Truncation | None = None
     milliseconds: int | None = None
     """Duration, from the request's first byte to the response's last."""
+    robots: str | None = None
+    """The robots.txt that allowed it: WARC-Payload-Digest and WARC-Date of its record; None where none was obeyed."""
 
 
 def utc_date(seconds_ago: float = 0.0) -> str:
@@ -83,6 +85,10 @@ class PageRecord:
     """Document keys that redirects led to from the key that was asked for, this page's own last; none without any."""
     captures: Sequence[Capture] = ()
     """The exchanges that led to it, redirects first, its own last; none where it comes from a corpus."""
+    opt_outs: str = ""
+    """What site and page say of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
+    follows: bool = True
+    """Whether its links may be followed."""
 
 
 class Corpus(Protocol):

@@ -43,7 +43,7 @@ FAILED: Final = {
 DROPPED: Final = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
-    OPT_OUT: "its domain was purged or is blocked",
+    OPT_OUT: "its domain was purged or is blocked; live: an [opt-out](opt-outs.md) keeps it from being fetched or used",
     BLOCKLIST: "a list of BLOCKLISTS has its domain",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",

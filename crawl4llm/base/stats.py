@@ -27,6 +27,7 @@ KEYS = {
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
     "links/seen": "links on crawled pages, and in sitemaps",
+    "links/nofollow": "live: links on pages whose head says nofollow or none; they are not followed, nor in links/seen",
     "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
     "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
     "links/file_type": "links that SCOPE_SKIPPED_TYPES forbids to follow",

@@ -1,4 +1,5 @@
-"""The reference pages docs/settings.md and docs/stats.md from the code: ``python -m crawl4llm.commands.reference``."""
+"""The reference pages docs/settings.md and docs/stats.md, and the tables of docs/opt-outs.md, from the code:
+``python -m crawl4llm.commands.reference``."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 from crawl4llm import options
 from crawl4llm.base import stats
 from crawl4llm.engine import scrapy_settings
+from crawl4llm.optouts import table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -40,6 +42,8 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 
 """
 
+_OPT_OUTS = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
+
 
 def _profiles() -> str:
     """Return what each profile sets, as a Markdown list."""
@@ -52,11 +56,18 @@ def _profiles() -> str:
     return "".join(lines)
 
 
+def _opt_outs() -> str:
+    """Return the page on opt-outs, whose first part is written by hand."""
+    prose, mark, _ = (DOCS / "opt-outs.md").read_text(encoding="utf-8").partition(_OPT_OUTS)
+    return f"{prose}{mark}\n{table.reference()}"
+
+
 def pages() -> dict[Path, str]:
     """Return each reference page and what it should say."""
     return {
         DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),
+        DOCS / "opt-outs.md": _opt_outs(),
     }
 
 

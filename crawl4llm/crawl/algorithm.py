@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
@@ -125,15 +125,15 @@ class Crawl(CrawlState):
             answer.page, answer.outcome = page, Outcome.REDIRECTED
             self._hold(answer)
 
-    def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
+    def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
         """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
-        answer = self._answer(lease, reason)
+        answer = self._answer(lease, reason, why)
         if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
             answer.outcome = Outcome.FAILED
 
-    def dropped(self, lease: Lease, reason: str) -> None:
+    def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
         """End a document that is not wanted."""
-        if answer := self._answer(lease, reason):
+        if answer := self._answer(lease, reason, why):
             answer.outcome = Outcome.DROPPED
 
     def give_back(self, lease: Lease) -> None:
@@ -157,7 +157,8 @@ class Crawl(CrawlState):
         outcome = Outcome.DROPPED
         ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
         try:
-            self._log.write([], [failure_line(outcome.value, reason, entry) for entry in ended])
+            why = self.scope.why(f"http://{owner}/")
+            self._log.write([], [failure_line(outcome.value, reason, entry, why) for entry in ended])
         except InputError as error:
             self.failure = self.failure or str(error)
         return bool(ended)
@@ -218,13 +219,13 @@ class Crawl(CrawlState):
             self._buffer.keep()
         self._commits.commit_now(self)
 
-    def _answer(self, lease: Lease, reason: str | None) -> Answer | None:
+    def _answer(self, lease: Lease, reason: str | None, why: Why | None = None) -> Answer | None:
         """Return the place for an answer, which is noted; None where the lease has ended."""
         answer = self._buffer.answer(lease)
         if answer is None:
             self.counters.counts["late"] += 1
             return None
-        answer.reason = reason
+        answer.reason, answer.why = reason, why
         self.counters.heard(reason)
         self._lease_ended(lease)
         return answer
@@ -276,7 +277,7 @@ class Crawl(CrawlState):
             self.counters.counts["frontier/retried"] += 1
             return []
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
-        return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
+        return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry, answer.why)]
 
     def _end_elsewhere(self, answer: Answer, page: PageRecord) -> RedirectLine:
         """End the lease of a document that led to another owner's, and let that take its place in the frontier."""
@@ -293,7 +294,11 @@ class Crawl(CrawlState):
         self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
         self.counters.page(rated.influence)
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
+        links = page.outlinks or ()
+        if not page.follows:
+            self.counters.counts["links/nofollow"] += len(links)
+            links = ()
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""

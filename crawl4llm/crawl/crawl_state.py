@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Capture
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
@@ -117,6 +119,8 @@ class CrawlState:
         """Whether more of them may come, although the frontier is empty."""
         self._to_look_at: deque[str] = deque()
         """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
+        self.after_commit: list[Callable[[], None]] = []
+        """Called after each commit: what others keep of this crawl may last from then on."""
 
     # -- steering ---------------------------------------------------------------------------------------------------
 
@@ -148,6 +152,16 @@ class CrawlState:
         """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
         they are those of a page without an influence score."""
         self._lists.append(links)
+
+    # -- what is no page's ------------------------------------------------------------------------------------------
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
+        stands before all pages that are merged later, and lasts with the next commit, as they do."""
+        try:
+            self._writer.archive_exchange(capture, purpose, about)
+        except InputError as error:
+            self.failure = self.failure or str(error)
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -281,6 +295,8 @@ class CrawlState:
         for injected in self._queued:
             injected.when_committed()
         self._queued.clear()
+        for kept in self.after_commit:
+            kept()
 
     def save(self) -> dict[str, Any]:
         """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""

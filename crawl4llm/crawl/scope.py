@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import Domain, domain_of_url, is_below, owner_of
+from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
+from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Link
 from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
 from crawl4llm.crawl.page_writer import REDIRECTS
@@ -52,6 +53,7 @@ class Scope:
         self._visited = visited
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
+        self._all_rules = rules
         self._rules = rules if rules is not None and rules.has_scope else None
         self._listed = rules.blocklists if rules is not None and rules.blocklists else None
 
@@ -81,13 +83,13 @@ class Scope:
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
         if not self._unwanted and self._listed is None:
             return candidates, []
-        return _divided(candidates, self.blocked, counts)
+        return self._divided(candidates, self.blocked, counts)
 
     def wanted_seeds(self, seeds: list[Candidate], counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Return the seeds that may be crawled, and log lines of the others, which are counted as dropped."""
         if not self._unwanted and self._listed is None and self._rules is None:
             return seeds, []
-        return _divided(seeds, self._forbids, counts)
+        return self._divided(seeds, self._forbids, counts)
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
@@ -102,15 +104,17 @@ class Scope:
             entry, within, target = answer.lease.entry, answer.page.hops, None
             if answer.outcome is Outcome.REDIRECTED:
                 *within, target = within
-            reason = None
+            reason, refused = None, ""
             for key in within:
-                if (reason := self.refusal(entry, key)) is not None:
+                if (reason := self.refusal(entry, refused := key)) is not None:
                     break
                 followed += len(self._visited.add([key]))
             if reason is None and target is not None:
+                refused = target
                 reason = self._forbidden(entry, target) or (URL_TOO_LONG if self._is_too_long(target) else None)
             if reason is not None:
                 answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+                answer.why = self.why(refused, entry.url or entry.key)
             elif target is not None:
                 answer.reason = QUEUED if self._visited.add([target]) else VISITED
         if REDIRECTS in counts:
@@ -158,20 +162,28 @@ class Scope:
             return OPT_OUT
         return BLOCKLIST if self._listed is not None and self._listed.find(url) is not None else None
 
+    def why(self, url: str, source: str | None = None) -> Why | None:
+        """Return the rule by which a URL is left alone, to which a ``source`` redirects, if one does."""
+        if source is not None and self._within_domain and domain_of_url(url) != domain_of_url(source):
+            return Why("CRAWL_SCOPE domain")
+        if is_below(url, self._unwanted):
+            return Why(f"{ascii_host(url)} is blocked by control.json, or was purged")
+        return None if self._all_rules is None else self._all_rules.why(url)
 
-def _divided(
-    candidates: list[Candidate], refusal: Callable[[str], str | None], counts: Counter[str]
-) -> tuple[list[Candidate], list[FailureLine]]:
-    """Return the candidates that are not refused, and log lines of the others, which are counted as dropped."""
-    wanted: list[Candidate] = []
-    dropped: list[FailureLine] = []
-    for candidate in candidates:
-        if (reason := refusal(candidate.url or candidate.key)) is None:
-            wanted.append(candidate)
-        else:
-            counts[f"{Outcome.DROPPED.value}/{reason}"] += 1
-            dropped.append(failure_line(Outcome.DROPPED.value, reason, candidate))
-    return wanted, dropped
+    def _divided(
+        self, candidates: list[Candidate], refusal: Callable[[str], str | None], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that are not refused, and log lines of the others, which are counted as dropped."""
+        wanted: list[Candidate] = []
+        dropped: list[FailureLine] = []
+        for candidate in candidates:
+            url = candidate.url or candidate.key
+            if (reason := refusal(url)) is None:
+                wanted.append(candidate)
+            else:
+                counts[f"{Outcome.DROPPED.value}/{reason}"] += 1
+                dropped.append(failure_line(Outcome.DROPPED.value, reason, candidate, self.why(url)))
+        return wanted, dropped
 
 
 def _kept(

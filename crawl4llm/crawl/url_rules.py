@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
+from crawl4llm.base.errors import Why
 from crawl4llm.crawl.blocklists import Blocklists
 from crawl4llm.scope_options import FILE_TYPES, ScopeOptions
 
@@ -22,15 +23,6 @@ _LONGEST_ENDING: Final = 1 + 8
 """Characters; SCOPE_SKIPPED_TYPES takes no longer ones."""
 _HOSTS: Final = 65_536
 """Hosts that are remembered."""
-
-
-class Rule(NamedTuple):
-    """The rule by which a URL is left alone."""
-
-    rule: str
-    """In words: a setting and its value, or a list and its line."""
-    digest: str | None = None
-    """SHA-256 of the list, in hexadecimal: its name in ``OUTPUT_DIR/blocklists/``."""
 
 
 class UrlRules:
@@ -76,13 +68,16 @@ class UrlRules:
             return DOMAIN
         return None
 
-    def why(self, url: str) -> Rule | None:
-        """Return the rule by which a URL is not followed, or nothing is sent to its domain."""
+    def why(self, url: str) -> Why | None:
+        """Return the rule by which a URL is not followed, or nothing is sent to its domain; None where there is none.
+
+        A list is told with its digest, which is its name in ``OUTPUT_DIR/blocklists/``.
+        """
         if listed := self.blocklists.find(url):
-            return Rule(f"BLOCKLISTS {listed.name}, line {listed.line}", listed.digest)
+            return Why(f"BLOCKLISTS {listed.name}, line {listed.line} (sha256:{listed.digest})")
         rules = {SCHEME: "SCOPE_HTTPS_ONLY", FILE_TYPE: f"SCOPE_SKIPPED_TYPES .{self._ending(url)}"}
         kind = self.off_scope(url)
-        return None if kind is None else Rule(rules.get(kind, "SCOPE_DOMAINS"))
+        return None if kind is None else Why(rules.get(kind, "SCOPE_DOMAINS"))
 
     def _ending(self, url: str) -> str:
         """Return the ending of the file name in a URL's path, if it is one that is skipped; else an empty string.

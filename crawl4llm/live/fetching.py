@@ -13,7 +13,10 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.bodies import are_cut, most_unpacked
 from crawl4llm.live.capturing import REDIRECTS, captures_of
+from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.web import LiveWeb
+from crawl4llm.optouts.said import as_text
+from crawl4llm.optouts.table import Action
 from crawl4llm.warc.payload import html_of, is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
@@ -49,8 +52,9 @@ class Fetching:
 
     web = LiveWeb
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
+    def __init__(self, judges: tuple[Scope, OptOuts]) -> None:
+        """``judges`` say where redirects may lead, and what pages may be used for."""
+        self._scope, self._opt_outs = judges
 
     def process_request(self, request: Request) -> None:
         """Raise NoPage for a URL without a host, of a domain that is blocked, and for a redirect to where the crawl
@@ -61,18 +65,25 @@ class Fetching:
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
             if (reason := self._scope.blocked(request.url)) is not None:
-                raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False)
+                why = self._scope.why(request.url)
+                raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
         else:
             entry, key = lease_of(request).entry, normalise_url(request.url)
             if self._scope.ends_lease(entry, key):
                 raise elsewhere(request)
             if (reason := self._scope.refusal(entry, key)) is not None:
-                raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
+                why = self._scope.why(key, entry.url or entry.key)
+                raise NoPage(f"{request.url}: {reason}", reason, wanted=False, why=why)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Attach the page; a response with another status than 200 has none."""
+        """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
+        kept."""
         if is_leased(request) and response.status == 200:
-            attach_page(request, _page(request, lease_of(request), captures_of(request)))
+            page = _page(request, lease_of(request), captures_of(request))
+            verdict = self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
+            self._opt_outs.check_page(request, verdict)
+            page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
+            attach_page(request, page)
         return response
 
 

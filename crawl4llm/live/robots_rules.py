@@ -9,9 +9,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from protego import Protego
+
+from crawl4llm.optouts.robots_lines import NO_GROUP, SIGNAL_LINES, TRAINING, RobotsSignals
+
+if TYPE_CHECKING:
+    from crawl4llm.optouts.robots_lines import Line
+    from crawl4llm.optouts.said import Said
 
 LIMIT: Final = 500 * 1024
 """Bytes of a robots.txt that are parsed; the rest is ignored (RFC 9309, 2.5, asks for so many at least)."""
@@ -25,31 +32,65 @@ _NO_TEXT = re.compile("[\udc80-\udcff\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Bytes that are not UTF-8, and the other ends of lines."""
 _LINE = re.compile(
     r"(?P<agent>user[ -]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
-    r"|(?P<delay>crawl[ -]delay)",
+    r"|(?P<crawl_delay>crawl[ -]delay)|(?P<content_signal>content-signal)|(?P<content_usage>content-usage)"
+    r"|(?P<license>license)",
     re.IGNORECASE,
 )
 """Names of directives, misspelt ones as protego and Google's parser take them."""
 _AFTER_NAME = re.compile(r"\s*:\s*|\s+|\Z")
+_WITHIN_HEADS: Final = {"crawl-delay", "content-signal", "license"}
+"""Lines that do not end the head of a group: RFC 9309 (2.2.4) has them as records of others. Content-Usage does: its
+draft makes it a rule."""
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
+_BEFORE_PATH = re.compile(r"[^/]*//[^/?#]*|#.*")
+_LONGEST_SEARCHED: Final = 1 << 16
+"""Characters of rules in which the one that forbids a URL is looked for; that takes a millisecond."""
 _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
 """Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures."""
 
 
 class Rules:
-    """What a robots.txt lets one crawler do."""
+    """What a robots.txt lets one crawler do, and what it says of the uses of pages."""
 
-    def __init__(self, lines: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, lines: Iterable[Line] = (), signals: RobotsSignals | None = None) -> None:
         """Take the directives of the crawler's own group; without any, all is allowed."""
-        lines = list(lines)
+        lines = [line for line in lines if line[0] not in SIGNAL_LINES]
+        self._signals = signals or None
         text = "".join(f"{name}:{value}\n" for name, value in lines)
+        self._text = text
         self._parsed = Protego.parse(f"user-agent:*\n{text}") if lines else None
         self.size = _BYTES_OF_RULES + sum(_size(value) for _, value in lines) if lines else 0
+        if signals:
+            self.size += signals.size
         """Bytes of memory, roughly, and rather too many."""
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether there are opt-outs for any URL."""
+        return self._signals is not None
+
+    def said(self, url: str) -> list[Said]:
+        """Return the opt-outs that hold for a URL."""
+        return [] if self._signals is None else self._signals.of(url)
 
     def allows(self, url: str) -> bool:
         """Return whether the URL may be fetched."""
         return self._parsed is None or self._parsed.can_fetch(url, "*")
+
+    def line_against(self, url: str) -> str:
+        """Return the line that forbids a URL: of those that match it the longest (RFC 9309, 2.2.2).
+
+        Of a file whose rules are too many to be gone through for each URL, a description.
+        """
+        if len(self._text) > _LONGEST_SEARCHED:
+            return f"the longest that matches of {self._text.count(chr(10)):,} lines"
+        path = "/" + unquote(_BEFORE_PATH.sub("", url)).removeprefix("/")
+        rules = (line.partition(":")[2] for line in self._text.splitlines() if line.startswith("disallow"))
+        matching = sorted((rule for rule in rules if _matches(unquote(rule), path)), key=len, reverse=True)
+        # What is percent-encoded is compared more exactly by protego, whose word counts.
+        found = next((rule for rule in matching if not Rules([("disallow", rule)]).allows(url)), None)
+        return "disallow" if found is None else f"disallow: {found}"
 
     @property
     def crawl_delay(self) -> float | None:
@@ -62,8 +103,9 @@ ALLOW_ALL: Final = Rules()
 
 def parse(body: bytes, crawler: str) -> Rules:
     """Return the rules of a robots.txt for the crawler with this product token. Any bytes give some."""
-    lines = list(group_of(text_of(body), crawler))
-    return Rules(lines) if lines else ALLOW_ALL
+    groups = groups_of(text_of(body), crawler)
+    lines, signals = _own(groups, crawler), RobotsSignals(groups, crawler.lower())
+    return Rules(lines, signals) if lines or signals else ALLOW_ALL
 
 
 def text_of(body: bytes) -> str:
@@ -86,28 +128,41 @@ def text_of(body: bytes) -> str:
 def group_of(text: str, crawler: str) -> Iterator[tuple[str, str]]:
     """Yield the directives, as name and value, that are for a crawler.
 
-    All groups that name its product token count as one; if there are none, those for ``*`` (RFC 9309, 2.2.1). Only
-    allow and disallow lines end the head of a group (2.2 and 2.2.4).
+    All groups that name its product token count as one; if there are none, those for ``*`` (RFC 9309, 2.2.1).
     """
-    crawler = crawler.lower()
-    named = False
-    own: list[tuple[str, str]] = []
-    of_all: list[tuple[str, str]] = []
-    agents: set[str] = set()
+    yield from _own(groups_of(text, crawler), crawler)
+
+
+def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
+    """Return the directives that are for a crawler, for all (``*``), and for those that collect training data, by
+    product token in lower case; and those that stand outside of groups, or hold for all wherever they stand
+    (NO_GROUP). Only rules end the head of a group (2.2 and 2.2.4).
+    """
+    wanted = {crawler.lower(), "*", *TRAINING}
+    groups: dict[str, list[Line]] = {NO_GROUP: []}
+    agents: set[str] | None = None
     in_head = False
     for name, value in _directives(text):
         if name == "agent":
-            if not in_head:
+            if not in_head or agents is None:
                 agents, in_head = set(), True
-            agents.add("*" if value.partition(" ")[0] == "*" else product_token(value).rstrip("*"))
-            named = named or crawler in agents
+            agent = "*" if value.partition(" ")[0] == "*" else product_token(value).rstrip("*")
+            if agent in wanted:
+                agents.add(agent)
+                groups.setdefault(agent, [])
             continue
-        in_head = in_head and name == "crawl-delay"
-        if value and crawler in agents:
-            own.append((name, value))
-        elif value and "*" in agents:
-            of_all.append((name, value))
-    yield from own if named else of_all
+        in_head = in_head and name in _WITHIN_HEADS
+        if not value:
+            continue
+        if name == "license" or (agents is None and name in SIGNAL_LINES):
+            groups[NO_GROUP].append((name, value))
+        for agent in agents or ():
+            groups[agent].append((name, value))
+    return groups
+
+
+def _own(groups: dict[str, list[Line]], crawler: str) -> list[Line]:
+    return groups.get(crawler.lower(), groups.get("*", []))
 
 
 def product_token(user_agent: str) -> str:
@@ -120,13 +175,29 @@ def product_token(user_agent: str) -> str:
 
 
 def _directives(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines that say something of interest here: ``agent``, ``allow``, ``disallow`` or ``crawl-delay``."""
+    """Yield the lines that say something of interest here: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and
+    SIGNAL_LINES."""
     for line in map(str.strip, _LINE_END.split(text)):
         name = _LINE.match(line)
         after = name and _AFTER_NAME.match(line, name.end())
         if name is not None and after:
-            kind = str(name.lastgroup).replace("delay", "crawl-delay")
+            kind = str(name.lastgroup).replace("_", "-")
             yield kind, line[after.end() :].partition("#")[0].strip()
+
+
+def _matches(rule: str, path: str) -> bool:
+    """Return whether a rule with ``*`` and ``$`` (RFC 9309, 2.2.3) matches a path."""
+    first, *others = rule.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    for part in others[:-1] if rule.endswith("$") else others:
+        if (found := path.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    if not rule.endswith("$"):
+        return True
+    return path.endswith(others[-1], at) if others else at == len(path)
 
 
 def _size(value: str) -> int:

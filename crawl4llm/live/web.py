@@ -17,7 +17,9 @@ from crawl4llm.crawl.turns import RealClock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.identity import check_identity, user_agent
+from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.options import read_options
+from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_html
 from crawl4llm.warc.series import host_name
@@ -131,9 +133,9 @@ class LiveWeb:
         """Return an empty string: keys are URLs."""
         return ""
 
-    def middleware_argument(self, crawl: Crawl) -> Scope:
-        """Return the scope, which says where redirects may lead."""
-        return crawl.scope
+    def middleware_argument(self, crawl: Crawl) -> tuple[Scope, OptOuts]:
+        """Return what says where redirects may lead, and what pages may be used for."""
+        return crawl.scope, OptOuts(self._settings)
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return a new UUID: no two crawls of the web are equal."""
@@ -141,7 +143,16 @@ class LiveWeb:
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the fields of the archive on pages from the network."""
-        return from_the_network(self._settings)
+        return from_the_network(self._settings, self._opt_out_note)
+
+    @property
+    def _opt_out_note(self) -> str:
+        """What the archive says of opt-outs."""
+        known = "robots.txt, tdmrep.json, heads of responses and of HTML"
+        if not self._settings.getbool("ROBOTSTXT_OBEY"):
+            known = "heads of responses and of HTML; those of robots.txt and tdmrep.json are not asked for"
+        what = "noted, not to be exported" if self._options.opt_out_fetch else "not fetched, or not kept"
+        return f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
 
 
 def _leak(settings: BaseSettings) -> str | None:
@@ -170,11 +181,12 @@ def _is_a(wanted: type, setting: str, path: Any) -> bool:
     return isinstance(found, type) and issubclass(found, wanted)
 
 
-def from_the_network(settings: BaseSettings) -> dict[str, str | None]:
-    """Return the warcinfo fields on the source of pages, and the politeness, of a live crawl or the add-on."""
+def from_the_network(settings: BaseSettings, opt_outs: str) -> dict[str, str | None]:
+    """Return the warcinfo fields on the source of pages, and the politeness, of a live crawl or the add-on;
+    ``opt_outs`` says what is done about them."""
     return {
         "robots": "obeyed" if settings.getbool("ROBOTSTXT_OBEY") else "ignored",
-        "opt-out": "signals in response heads are noted with each page",
+        "opt-out": opt_outs,
         "http-header-user-agent": user_agent(settings) or None,
         "hostname": host_name(),
     }

@@ -128,7 +128,8 @@ class WireHandler(HTTP11DownloadHandler):
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
         if self._scope is not None and (reason := self._scope.blocked(request.url)) is not None:
-            raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False)
+            why = self._scope.why(request.url)
+            raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
         return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
 
     async def _send(self, request: Request) -> Response:

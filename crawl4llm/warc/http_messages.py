@@ -27,20 +27,12 @@ WITHHELD = "credentials left out"
 
 _LONGEST_PART = 1 << 12
 """Bytes of a method or reason phrase."""
-_LONGEST_SIGNAL = 1 << 10
 _AFTER_HOST = re.compile(r"[^:]*:/*[^/?#]*([^#]*)")
 _NO_FIELD_CONTENT = re.compile(rb"[\r\n\0]")
 _NO_NAME = re.compile(rb"[^!-9;-~]")
 _IMPORTANT = {b"content-type", b"content-encoding", b"transfer-encoding", b"content-length", b"location", b"host"}
 """Without these a message is not understood: they are kept before all others."""
 _FOR_PROXIES, _CREDENTIALS, _SET_COOKIE = {b"proxy-authorization"}, {b"cookie", b"authorization"}, {b"set-cookie"}
-_SIGNALS = {
-    b"x-robots-tag": "X-Robots-Tag",
-    b"tdm-reservation": "TDM-Reservation",
-    b"tdm-policy": "TDM-Policy",
-    b"content-usage": "Content-Usage",
-}
-"""Header fields by which sites opt out of uses (Google's robots directives, TDMRep, IETF's AI Preferences)."""
 
 
 def response_head(capture: Capture) -> tuple[bytes, str | None]:
@@ -66,16 +58,6 @@ def request_head(capture: Capture, url: str, *, credentials: bool = False) -> tu
     sent, withheld = _without(set() if credentials else _CREDENTIALS, sent)
     fields, shortened = _bounded(sent, MAX_HEAD - len(line))
     return _head(line, fields), ", ".join([WITHHELD] * withheld + [SHORTENED] * shortened) or None
-
-
-def opt_out_signals(capture: Capture) -> str | None:
-    """Return what the head of a response says of the uses that its page may be put to; None where it says nothing."""
-    said = (
-        f"{_SIGNALS[name.lower()]}: {value.strip().decode('utf-8', 'replace')}"
-        for name, value in capture.headers
-        if name.lower() in _SIGNALS
-    )
-    return "; ".join(said)[:_LONGEST_SIGNAL] or None
 
 
 def _without(names: Set[bytes], fields: HeaderFields) -> tuple[HeaderFields, bool]:

@@ -259,7 +259,10 @@ def everything(project: Project, tmp_path_factory: pytest.TempPathFactory) -> It
         "/picture": Answer(bytes(range(256)), content_type="image/png"),
         "/text": Answer("Grüße".encode(), content_type="text/plain; charset=utf-8"),
         "/thin": Answer(b"<html><body></body></html>"),
-        **{path: page(0.6) for path in ("/twice", "/again", "/head", "/target", "/private", "/instead", "/added")},
+        **{path: page(0.6) for path in ("/twice", "/again", "/head", "/private", "/instead", "/added")},
+        "/target": page(0.6)._replace(
+            headers={"X-Robots-Tag": "otherbot: noindex, mybot: noai", "TDM-Reservation": "1"}
+        ),
     }
     with socket.socket() as unused, serve(answers) as site:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
@@ -330,6 +333,16 @@ def test_pages_are_archived_for_what_they_are(everything: Crawled) -> None:
     assert content == sorted(everything.site.url + path for path in [*paths, "/moved", "/text"])
     ids = [line["id"].removeprefix(everything.site.url) for line in everything.log]
     assert sorted(ids) == sorted([*dict.fromkeys(paths), "/text", "/form#2", "/again#2"])
+
+
+def test_opt_outs_are_noted_with_pages(everything: Crawled) -> None:
+    (file,) = (everything.output / "warc").glob("*.warc.gz")
+    with file.open("rb") as stream:
+        texts = [record.content_stream().read() for record in ArchiveIterator(stream) if record.rec_type == "metadata"]
+    noted = [text.decode() for text in texts if b"opt-out-signals" in text]
+    assert len(noted) == 1
+    assert f"id: {everything.site.url}/target\r\n" in noted[0]
+    assert "opt-out-signals: header * page tdm-reservation 1\r\n" in noted[0]
 
 
 def test_what_is_not_archived_is_counted(everything: Crawled) -> None:

@@ -41,7 +41,9 @@ def page(lease: Lease, html: bytes = HTML, *captures: Capture) -> PageRecord:
         Link("http://example.org/\ud800", None, "an\u202echor", False),
         Link("http://x.org/", "http://x.org/", "", True),
     ]
-    return PageRecord(lease.entry.key, lease.entry.key, html=html, outlinks=links, hops=["a", "b"], captures=captures)
+    said = {"opt_outs": "meta * page robots nofollow", "follows": False}
+    key = lease.entry.key
+    return PageRecord(key, key, html=html, outlinks=links, hops=["a", "b"], captures=captures, **said)
 
 
 def answered(waiting: ReorderBuffer, lease: Lease, page: PageRecord | None, reason: str | None = None) -> Answer:

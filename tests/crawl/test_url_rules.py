@@ -81,14 +81,12 @@ def test_each_refusal_can_be_explained(tmp_path: Path) -> None:
     )
     found = [some.why(url) for url in given]
     assert [one and one.rule for one in found] == [
-        "BLOCKLISTS spam.txt, line 2",
+        f"BLOCKLISTS spam.txt, line 2 (sha256:{some.identity['blocklists'][0]})",
         "SCOPE_HTTPS_ONLY",
         "SCOPE_SKIPPED_TYPES .gif",
         "SCOPE_DOMAINS",
         None,
     ]
-    assert found[0] is not None
-    assert found[0].digest == some.identity["blocklists"][0]
 
 
 class UrlGraph(GraphCorpus):
@@ -136,6 +134,9 @@ def test_a_crawl_counts_links_and_documents_that_it_leaves_alone(tmp_path: Path)
         ("h", "dropped", "off_scope"),
         ("d", "dropped", "blocklist"),
     ]
+    digest = given.identity["blocklists"][0]
+    by_list = f"BLOCKLISTS list, line 1 (sha256:{digest})"
+    assert [line["rule"] for line in driven.failures] == [by_list, "SCOPE_SKIPPED_TYPES .gif", by_list]
     names = ("links/scheme", "links/file_type", "links/domain", "links/new", "links/seen", "links/without_key")
     assert [driven.figures.get(name) for name in names] == [2, 1, 1, 2, 9, 1]
     assert (driven.figures["dropped/blocklist"], driven.figures["dropped/off_scope"]) == (2, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -108,6 +109,18 @@ def test_a_changed_list_ends_what_is_queued(listed: Listed) -> None:
     stats = json.loads((listed.output / "stats.json").read_text())
     assert stats["crawl4llm/dropped/blocklist"] == len(dropped) + 3
     assert scrapy("frontier", str(listed.folder / "job"), "--verify").stdout.startswith("sound: ")
+
+
+def test_each_refusal_names_list_and_line(listed: Listed) -> None:
+    """By which it can be checked: the output has the list by its digest."""
+    told = set()
+    for line in listed.failures:
+        if line["reason"] == "blocklist":
+            found = re.fullmatch(r"BLOCKLISTS spam.txt, line (\d+) \(sha256:([0-9a-f]{64})\)", line["rule"])
+            assert found is not None, line
+            lines = (listed.output / "blocklists" / found[2]).read_text().splitlines()
+            told.add(lines[int(found[1]) - 1].split()[0])
+    assert told == {"listed.test", "noisy.test"}
 
 
 def test_what_is_wrong_is_a_line_of_the_log(listed: Listed) -> None:

@@ -323,7 +323,7 @@ def test_a_trigger_in_it_does_not_run(tmp_path: Path) -> None:
     assert stored(tmp_path) is False
 
 
-GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "")
+GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -343,6 +343,8 @@ GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "")
         (5, b"x"),
         (6, "x" * 1000),
         (6, b"x"),
+        (7, "x" * 1000),
+        (7, b"x"),
     ],
 )
 def test_rows_that_cannot_be_true(tmp_path: Path, column: int, value: Any) -> None:
@@ -353,7 +355,7 @@ def test_rows_that_cannot_be_true(tmp_path: Path, column: int, value: Any) -> No
 
     def put() -> None:
         with sqlite3.connect(path) as db:
-            db.execute("REPLACE INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute("REPLACE INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.close()
 
     put()

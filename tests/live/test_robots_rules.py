@@ -250,6 +250,7 @@ def test_product_token(user_agent: str, name: str) -> None:
     [
         *("disallow: /a{}\n", "disallow: /{}/*/b$\n", "allow: /ü{}?b=c" + "d" * 200 + "\n"),
         *("disallow: /{}" + "*ab" * 50 + "\n", "disallow: /{}" + "*ab" * 50 + "$\n"),
+        *("content-usage: /a{}/ train-ai=n\n", "user-agent: gptbot\ndisallow: /{}*a*b*c*d*e/\n"),
     ],
 )
 @pytest.mark.parametrize("number", [1, 50, 2000])

@@ -104,7 +104,7 @@ User-Agent: crawler
 """
     )
     assert field(metadata, "WARC-Concurrent-To") == identifier
-    assert metadata.endswith("\n\nid: key\nopt-out-signals: X-Robots-Tag: noai, noimageai; TDM-Reservation: 1\n\n\n")
+    assert metadata.endswith("\n\nid: key\n\n\n")
 
 
 def field(record: str, name: str) -> str:

@@ -31,7 +31,7 @@ class Sums:
     def add(self, request: Request) -> None:
         """Count a request."""
         self.requests += 1
-        self.pages += request.status == 200 and request.purpose != "robots.txt"
+        self.pages += request.status == 200 and request.purpose not in {"robots.txt", "tdmrep.json"}
         self.bytes += request.size
         self.errors += (request.status or 999) >= 400
         if request.waited is not None and (self.least_delay is None or request.waited < self.least_delay):

@@ -1,0 +1,73 @@
+"""Opt-outs in a live crawl: what a site has said of a page before the fetch, what the page says, and what that ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.errors import NoPage
+from crawl4llm.base.reasons import OPT_OUT
+from crawl4llm.live.evidence import why
+from crawl4llm.live.identity import crawler_name
+from crawl4llm.options import read_options
+from crawl4llm.optouts.decision import Verdict, decide
+from crawl4llm.optouts.head_fields import said_in_head
+from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.table import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scrapy import Request
+    from scrapy.settings import BaseSettings
+
+    from crawl4llm.base.pages import HeaderFields
+    from crawl4llm.optouts.said import Said
+
+_SAID, _SOURCES = "crawl4llm_said", "crawl4llm_said_by"
+
+
+class OptedOut(NoPage):
+    """A document that its site or its own head keeps from being fetched, or from being used; it is dropped."""
+
+    def __init__(
+        self, url: str, verdict: Verdict, action: Action, sources: Mapping[str, str | None] | None = None
+    ) -> None:
+        """``action`` is what is forbidden, by the ``verdict``; ``sources``: records of the archive by the place of what
+        they say."""
+        self.rule = verdict.reason(action)
+        place = verdict.forbidden[action].place
+        because = why(self.rule, sources[place]) if sources and place in sources else None
+        super().__init__(f"{url}: {self.rule}", OPT_OUT, wanted=False, why=because)
+        self.verdict, self.action = verdict, action
+
+
+class OptOuts:
+    """Judges documents by the table of opt-outs, for the crawler of the settings and by OPT_OUT_FETCH."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        self._crawler = crawler_name(settings)
+        self._fetch_opted_out = read_options(settings).opt_out_fetch
+
+    def check_site(self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None]) -> None:
+        """Note with a request what its site says of the document, and by which records. Raises OptedOut where it may
+        not be fetched."""
+        request.meta[_SAID], request.meta[_SOURCES] = said, sources
+        verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
+        if verdict.forbids(Action.FETCH):
+            raise OptedOut(request.url, verdict, Action.FETCH, sources)
+
+    def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
+        """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8."""
+        said = [*request.meta.get(_SAID, ()), *said_of_page(self._crawler, headers, html)]
+        return decide(said, fetch_opted_out=self._fetch_opted_out)
+
+    @staticmethod
+    def check_page(request: Request, verdict: Verdict) -> None:
+        """Raise OptedOut where a page may not be archived."""
+        if verdict.forbids(Action.ARCHIVE):
+            raise OptedOut(request.url, verdict, Action.ARCHIVE, request.meta.get(_SOURCES))
+
+
+def said_of_page(crawler: str, headers: HeaderFields, html: bytes) -> list[Said]:
+    """Return what the head of a response and that of its HTML, in UTF-8, say to the crawler of this name."""
+    return [*said_in_head(headers, crawler), *said_in_html(html, crawler)]

@@ -1,0 +1,169 @@
+"""``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
+
+It is asked for before the page that follows the first ten of a site (a scheme with an authority), and not for sites of
+which less is taken; then once a day. Any answer but a file, and any failure, says nothing; the last file holds then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urljoin
+
+from w3lib.url import safe_url_string
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.reasons import HELD
+from crawl4llm.live.capturing import REDIRECTS
+from crawl4llm.live.places import Later
+from crawl4llm.live.robots_copies import FRESH, site_of
+from crawl4llm.live.stopping import Withdrawn
+from crawl4llm.live.verdicts import machine_error
+from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from scrapy.http import Response
+
+    from crawl4llm.live.robots_rules import Rules
+    from crawl4llm.live.robots_store import RobotsStore
+    from crawl4llm.optouts.said import Said
+
+logger = logging.getLogger(__name__)
+
+_Sent = tuple["Response", str | None]
+"""A response, and its record in the archive."""
+PAGES: Final = 10
+"""Pages of a site after which it is asked."""
+
+_MOST_REDIRECTS: Final = 5
+_WRITTEN_EVERY: Final = 5
+"""Pages of a site after which their number is written down; a process that is killed forgets fewer."""
+_MOST: Final = 16 << 20
+"""Bytes of memory for what is known of sites; of those beyond, what the store has."""
+_BYTES_A_SITE: Final = 600
+
+
+class _Known(NamedTuple):
+    """What is known of a site; either may be missing."""
+
+    pages: int = 0
+    """Pages taken while there was nothing else."""
+    fetched: float | None = None
+    """When it was last asked for, in seconds since 1970."""
+    rules: TdmRules = NOTHING_RESERVED
+    source: str | None = None
+    """The record of the archive that has them: digest and date."""
+
+
+class TdmFiles:
+    """The files of all sites. ``send`` makes a request as those for robots.txt are, and raises what that raises."""
+
+    def __init__(
+        self, send: Callable[[str, str], Awaitable[_Sent]], store: RobotsStore | None, clock: Callable[[], float]
+    ) -> None:
+        self._send, self._store, self._now = send, store, clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._size = 0
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def page_taken(self, url: str) -> None:
+        """Count a page."""
+        known = self._of(site := site_of(url))
+        if known.fetched is None and known.pages < PAGES:
+            known = known._replace(pages=known.pages + 1)
+            self._keep(site, known)
+            if not known.pages % _WRITTEN_EVERY:
+                self._write_pages(site, known)
+
+    async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
+        """Return what a site's file says of a URL, and its record in the archive; it is asked for where that is due,
+        and ``rules`` allow it."""
+        known = self._of(site := site_of(url))
+        is_due = known.pages >= PAGES if known.fetched is None else not 0 <= self._now() - known.fetched < FRESH
+        if is_due:
+            if (task := self._asking.get(site)) is None:
+                task = self._asking[site] = asyncio.ensure_future(self._ask(site, rules))
+                task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
+            await asyncio.shield(task)
+            known = self._of(site)
+        return known.rules.of(url), known.source
+
+    def close(self) -> None:
+        """Write down the numbers of pages; the store must still be open."""
+        for site, known in self._known.items():
+            self._write_pages(site, known)
+
+    async def _ask(self, site: str, rules: Rules) -> None:
+        """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
+        nothing was tried; and Later where its owner is to be left alone after the failure, which is noted."""
+        try:
+            body, source = await self._body(site, rules)
+        except Exception as error:
+            if isinstance(error, Withdrawn) or machine_error(error) is not None:
+                raise
+            if isinstance(error, Later) and error.reason in {None, HELD}:
+                raise
+            self._answered(site, None, None)
+            if isinstance(error, Later):
+                raise
+            logger.debug("%s%s cannot be had: %r", site, PATH, error)
+        else:
+            self._answered(site, body, source)
+
+    async def _body(self, site: str, rules: Rules) -> tuple[bytes | None, str | None]:
+        """Return the file with its record; None where there is none. Redirects are followed within the owner."""
+        url = site + PATH
+        for _ in range(1 + _MOST_REDIRECTS):
+            if site_of(url) == site and not rules.allows(url):
+                return None, None
+            response, source = await self._send(url, site)
+            if response.status not in REDIRECTS:
+                return (response.body, source) if response.status == 200 else (None, None)
+            target = urljoin(url, safe_url_string(response.headers.get("Location") or b""))
+            if not target.startswith(("http://", "https://")) or owner_of(target) != owner_of(site):
+                return None, None
+            url = target
+        return None, None
+
+    def _answered(self, site: str, body: bytes | None, source: str | None) -> None:
+        stored = None if self._store is None else self._store.get(site + PATH)
+        if body is None and stored is not None:
+            body, source = stored.body, stored.source
+        now = self._now()
+        if self._store is not None:
+            self._store.put(site + PATH, now, body, source or "")
+        self._keep(site, _Known(0, now, _rules(body), source))
+
+    def _of(self, site: str) -> _Known:
+        known = self._known.get(site)
+        if known is None:
+            stored = None if self._store is None else self._store.get(site + PATH)
+            known = _Known()
+            if stored is not None:
+                known = _Known(stored.failures, stored.fetched, _rules(stored.body), stored.source or None)
+            self._keep(site, known)
+        else:
+            self._known.move_to_end(site)
+        return known
+
+    def _keep(self, site: str, known: _Known) -> None:
+        """Put an entry into the cache, and those out that were not asked about for longest."""
+        before = self._known.pop(site, None)
+        self._size += known.rules.size - (before.rules.size if before else -_BYTES_A_SITE)
+        self._known[site] = known
+        while self._size > _MOST and len(self._known) > 1:
+            oldest, forgotten = self._known.popitem(last=False)
+            self._size -= forgotten.rules.size + _BYTES_A_SITE
+            self._write_pages(oldest, forgotten)
+
+    def _write_pages(self, site: str, known: _Known) -> None:
+        if self._store is not None and known.fetched is None and known.pages:
+            self._store.put_failure(site + PATH, known.pages, 0.0, 0.0, "")
+
+
+def _rules(body: bytes | None) -> TdmRules:
+    return TdmRules(body) if body else NOTHING_RESERVED

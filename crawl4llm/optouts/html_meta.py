@@ -1,0 +1,72 @@
+"""Signals in the head of an HTML document: the robots meta, TDM reservation, links to licences in RSL.
+
+The head is searched as bytes, without a tree: most pages have no such signal, and each page is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from crawl4llm.optouts.said import ALL_AGENTS, PAGE, Said
+from crawl4llm.optouts.table import META, ROBOTS, RSL, TDM_POLICY, TDM_RESERVATION
+from crawl4llm.optouts.values import robots_directives, tdm_policy, tdm_reservation
+
+LIMIT: Final = 1 << 16
+"""Bytes of a document that are searched, up to the end of its head."""
+
+_WORDS: Final = tuple(b"noindex nofollow none noarchive noai noimageai".split())
+_NAMES: Final = (b"tdm-", b"rsl+xml")
+_TAG = re.compile(
+    rb"<(?:!--.*?(?:-->|\Z)"
+    rb"|(?P<raw>script|style|title|textarea|template)\b.*?(?:</(?P=raw)|\Z)"
+    rb"|(?P<name>meta|link)(?=[\s/])(?P<attributes>[^>]{0,4096})>)",
+    re.DOTALL,
+)
+"""A tag that may hold a signal; also what holds no tags, to pass over it. Of a head in lower case."""
+_ATTRIBUTE = re.compile(rb"""([^\s=>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
+
+
+def said_in_html(html: bytes, crawler: str) -> list[Said]:
+    """Return the signals in a document's head, given in UTF-8, that are for all crawlers or for the one with this
+    product token (in lower case)."""
+    lower = html[:LIMIT].lower()
+    if (end := lower.find(b"</head")) >= 0:
+        lower = lower[:end]
+    own = crawler.encode() if crawler else b"robots"
+    directives = (b"robots" in lower or own in lower) and any(word in lower for word in _WORDS)
+    if not directives and not any(name in lower for name in _NAMES):
+        return []
+    found: list[Said] = []
+    for tag in _TAG.finditer(lower):
+        if tag["name"]:
+            attributes = _attributes(html[tag.start("attributes") : tag.end("attributes")])
+            found += _meta(attributes, crawler) if tag["name"] == b"meta" else _link(attributes)
+    return list(dict.fromkeys(found))
+
+
+def _attributes(tag: bytes) -> dict[str, str]:
+    """Return a tag's attributes; of several with one name the first counts (HTML Standard, 13.2.5.33)."""
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(tag):
+        found.setdefault(name.decode("utf-8", "replace").lower(), b"".join(values).decode("utf-8", "replace").strip())
+    return found
+
+
+def _meta(attributes: dict[str, str], crawler: str) -> list[Said]:
+    name, content = attributes.get("name", "").lower(), attributes.get("content", "")
+    if name == "robots" or (crawler and name == crawler):
+        agent = ALL_AGENTS if name == "robots" else name
+        return [Said(ROBOTS, value, META, PAGE, agent) for value in robots_directives(content)]
+    if name == "tdm-reservation":
+        return [Said(TDM_RESERVATION, value, META) for value in tdm_reservation(content)]
+    if name == "tdm-policy":
+        return [Said(TDM_POLICY, value, META) for value in tdm_policy(content)]
+    return []
+
+
+def _link(attributes: dict[str, str]) -> list[Said]:
+    is_licence = "license" in attributes.get("rel", "").lower().split()
+    if is_licence and attributes.get("type", "").lower() == "application/rsl+xml" and attributes.get("href"):
+        return [Said(RSL, attributes["href"], META)]
+    return []

@@ -1,0 +1,127 @@
+"""The values of fields that hold signals, wherever these stand: text in, the values of the table out.
+
+What is malformed says nothing, and neither do values that are not in the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from http_sf import StructuredFieldError, Token, parse
+
+from crawl4llm.optouts.table import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    ROBOTS,
+    RSL,
+    TDM_POLICY,
+    TDM_RESERVATION,
+    row_of,
+)
+
+FIELDS: Final = {
+    "x-robots-tag": ROBOTS,
+    "content-signal": CONTENT_SIGNAL,
+    "content-usage": CONTENT_USAGE,
+    "tdm-reservation": TDM_RESERVATION,
+    "tdm-policy": TDM_POLICY,
+    "link": RSL,
+}
+"""Signals by the names of header fields."""
+ALL: Final = "*"
+
+_CONTENT_SIGNALS: Final = {
+    **dict.fromkeys(("search", "ai-input", "ai-train"), ("yes", "no")),
+    "use": ("immediate", "reference", "full"),
+}
+_LABELS: Final = ("train-ai", "search")
+"""Of the vocabulary; others are unknown."""
+_LONGEST: Final = 8192
+"""Characters of a value that is read."""
+_PARTS = re.compile("[,;]")
+_AGENT = re.compile(r"[a-z_][a-z0-9_.-]*|\*")
+_WITH_VALUE: Final = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+"""Robots directives that have a colon, as a crawler's name before directives has. None of them is in the table: the
+first depends on the time, the others are about previews."""
+_LICENCE = re.compile(r"<([^<>]*)>([^<]*)")
+_RSL_TYPE: Final = "application/rsl+xml"
+
+
+def values_of(signal: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the values of a signal in a header field, each with the crawler that it is for: ``*`` for all."""
+    text = text.strip()[:_LONGEST]
+    if signal == ROBOTS:
+        yield from _x_robots_tag(text)
+        return
+    yield from ((ALL, value) for value in _OF_SIGNAL[signal](text) if row_of(signal, value))
+
+
+def content_signals(text: str) -> Iterator[str]:
+    """Yield ``ai-train=no``, ``search=yes`` and the like out of the value of Content-Signal."""
+    for part in _PARTS.split(text.lower()):
+        use, _, value = map(str.strip, part.partition("="))
+        if value in _CONTENT_SIGNALS.get(use, ()):
+            yield f"{use}={value}"
+
+
+def content_usage(text: str) -> Iterator[str]:
+    """Yield ``train-ai=n``, ``search=y`` and the like out of a structured field: a dictionary (RFC 9651, 3.2) of the
+    vocabulary's labels, whose values are the tokens ``y`` and ``n``. Of one that is malformed all is unknown."""
+    members: Any
+    try:
+        members = parse(text.encode("utf-8", "replace"), tltype="dictionary")
+    except (StructuredFieldError, RecursionError):
+        return
+    for label in _LABELS:
+        value, _ = members.get(label, (None, None))
+        if isinstance(value, Token) and str(value) in {"y", "n"}:
+            yield f"{label}={value}"
+
+
+def robots_directives(text: str) -> Iterator[str]:
+    """Yield ``noindex`` and the like out of the content of a robots meta."""
+    for part in text.lower().split(","):
+        if row_of(ROBOTS, directive := part.strip()):
+            yield directive
+
+
+def tdm_reservation(text: str) -> Iterator[str]:
+    """Yield ``1`` where rights are reserved; other values than 0 and 1 are errors, and count as none."""
+    if "1" in map(str.strip, text.split(",")):
+        yield "1"
+
+
+def tdm_policy(text: str) -> Iterator[str]:
+    """Yield the URL of a policy."""
+    if text:
+        yield text
+
+
+def _rsl_links(text: str) -> Iterator[str]:
+    """Yield the targets of links to licences in RSL (RFC 8288, 3)."""
+    for url, parameters in _LICENCE.findall(text):
+        if _RSL_TYPE in parameters and "license" in parameters.lower():
+            yield url
+
+
+def _x_robots_tag(text: str) -> Iterator[tuple[str, str]]:
+    agent = ALL
+    for part in text.lower().split(","):
+        name, colon, directive = map(str.strip, part.partition(":"))
+        if colon and name not in _WITH_VALUE and _AGENT.fullmatch(name):
+            agent = ALL if name == "robots" else name
+        else:
+            directive = part.strip()
+        if row_of(ROBOTS, directive):
+            yield agent, directive
+
+
+_OF_SIGNAL: Final = {
+    CONTENT_SIGNAL: content_signals,
+    CONTENT_USAGE: content_usage,
+    TDM_RESERVATION: tdm_reservation,
+    TDM_POLICY: tdm_policy,
+    RSL: _rsl_links,
+}
