@@ -125,6 +125,10 @@ class Steering:
             self._read_control(say=asked)
         self._look_at_lists(asked=asked)
         self._take_seeds()
+        self._drop()
+
+    def _drop(self) -> None:
+        """Drop some of what is queued for blocked owners."""
         until = time.monotonic() + _DROP_SECONDS
         while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
             pass
@@ -186,6 +190,7 @@ class Steering:
             logger.error("%s; exports go by the lists as they were before", error)  # noqa: TRY400 - one line
         lists.hold(new)
         self._crawl.lists_changed()
+        self._drop()
         for one in changed:
             if one.fault is not None:
                 logger.warning("%s", one.fault)
