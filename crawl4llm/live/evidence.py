@@ -75,6 +75,11 @@ def source_of(capture: Capture) -> str:
     return f"{digest(capture.body)} {capture.date}"
 
 
+def of_target(rule: str, request: Request) -> str:
+    """Return a rule against a request, with its URL where redirects led to it: the document itself was allowed."""
+    return f"{rule}, for {request.url}" if request.meta.get("redirect_times") else rule
+
+
 def why(rule: str, source: str | None) -> Why:
     """Return a rule with the place of the record that says so."""
     if not source:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.live.evidence import why
+from crawl4llm.live.evidence import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.options import read_options
 from crawl4llm.optouts.decision import Verdict, decide
@@ -29,15 +29,13 @@ _SAID, _SOURCES = "crawl4llm_said", "crawl4llm_said_by"
 class OptedOut(NoPage):
     """A document that its site or its own head keeps from being fetched, or from being used; it is dropped."""
 
-    def __init__(
-        self, url: str, verdict: Verdict, action: Action, sources: Mapping[str, str | None] | None = None
-    ) -> None:
+    def __init__(self, request: Request, verdict: Verdict, action: Action, sources: Mapping[str, str | None]) -> None:
         """``action`` is what is forbidden, by the ``verdict``; ``sources``: records of the archive by the place of what
         they say."""
-        self.rule = verdict.reason(action)
+        self.rule = of_target(verdict.reason(action), request)
         place = verdict.forbidden[action].place
-        because = why(self.rule, sources[place]) if sources and place in sources else None
-        super().__init__(f"{url}: {self.rule}", OPT_OUT, wanted=False, why=because)
+        because = why(self.rule, sources[place]) if place in sources else None
+        super().__init__(f"{request.url}: {self.rule}", OPT_OUT, wanted=False, why=because)
         self.verdict, self.action = verdict, action
 
 
@@ -54,7 +52,7 @@ class OptOuts:
         request.meta[_SAID], request.meta[_SOURCES] = said, sources
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.FETCH):
-            raise OptedOut(request.url, verdict, Action.FETCH, sources)
+            raise OptedOut(request, verdict, Action.FETCH, sources)
 
     def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
         """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8."""
@@ -65,7 +63,7 @@ class OptOuts:
     def check_page(request: Request, verdict: Verdict) -> None:
         """Raise OptedOut where a page may not be archived."""
         if verdict.forbids(Action.ARCHIVE):
-            raise OptedOut(request.url, verdict, Action.ARCHIVE, request.meta.get(_SOURCES))
+            raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
 
 
 def said_of_page(crawler: str, headers: HeaderFields, html: bytes) -> list[Said]:

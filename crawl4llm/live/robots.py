@@ -20,7 +20,7 @@ from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBO
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
-from crawl4llm.live.evidence import crawl_of, keep, wanted, why
+from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
@@ -143,7 +143,7 @@ class Robots:
             self._count("forbidden")
             line = rules.line_against(request.url)
             raise Forbidden(
-                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(_of(line, request), source)
+                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(of_target(line, request), source)
             )
         request.meta[ALLOWED_BY] = source
         if is_leased(request):
@@ -326,11 +326,6 @@ class Robots:
         """Count under Scrapy's keys for its own middleware of this kind."""
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value(f"robotstxt/{key}")
-
-
-def _of(line: str, request: Request) -> str:
-    """Return a line that forbids a request, with the URL where redirects led to it: the document itself was allowed."""
-    return f"{line}, for {request.url}" if request.meta.get("redirect_times") else line
 
 
 def _answer(response: Response, source: str | None) -> _Answer:

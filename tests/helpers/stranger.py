@@ -184,10 +184,15 @@ def uses_of(lines: list[tuple[str, str]], url: str) -> list[tuple[str, int, str]
     for name, value in lines:
         if name in {"content-signal", "content-usage"}:
             path, _, rest = value.partition(" ") if value.startswith("/") else ("/", "", value)
-            if not allows([("disallow", path)], url):
+            if not allows([("disallow", path)], url) and (name != "content-usage" or is_dictionary(rest)):
                 pairs = re.findall(r"([a-z-]+)\s*=\s*([a-z]+)", rest.lower())
                 found += [(use, len(path), said) for use, said in pairs if use in STRICT]
     return found
+
+
+def is_dictionary(value: str) -> bool:
+    """Whether a field is a dictionary of tokens (RFC 9651, 3.2); a malformed one says nothing."""
+    return all(re.fullmatch(r"\s*[a-z*][a-z0-9_.*-]*(=[a-z*]+)?\s*", member) for member in value.split(","))
 
 
 def read_exchanges(folder: Path) -> Iterator[Exchange]:
@@ -280,8 +285,8 @@ def allows(lines: list[tuple[str, str]], url: str) -> bool:
 def tdm_signals(record: Exchange, url: str) -> list[str]:
     """What tdmrep.json reserves of a URL: its first location that matches counts."""
     try:
-        rules = json.loads(record.body) if record.status == 200 else []
-    except ValueError:
+        rules = json.loads(record.body) if record.status == 200 and len(record.body) <= LIMIT else []
+    except (RecursionError, ValueError):
         return []
     for rule in rules if isinstance(rules, list) else []:
         if isinstance(rule, dict) and not allows([("disallow", str(rule.get("location")))], url):
@@ -302,6 +307,8 @@ def signals_of_page(one: Exchange, token: str) -> list[str]:
             "content-signal": r"\b(ai-(train|input)\s*=\s*no|use\s*=\s*(immediate|reference))\b",
         }
         words = of_uses.get(name, words)
+        if name == "content-usage" and not is_dictionary(value):
+            continue
         if (words and re.search(words, value)) or (name == "tdm-reservation" and value.strip() == "1"):
             said.append(f"{name}: {value}")
     head = one.body[: 1 << 16].lower().partition(b"</head")[0].decode("utf-8", "replace")
