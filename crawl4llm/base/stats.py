@@ -39,7 +39,7 @@ KEYS = {
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "sitemaps/read": "live: sitemaps that were read",
     "sitemaps/failed": "live: sitemaps that could not be had, or were none",
-    "sitemaps/passed_over": "live: sitemaps that were not asked for, since many waited",
+    "sitemaps/passed_over": "live: sitemaps that were not asked for: many waited, or they lie out of the crawl's scope",
     "simulation/seconds": "virtual seconds that the fetches took, where owners wait (SIMULATION_OWNER_DELAY)",
     "seeds/given": "seeds that were given or drawn",
     "seeds/duplicate": "seeds given more than once",

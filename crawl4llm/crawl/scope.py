@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
@@ -13,12 +13,10 @@ from crawl4llm.base.pages import Link
 from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
+from crawl4llm.crawl.url_rules import FILE_TYPE, UrlRules
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import Candidate, CrawledPage
-
-if TYPE_CHECKING:
-    from crawl4llm.crawl.url_rules import UrlRules
 
 
 class Limits(NamedTuple):
@@ -135,6 +133,12 @@ class Scope:
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
         return self._forbids(key)
+
+    def may_list(self, site: str, url: str) -> bool:
+        """Return whether a list of a site's URLs may be asked for, whatever the ending of its name."""
+        if self._within_domain and domain_of_url(url) != domain_of_url(site):
+            return False
+        return self._rules is None or self._rules.off_scope(url) in {None, FILE_TYPE}
 
     def _forbids(self, url: str) -> str | None:
         """Return why a URL is not crawled, whatever led to it; None where it may be."""

@@ -19,8 +19,6 @@ from crawl4llm.scope_options import FILE_TYPES, ScopeOptions
 
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
-_LONGEST_ENDING: Final = 1 + 8
-"""Characters; SCOPE_SKIPPED_TYPES takes no longer ones."""
 _HOSTS: Final = 65_536
 """Hosts that are remembered."""
 
@@ -54,7 +52,7 @@ class UrlRules:
             "domains": sorted(self._domains),
             "domain_files": [one.digest for one in self._files],
             "https_only": self._https_only,
-            "skipped": sorted(self._endings),
+            "skipped": sorted(set(map(str.lower, self._endings))),
             "blocklists": [one.digest for one in self.blocklists.lists],
         }
 
@@ -62,8 +60,10 @@ class UrlRules:
         """Return the rule, SCHEME, FILE_TYPE or DOMAIN, by which a URL is not followed; None where it may be."""
         if self._https_only and not url.startswith("https://"):
             return SCHEME
-        if self._endings and self._ending(url):
-            return FILE_TYPE
+        if self._endings:
+            path = url.partition("?")[0] if "?" in url else url
+            if path.rpartition(".")[2] in self._endings and self._ending(url):
+                return FILE_TYPE
         if self._is_within is not None and not self._is_within(ascii_host(url)):
             return DOMAIN
         return None
@@ -85,11 +85,9 @@ class UrlRules:
         A name with a colon is a page about a file: ``/wiki/File:Map.png`` of MediaWiki.
         """
         path = url.partition("?")[0]
-        dot = path.rfind(".", -_LONGEST_ENDING)
-        if dot < 0 or (ending := path[dot + 1 :].lower()) not in self._endings:
-            return ""
+        ending = path.rpartition(".")[2]
         name = path[path.rfind("/") + 1 :]
-        return "" if ":" in name or "%3A" in name else ending
+        return "" if ending not in self._endings or ":" in name or "%3A" in name else ending.lower()
 
     def _look_up(self, host: str) -> bool:
         rest = host
@@ -99,8 +97,7 @@ class UrlRules:
 
 
 def _endings(given: Collection[str]) -> frozenset[str]:
-    """Return the endings that are meant by names of FILE_TYPES and by endings with a dot."""
-    endings: set[str] = set()
-    for one in given:
-        endings.update((one[1:],) if one.startswith(".") else FILE_TYPES[one].split())
-    return frozenset(endings)
+    """Return the endings that are meant by names of FILE_TYPES and by endings with a dot, as they are usually written:
+    in lower case, in upper case, and with a capital."""
+    endings = [one[1:] if one.startswith(".") else FILE_TYPES[one] for one in given]
+    return frozenset(form for one in " ".join(endings).split() for form in (one, one.upper(), one.capitalize()))

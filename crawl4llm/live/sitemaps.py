@@ -117,10 +117,10 @@ class Sitemaps:
         self._crawl.wake()
 
     async def _read_all(self, owner: str, sites: list[tuple[str, list[str]]]) -> None:
-        for _, urls in sites:
-            await self._read_site(owner, urls)
+        for site, urls in sites:
+            await self._read_site(owner, site, urls)
 
-    async def _read_site(self, owner: str, urls: list[str]) -> None:
+    async def _read_site(self, owner: str, site: str, urls: list[str]) -> None:
         """Read the sitemaps of a site, and those that they name, breadth first."""
         waiting = deque((url, 1) for url in urls)
         seen = set(urls)
@@ -129,8 +129,11 @@ class Sitemaps:
             if not waiting or left <= 0 or self._is_over:
                 return
             url, level = waiting.popleft()
-            data = await self._download(url)
             counts = self._crawl.counters.counts
+            if not self._crawl.scope.may_list(site, url):
+                counts["sitemaps/passed_over"] += 1
+                continue
+            data = await self._download(url)
             listing = None
             if data is not None:
                 listing = await asyncio.to_thread(read_sitemap, data, url, left, lambda key: owner_of(key) == owner)

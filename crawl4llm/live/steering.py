@@ -73,7 +73,8 @@ class Steering:
         crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
         self._crawl.block(self._control.blocked)  # before anything is asked for
-        self._crawl.lists_changed()  # perhaps while nothing ran
+        if self._lists is not None:
+            self._crawl.lists_changed()  # perhaps while nothing ran
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Steering:

@@ -165,8 +165,10 @@ def test_a_crawl_that_goes_on_reads_them_by_the_robots_txt_that_it_has(tmp_path:
     """Where it needs that: nothing is lost by a kill, and robots.txt is not asked for again."""
     pages = {"/": text_page(1, ["/1", "/2", "/3"]).body, "/map.xml": urlset("/4", "/1")}
     pages |= {f"/{number}": text_page(number, []).body for number in range(1, 5)}
-    web = LocalWeb(tmp_path / "web", FewPages({"a.test": pages}), robots={"a.test": "Sitemap: /map.xml"})
-    settings = {"CRAWL_BATCH_SIZE": 0, "JOBDIR": tmp_path / "job"}
+    robots = {"a.test": "Sitemap: http://else.test/map.xml\nSitemap: /map.xml"}
+    hosts = {"a.test": pages, "else.test": {"/map.xml": b""}}
+    web = LocalWeb(tmp_path / "web", FewPages(hosts), robots=robots)
+    settings = {"CRAWL_BATCH_SIZE": 0, "JOBDIR": tmp_path / "job", "SCOPE_DOMAINS": "a.test"}
     with running(web):
         for most, sitemaps in ((2, 0), (100, 10)):
             more = {"CRAWL_MAX_PAGES": most, "SITEMAPS": sitemaps, "DNS_HOSTS": web.hosts_file}
@@ -175,3 +177,4 @@ def test_a_crawl_that_goes_on_reads_them_by_the_robots_txt_that_it_has(tmp_path:
     assert {line["url"].rpartition("/")[2] for line in crawl_log(tmp_path / "run")} == {"", "1", "2", "3", "4"}
     asked = Counter(one.path for one in read_log(web.log_file))
     assert (asked["/map.xml"], asked["/robots.txt"]) == (1, 1)
+    assert {one.host for one in read_log(web.log_file)} == {"a.test"}, "the scope holds for sitemaps too"
