@@ -43,7 +43,7 @@ _WITHIN_HEADS: Final = {"crawl-delay", "content-signal", "license"}
 draft makes it a rule."""
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
-_BEFORE_PATH = re.compile(r"[^/]*//[^/?#]*|#.*")
+_AROUND_PATH = re.compile(r"\A[^/]*//[^/?#]*|#.*")
 _LONGEST_SEARCHED: Final = 1 << 16
 """Characters of rules in which the one that forbids a URL is looked for; that takes a millisecond."""
 _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
@@ -85,7 +85,7 @@ class Rules:
         """
         if len(self._text) > _LONGEST_SEARCHED:
             return f"the longest that matches of {self._text.count(chr(10)):,} lines"
-        path = "/" + unquote(_BEFORE_PATH.sub("", url)).removeprefix("/")
+        path = "/" + unquote(_AROUND_PATH.sub("", url)).removeprefix("/")
         rules = (line.partition(":")[2] for line in self._text.splitlines() if line.startswith("disallow"))
         matching = sorted((rule for rule in rules if _matches(unquote(rule), path)), key=len, reverse=True)
         # What is percent-encoded is compared more exactly by protego, whose word counts.

@@ -1,7 +1,7 @@
 """``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
 
 It is asked for before the page that follows the first ten of a site (a scheme with an authority), and not for sites of
-which less is taken; then once a day. Any answer but a file, and any failure, says nothing; the last file holds then.
+which less is taken; then once a day. While there is no answer the last file holds, if there was one.
 """
 
 from __future__ import annotations
@@ -115,28 +115,31 @@ class TdmFiles:
             self._answered(site, body, source)
 
     async def _body(self, site: str, rules: Rules) -> tuple[bytes | None, str | None]:
-        """Return the file with its record; None where there is none. Redirects are followed within the owner."""
-        url = site + PATH
+        """Return the file, without a byte where there is none; None where the server cannot tell now; with its record.
+        Redirects are followed within the owner."""
+        url, source = site + PATH, None
         for _ in range(1 + _MOST_REDIRECTS):
             if site_of(url) == site and not rules.allows(url):
-                return None, None
+                return b"", source
             response, source = await self._send(url, site)
             if response.status not in REDIRECTS:
-                return (response.body, source) if response.status == 200 else (None, None)
+                if response.status == 429 or response.status >= 500 or "dataloss" in response.flags:
+                    return None, source
+                return response.body if response.status == 200 else b"", source
             target = urljoin(url, safe_url_string(response.headers.get("Location") or b""))
             if not target.startswith(("http://", "https://")) or owner_of(target) != owner_of(site):
-                return None, None
+                return b"", source
             url = target
-        return None, None
+        return b"", source
 
     def _answered(self, site: str, body: bytes | None, source: str | None) -> None:
-        stored = None if self._store is None else self._store.get(site + PATH)
-        if body is None and stored is not None:
-            body, source = stored.body, stored.source
-        now = self._now()
+        """Note an answer, or with no ``body`` that there was none, so that the one before holds."""
+        now, before = self._now(), self._of(site)
+        rules, source = (before.rules, before.source) if body is None else (_rules(body), source)
         if self._store is not None:
-            self._store.put(site + PATH, now, body, source or "")
-        self._keep(site, _Known(0, now, _rules(body), source))
+            stored = self._store.get(site + PATH) if body is None else None
+            self._store.put(site + PATH, now, stored.body if stored else body, source or "")
+        self._keep(site, _Known(0, now, rules, source))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)

@@ -86,6 +86,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "crawl_max_errors": [("1", 1)],
     "body_limit": [("0", 0), ("1_000_000", 1_000_000)],
     "request_log": [("0", False), (True, True)],
+    "opt_out_fetch": [("1", True), (False, False)],
     "network_allowed": [
         ("", ()),
         ("127.0.0.1", ("127.0.0.1/32",)),
@@ -185,6 +186,7 @@ BAD: dict[str, list[object]] = {
     "crawl_max_errors": _NOT_POSITIVE,
     "body_limit": _NEGATIVE,
     "request_log": ["", "maybe", 2],
+    "opt_out_fetch": ["", "maybe", 2],
     "network_allowed": ["127.0.0.1/8", "127.0.0.1/33", "localhost", "10.0.0.0/8;::1", 1, [1]],
     "sitemaps": _NEGATIVE,
     "dns_hosts": [["hosts"]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from live_helpers import check_archive, crawl_live, moved, start_live, text_page
 from owner_sites import serve_owners
 from stranger import Verdicts
 
+from crawl4llm.base.pages import utc_date
 from crawl4llm.warc import cdxj
 
 SETTINGS = {
@@ -52,6 +54,8 @@ class Ran(NamedTuple):
 
     output: Path
     job: Path
+    restarted: str
+    """When the process began that went on, in UTC."""
     sites: Mapping[str, str]
     """URLs of the sites, without a slash at the end."""
     failures: Mapping[str, dict[str, Any]]
@@ -97,13 +101,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
         before = Counter(path for site in owners for path in site.begun)
+        restarted = utc_date()
         result = crawl_live([f"{own.url}/"], folder / "run", **settings)
         assert result.returncode == 0, result.stderr
         assert "Traceback" not in result.stderr
         assert before["/robots.txt"] >= 2
     lines = [json.loads(line) for line in (folder / "run/failures.jsonl").read_text().splitlines()]
     urls = {name: site.url for name, site in sites.items()}
-    yield Ran(folder / "run", folder / "job", urls, {line["id"]: line for line in lines})
+    yield Ran(folder / "run", folder / "job", restarted, urls, {line["id"]: line for line in lines})
 
 
 def test_all_that_is_archived_is_there_once(ran: Ran) -> None:
@@ -120,6 +125,14 @@ def test_a_stranger_can_tell_why_by_the_archive(ran: Ran) -> None:
     found = Verdicts(ran.output, "testbot", opt_outs=True)
     assert found.problems == []
     assert found.derived == {"fetches": 7 + PAGES + 4 + 2, "refusals": 8 + 5}
+
+
+def test_each_request_was_allowed_when_it_was_sent(ran: Ran) -> None:
+    """By the log of requests, those of the process that was killed apart: what it had heard last was lost with it."""
+    found = Verdicts(ran.output, "testbot", requests=ran.job / "requests", opt_outs=True)
+    sent = [re.search(r" was asked for at ([^ ,]+)", problem) for problem in found.problems]
+    assert all(at is not None and at[1] < ran.restarted for at in sent), found.problems
+    assert found.derived["requests"] >= PAGES
 
 
 def test_each_refusal_names_the_rule_and_the_record(ran: Ran) -> None:

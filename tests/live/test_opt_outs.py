@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +15,15 @@ from crawl_helpers import crawl_log, stats
 from export_helpers import documents, run_export
 from live_helpers import crawl_live, text_page
 from owner_sites import OwnerSite, serve_owners
+from scrapy.http import Response
 from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.live.tdmrep import PAGES
+from crawl4llm.live.places import Later
+from crawl4llm.live.robots_copies import FRESH
+from crawl4llm.live.robots_rules import ALLOW_ALL
+from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.live.tdmrep import PAGES, TdmFiles
 from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.tdmrep import PATH
 
@@ -220,17 +226,18 @@ def test_archived_pages_are_marked(crawls: dict[bool, Crawled]) -> None:
 
 
 def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
-    """Neither robots.txt nor tdmrep.json is asked for again, and both hold; so does the number of pages taken."""
+    """Neither robots.txt nor tdmrep.json is asked for again, and both hold."""
     with serve_owners(1) as (site,):
         closed = "User-agent: *\nContent-Signal: /not/ ai-train=no\n"
         site.pages = {**tdm_site(), ROBOTS: text_file(closed), "/not/a": text_page(1, [])}
         site.pages[f"/{PAGES}"] = text_page(60, ["/closed/a", "/open/a", "/not/a"])
-        job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0}
-        for most in (PAGES - 3, PAGES + 1, 500):
+        job = {"JOBDIR": tmp_path / "job", "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": 0.1}
+        for most in (PAGES + 1, 500):
             done = crawl_live([f"{site.url}/0"], tmp_path / "out", CRAWL_MAX_PAGES=most, **job)
             assert done.returncode == 0, done.stderr[-3000:]
         first, last = (f"/{n}" for n in range(PAGES)), f"/{PAGES}"
         assert site.begun == [ROBOTS, *first, PATH, "/files/tdmrep.json", last, "/open/a"]
+        assert min(site.gaps()) > 0.095  # between the processes, and around both files
         requests = "".join(path.read_text() for path in (tmp_path / "job/requests").glob("*.jsonl"))
     assert [json.loads(line)["for"] for line in requests.splitlines()].count("tdmrep.json") == 2
 
@@ -256,3 +263,46 @@ def test_an_export_leaves_out_what_is_marked(crawls: dict[bool, Crawled], tmp_pa
     for name, (_, *ends) in SITES.items():
         gone = {path for path, end in zip(("/closed/a", "/open/a"), ends, strict=True) if end == GONE}
         assert exported.isdisjoint(f"{crawls[True].sites[name].url}{path}" for path in gone)
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: bool) -> None:
+    """It is asked for anew after a day; one that is gone holds no more."""
+    now, url = [1e9], "http://h.example/a"
+    answers = [
+        Response(url, 200, body=b'[{"location": "/", "tdm-reservation": 1}]'),
+        Response(url, 503),
+        Later("no answer", "timeout"),
+        Response(url, 404),
+    ]
+    asked = []
+
+    async def send(file: str, site: str) -> tuple[Response, str | None]:
+        asked.append(file)
+        answer = answers[len(asked) - 1]
+        if isinstance(answer, Later):
+            raise answer
+        return answer, f"sha1:A {site}"
+
+    async def reserved(files: TdmFiles) -> list[bool]:
+        found = []
+        for _ in answers:
+            with suppress(Later):
+                await files.said(url, ALLOW_ALL)
+            for one in (url, "http://i.example/"):
+                said, source = await files.said(one, ALLOW_ALL)
+                found.append(bool(said))
+                assert source == "sha1:A http://h.example" or not said
+            now[0] += FRESH
+        return found
+
+    store = RobotsStore(tmp_path) if lasting else None
+    files = TdmFiles(send, store, lambda: now[0])
+    for number in range(PAGES):
+        assert asyncio.run(files.said(url, ALLOW_ALL)) == ([], None)
+        files.page_taken(url)
+        if lasting and number == PAGES - 3:  # another process goes on
+            files.close()
+            files = TdmFiles(send, store, lambda: now[0])
+    assert asyncio.run(reserved(files)) == [True, False, True, False, True, False, False, False]
+    assert asked == [f"http://h.example{PATH}"] * 4

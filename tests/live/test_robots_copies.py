@@ -210,6 +210,27 @@ def keep(folder: Path, body: bytes | None = FILE) -> None:
     copies.close()
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None:
+    """Until then the next process does not know it; a failure it knows at once."""
+    store = RobotsStore(tmp_path)
+    store.wait_for_commits()
+    copies = Copies("foo", store, most=0)
+    copies.answered(SITE, FILE, "sha1:A 2026-11-23T12:00:00Z")
+    copies.answered("http://other.example", b"")  # SITE is forgotten, but for the store
+    assert may(copies) is False
+    assert copies.of(SITE).source == "sha1:A 2026-11-23T12:00:00Z"
+    copies.failed(SITE, "robots_unknown")
+    if commits:
+        store.committed()
+    copies.close()
+    again = Copies("foo", RobotsStore(tmp_path))
+    assert may(again) is (False if commits else None)
+    assert again.of(SITE).failures == 1
+    assert again.of(SITE).source == ("sha1:A 2026-11-23T12:00:00Z" if commits else None)
+    again.close()
+
+
 def test_what_was_kept_is_for_its_owner(tmp_path: Path) -> None:
     keep(tmp_path)
     (path,) = tmp_path.iterdir()
