@@ -23,6 +23,9 @@ DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
+# What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
+SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
+
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 
@@ -52,6 +55,7 @@ EXTENSIONS = {
     "crawl4llm.live.stalls.Stalls": 0,
     "crawl4llm.live.steering.Steering": 0,
     "crawl4llm.live.request_log.RequestLog": 0,
+    "crawl4llm.live.sitemaps.Sitemaps": 0,
 }
 
 # The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.files import AppendFile, sync_path
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.within import require_within
 
 NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
 _TOO_LARGE: Final = 1 << 63
+_LONGEST_RULE: Final = 500
+"""Characters; a line of robots.txt may have half a million."""
 
 
 class CrawlLine(TypedDict):
@@ -58,7 +60,15 @@ class FailureLine(TypedDict):
     parent: str | None
 
 
-class RedirectLine(FailureLine):
+class ExplainedLine(FailureLine, total=False):
+    """A line with the rule that decided, where there was one; see :class:`crawl4llm.base.errors.Why`."""
+
+    rule: str
+    digest: str | None
+    time: str | None
+
+
+class RedirectLine(ExplainedLine):
     """The line of a document that ended with a redirect to another owner."""
 
     target: str
@@ -81,10 +91,21 @@ class Document(Protocol):
     def parent(self) -> str | None: ...
 
 
-def failure_line(outcome: str, reason: str, document: Document) -> FailureLine:
+def failure_line(outcome: str, reason: str, document: Document, why: Why | None = None) -> ExplainedLine:
     """Return the line for a document that ended without a page."""
     id_, url, depth, parent = document.key, document.url, document.depth, document.parent
-    return {"id": id_, "url": url, "outcome": outcome, "reason": reason, "depth": depth, "parent": parent}
+    line: ExplainedLine = {
+        "id": id_,
+        "url": url,
+        "outcome": outcome,
+        "reason": reason,
+        "depth": depth,
+        "parent": parent,
+    }
+    if why is not None:
+        line["rule"] = why.rule[:_LONGEST_RULE]
+        line["digest"], line["time"] = why.digest, why.time
+    return line
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from crawl4llm.base import reasons
 
 
@@ -27,13 +29,25 @@ class PageError(Exception):
     reason = reasons.ERROR
 
 
+class Why(NamedTuple):
+    """The rule by which a document has no page, and the record of the archive that says so, where one does."""
+
+    rule: str
+    """A line of robots.txt, a signal with its value, a status, a setting, or a list with the number of its line."""
+    digest: str | None = None
+    """WARC-Payload-Digest of that record, as the index has it."""
+    time: str | None = None
+    """Its WARC-Date: when the answer was asked for."""
+
+
 class NoPage(PageError):
     """A document without a page, for a reason of its own; ``wanted`` False: there may be one, and it is dropped."""
 
-    def __init__(self, message: str, reason: str, *, wanted: bool = True) -> None:
+    def __init__(self, message: str, reason: str, *, wanted: bool = True, why: Why | None = None) -> None:
         super().__init__(message)
         self.reason = reason
         self.wanted = wanted
+        self.why = why
 
 
 class TooLarge(NoPage):

@@ -46,6 +46,8 @@ class Capture:
     truncated: Truncation | None = None
     milliseconds: int | None = None
     """Duration, from the request's first byte to the response's last."""
+    robots: str | None = None
+    """The robots.txt that allowed it: WARC-Payload-Digest and WARC-Date of its record; None where none was obeyed."""
 
 
 def utc_date(seconds_ago: float = 0.0) -> str:

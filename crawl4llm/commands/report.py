@@ -1,4 +1,4 @@
-"""``scrapy report``: what a live crawl sent to whom."""
+"""``scrapy report``: what a live crawl sent to whom, and what it left alone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from crawl4llm.base.terminal import positive_integer
 
 
 class Command(ScrapyCommand):
-    """Prints what :mod:`crawl4llm.tools.report` finds in the log of requests."""
+    """Prints what :mod:`crawl4llm.tools.report` finds in the logs of requests and of failures."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "JOBDIR [--owner DOMAIN] [options]"
+        return "JOBDIR|OUTPUT_DIR [--owner DOMAIN] [options]"
 
     def short_desc(self) -> str:
-        return "Report what a live crawl sent to whom, and when"
+        return "Report what a live crawl sent to whom, and when, and what it left alone, and why"
 
     def long_desc(self) -> str:
-        return f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running."
+        return (
+            f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. Of an "
+            "OUTPUT_DIR there is no log of requests, only what was left alone."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -47,13 +50,25 @@ class Command(ScrapyCommand):
 
         self.exitcode = print_lines(self._lines(Path(args[0]), opts))
 
-    def _lines(self, jobdir: Path, opts: argparse.Namespace) -> Iterator[str]:
+    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.base.crawl_log import FAILURES
+        from crawl4llm.base.domains import Domain, owner_of
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
+        from crawl4llm.tools.report.refusals import refusals
         from crawl4llm.tools.report.requests import Log
 
-        log = Log(jobdir, opts.since)
-        if opts.owner is None:
-            yield from overview(log, opts.owners, as_json=opts.json)
+        owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
+        if (path / FAILURES).is_file():
+            output = path
         else:
-            yield from owner_report(log, opts.owner, as_json=opts.json)
+            log = Log(path, opts.since)
+            assert self.settings is not None
+            output = log.output(self.settings)
+            if opts.owner is None:
+                yield from overview(log, opts.owners, as_json=opts.json)
+            else:
+                yield from owner_report(log, opts.owner, as_json=opts.json)
+            if not opts.json:
+                yield ""
+        yield from refusals(output, opts.owners, owner=owner, as_json=opts.json)

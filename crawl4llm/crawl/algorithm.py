@@ -15,15 +15,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import OPT_OUT, QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
+from crawl4llm.base.reasons import QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
 
+_OWNERS_AT_ONCE = 1000
+"""Owners of whom is asked at once whether they are blocked."""
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
@@ -65,10 +67,13 @@ class Crawl(CrawlState):
         """Visit documents that no page led to, and queue them."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
-        if self.policy.looks_ahead:
-            self.counters.counts["pages/fetched"] += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
-        await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
+        new = [Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)]
+        wanted, refused = self.scope.wanted_seeds(new, self.counters.counts)
+        self._refused += refused
+        if self.policy.looks_ahead:
+            self.counters.counts["pages/fetched"] += len(wanted)
+        await self._enqueue(wanted)
 
     async def _add_injected(self) -> None:
         """Visit some of the seeds that were injected."""
@@ -120,15 +125,15 @@ class Crawl(CrawlState):
             answer.page, answer.outcome = page, Outcome.REDIRECTED
             self._hold(answer)
 
-    def failed(self, lease: Lease, reason: str, *, final: bool = True) -> None:
+    def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
         """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
-        answer = self._answer(lease, reason)
+        answer = self._answer(lease, reason, why)
         if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
             answer.outcome = Outcome.FAILED
 
-    def dropped(self, lease: Lease, reason: str) -> None:
+    def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
         """End a document that is not wanted."""
-        if answer := self._answer(lease, reason):
+        if answer := self._answer(lease, reason, why):
             answer.outcome = Outcome.DROPPED
 
     def give_back(self, lease: Lease) -> None:
@@ -138,20 +143,22 @@ class Crawl(CrawlState):
             self._lease_ended(lease, asked=False)
 
     def drop_blocked(self) -> bool:
-        """Drop some queued documents of owners that are blocked; return whether there were any."""
-        while self._blocked_owners:
-            if self._drop_some(self._blocked_owners[0]):
+        """Drop some queued documents of owners that are blocked; return whether there may be more."""
+        for _ in range(min(_OWNERS_AT_ONCE, len(self._to_look_at))):
+            owner = self._to_look_at[0]
+            if (reason := self.scope.blocked(f"http://{owner}/")) and self._drop_some(owner, reason):
                 return True
-            self._blocked_owners.popleft()
-        return False
+            self._to_look_at.popleft()
+        return bool(self._to_look_at)
 
-    def _drop_some(self, owner: str) -> bool:
+    def _drop_some(self, owner: str, reason: str) -> bool:
         """Drop some documents that an owner has queued; return whether there were any."""
         assert self._by_owners is not None
         outcome = Outcome.DROPPED
-        ended = self._by_owners.drop_owner(owner, outcome, OPT_OUT, self.pages_at_once)
+        ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
         try:
-            self._log.write([], [failure_line(outcome.value, OPT_OUT, entry) for entry in ended])
+            why = self.scope.why(f"http://{owner}/")
+            self._log.write([], [failure_line(outcome.value, reason, entry, why) for entry in ended])
         except InputError as error:
             self.failure = self.failure or str(error)
         return bool(ended)
@@ -186,6 +193,9 @@ class Crawl(CrawlState):
             self.iteration += not self.continuous
             if expand and not self.finished:
                 new += self._extract_held_back()
+        lists, self._lists = self._lists, []
+        if expand:
+            new += [candidate for links in lists for candidate in self._extract(links)]
         await self._enqueue(new)
         if self._injected:
             await self._add_injected()
@@ -209,13 +219,13 @@ class Crawl(CrawlState):
             self._buffer.keep()
         self._commits.commit_now(self)
 
-    def _answer(self, lease: Lease, reason: str | None) -> Answer | None:
+    def _answer(self, lease: Lease, reason: str | None, why: Why | None = None) -> Answer | None:
         """Return the place for an answer, which is noted; None where the lease has ended."""
         answer = self._buffer.answer(lease)
         if answer is None:
             self.counters.counts["late"] += 1
             return None
-        answer.reason = reason
+        answer.reason, answer.why = reason, why
         self.counters.heard(reason)
         self._lease_ended(lease)
         return answer
@@ -267,7 +277,7 @@ class Crawl(CrawlState):
             self.counters.counts["frontier/retried"] += 1
             return []
         self.frontier.settle(answer.lease, answer.outcome, answer.reason)
-        return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry)]
+        return [failure_line(answer.outcome.value, str(answer.reason), answer.lease.entry, answer.why)]
 
     def _end_elsewhere(self, answer: Answer, page: PageRecord) -> RedirectLine:
         """End the lease of a document that led to another owner's, and let that take its place in the frontier."""

@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from crawl4llm.base.errors import Why
 from crawl4llm.base.files import AppendFile, ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
@@ -60,6 +61,7 @@ class AnswerSpool:
             "key": answer.lease.entry.key,
             "status": answer.status,
             "reason": answer.reason,
+            "why": answer.why,
             "outcome": answer.outcome and answer.outcome.value,
             "size": answer.size,
             "page": answer.page and _page_as_json(answer.page, bodies),
@@ -79,6 +81,7 @@ class AnswerSpool:
             raise self._damaged()
         try:
             answer.status, answer.reason = record.told["status"], record.told["reason"]
+            answer.why = Why(*why) if (why := record.told.get("why")) else None  # before 0.6.0 there was none
             answer.outcome = record.told["outcome"] and Outcome(record.told["outcome"])
             answer.page = record.told["page"] and _page(record.told["page"], BytesIO(record.bodies))
         except (KeyError, TypeError, ValueError):
@@ -180,7 +183,7 @@ def _capture_as_json(capture: Capture, bodies: list[bytes]) -> dict[str, Any]:
 
 
 def _capture(told: Mapping[str, Any], bodies: BytesIO) -> Capture:
-    given = {name: told[name] for name in _PLAIN}
+    given = {name: told[name] for name in _PLAIN if name in told}  # an earlier version may have known fewer
     for name in _HEADERS:
         given[name] = [(field.encode("latin-1"), value.encode("latin-1")) for field, value in told[name]]
     for name in _BODIES:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Capture
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
@@ -18,8 +20,11 @@ from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
-from crawl4llm.policies import Policy
+from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.url_rules import UrlRules
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
 
@@ -70,13 +75,15 @@ class CrawlState:
         by_owners: OwnerFrontier | None = None,
         clock: Clock | None = None,
         url_of_seed: Callable[[str], str] | None = None,
+        rules: UrlRules | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owners is not None)
+        by_owner = by_owners is not None
+        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owner, rules=rules)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
@@ -106,8 +113,14 @@ class CrawlState:
         self._injected: deque[Injected] = deque()
         self._queued: list[Injected] = []
         """Injected seeds that are queued, or visited before, and await a commit."""
-        self._blocked_owners: deque[str] = deque()
-        """Whose queued documents have not all been dropped yet."""
+        self._lists: list[CrawledPage] = []
+        """Of links that are no page's, to be followed."""
+        self.expects = False
+        """Whether more of them may come, although the frontier is empty."""
+        self._to_look_at: deque[str] = deque()
+        """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
+        self.after_commit: list[Callable[[], None]] = []
+        """Called after each commit: what others keep of this crawl may last from then on."""
 
     # -- steering ---------------------------------------------------------------------------------------------------
 
@@ -124,11 +137,31 @@ class CrawlState:
         """
         self.scope.block(domains)
         if self._by_owners is not None:
-            self._blocked_owners = deque(name for name in domains if owner_of(f"http://{name}/") == name)
+            self._to_look_at.extendleft(name for name in domains if owner_of(f"http://{name}/") == name)
+
+    def lists_changed(self) -> None:
+        """Drop what is queued, in time, for owners that block lists have now."""
+        if self._by_owners is not None:
+            self._to_look_at.extend(self._by_owners.owners.names)
 
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
         self._injected.append(injected)
+
+    def follow(self, links: CrawledPage) -> None:
+        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
+        they are those of a page without an influence score."""
+        self._lists.append(links)
+
+    # -- what is no page's ------------------------------------------------------------------------------------------
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
+        stands before all pages that are merged later, and lasts with the next commit, as they do."""
+        try:
+            self._writer.archive_exchange(capture, purpose, about)
+        except InputError as error:
+            self.failure = self.failure or str(error)
 
     # -- what is known of it --------------------------------------------------------------------------------------
 
@@ -196,7 +229,7 @@ class CrawlState:
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
         waiting = self._buffer
-        if self._seeds_wait and self.crawled < self.options.crawl_max_pages:
+        if (self._seeds_wait or self._lists) and not self.is_full:
             return True
         if not waiting.answered:
             return False
@@ -214,11 +247,15 @@ class CrawlState:
     @property
     def finished(self) -> str | None:
         """Why the crawl is over; None while it is not."""
-        if self.crawled >= self.options.crawl_max_pages:
+        if self.is_full:
             return MAX_PAGES
-        return (
-            FRONTIER_EMPTY if not (self._buffer or self._raised_n or self._seeds_wait or len(self.frontier)) else None
-        )
+        waits = self._seeds_wait or self._lists or self.expects
+        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or waits or len(self.frontier)) else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has its N pages."""
+        return self.crawled >= self.options.crawl_max_pages
 
     @property
     def _seeds_wait(self) -> bool:
@@ -258,6 +295,8 @@ class CrawlState:
         for injected in self._queued:
             injected.when_committed()
         self._queued.clear()
+        for kept in self.after_commit:
+            kept()
 
     def save(self) -> dict[str, Any]:
         """Return its state between two calls of :meth:`advance`, apart from its parts', as JSON takes it."""

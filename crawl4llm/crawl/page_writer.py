@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Frontier, Outcome, Owners
@@ -205,6 +205,10 @@ class PageWriter:
     def archive_redirects(self, page: PageRecord) -> None:
         """Archive the redirects that led from a document to another owner. Raises InputError as archive does."""
         self._archive.write_redirects(page, {"redirected-to": page.hops[-1], **self._provenance})
+
+    def archive_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive an exchange that is no page's. Raises InputError as archive does."""
+        self._archive.write_exchange(capture, purpose, about)
 
     def line(self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None) -> CrawlLine:
         """Return the crawl log's line for the page that was crawled last, as the figures stand now."""

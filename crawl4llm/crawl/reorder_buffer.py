@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.policies import CrawledPage
@@ -30,6 +31,8 @@ class Answer:
     status: int | None = None
     reason: str | None = None
     """Why there is no page."""
+    why: Why | None = None
+    """The rule that said so, if one did."""
     outcome: Outcome | None = None
     """How it ends without being archived as a page; None too where it is tried again."""
     size: int = 0

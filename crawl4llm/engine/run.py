@@ -21,6 +21,7 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
@@ -28,6 +29,7 @@ from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
+from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
@@ -62,6 +64,8 @@ class Run:
     crawl_id: str
     seeds: Seeds
     workers: PageWorkers[PageRater]
+    rules: UrlRules | None
+    """Which URLs it leaves alone, where settings say so."""
     job: Job | None
     """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
@@ -77,6 +81,7 @@ class Run:
             if web_class(settings).profile == "live":
                 settle_policy(settings)
             self.options = options = _read_options(settings)
+            self.rules = _rules(options)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
             self._clock = _clock(self.web, options)
@@ -129,6 +134,8 @@ class Run:
             job.settle(self.crawl_id, identity)
             self.output, self.crawl_id = job.output, job.crawl_id
         opened.enter_context(error_log(self.output / ERRORS))
+        if self.rules is not None and self.rules.blocklists:
+            publish(self.rules.blocklists.lists, self.output, fsync=job is not None and options.commit_fsync)
         self.workers.start()
         fsync = job is not None and options.commit_fsync
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
@@ -168,7 +175,8 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
             clock=clock,
-            url_of_seed=web.url_of_seed if clock else None,
+            url_of_seed=web.url_of_seed if clock or self.rules else None,
+            rules=self.rules,
         )
         if job is not None:
             job.take_up(policy)
@@ -206,6 +214,7 @@ class Run:
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
+            **({"url_rules": self.rules.identity} if self.rules else {}),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
@@ -236,6 +245,16 @@ def _clock(web: Web, options: Options) -> Clock | None:
             "SIMULATION_OWNER_DELAY; leave it out"
         )
     return clock
+
+
+def _rules(options: Options) -> UrlRules | None:
+    """Return the rules of the settings for URLs; None where they have none. Raises InputError."""
+    if not (options.scope_domains or options.scope_https_only or options.scope_skipped_types or options.blocklists):
+        return None
+    rules = UrlRules(options)
+    for fault in rules.faults:
+        logger.warning("%s", fault)
+    return rules
 
 
 def _read_options(settings: BaseSettings) -> Options:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 REDIRECTS: Final = {301, 302, 303, 307, 308}
 _CAPTURES, _SENT = "crawl4llm_captures", "crawl4llm_sent"
+WANTED: Final = "crawl4llm_wanted"
+"""In the meta of requests that are no document's, and captured all the same."""
+ALLOWED_BY: Final = "crawl4llm_allowed_by"
+"""In the meta of requests: the robots.txt that allowed it, as :attr:`crawl4llm.base.pages.Capture.robots` has it."""
 _MAGIC: Final = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
 """Content codings whose bodies can be told (RFC 1952, 2.3.1; RFC 8878, 3.1.1)."""
 
@@ -52,14 +56,14 @@ class Capturing:
     """Downloader middleware, the innermost but for Bodies.
 
     Next to it are cookies, decompression, redirects, retries and the cache. An answer from a cache or from another
-    middleware was not sent for, and has no capture. What Scrapy fetches for itself (robots.txt, the files of media
-    pipelines) is left alone.
+    middleware was not sent for, and has no capture. What Scrapy fetches for itself (the files of media pipelines) is
+    left alone, but for what is WANTED.
     """
 
     def process_request(self, request: Request) -> None:
         """Note that the request goes to the network now."""
         take_exchange(request)  # of a request that this one is a copy of
-        request.meta[_SENT] = request.callback is not NO_CALLBACK
+        request.meta[_SENT] = request.callback is not NO_CALLBACK or WANTED in request.meta
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Keep the exchange with the request; the answer is passed on."""
@@ -95,6 +99,7 @@ def _capture(request: Request, response: Response, exchange: Exchange | None) ->
         protocol=protocol.decode("latin-1").lower(),
         ip_address=exchange.ip_address,
         truncated=_truncated(response.flags),
+        robots=request.meta.get(ALLOWED_BY),
         milliseconds=round(1000 * (time.monotonic() - exchange.started)),
     )
 
@@ -117,6 +122,7 @@ def _reconstructed(request: Request, response: Response) -> Capture:
         protocol=response.protocol.lower() if response.protocol else None,
         ip_address=str(response.ip_address) if response.ip_address else None,
         truncated=_truncated(response.flags),
+        robots=request.meta.get(ALLOWED_BY),
     )
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_links import html_links
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML, OPT_OUT
+from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.bodies import are_cut, most_unpacked
 from crawl4llm.live.capturing import REDIRECTS, captures_of
-from crawl4llm.live.opt_outs import OptedOut, OptOuts
+from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
@@ -64,14 +64,16 @@ class Fetching:
         if not HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
-            if self._scope.has_opted_out(request.url):
-                raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
+            if (reason := self._scope.blocked(request.url)) is not None:
+                why = self._scope.why(request.url)
+                raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
         else:
             entry, key = lease_of(request).entry, normalise_url(request.url)
             if self._scope.ends_lease(entry, key):
                 raise elsewhere(request)
             if (reason := self._scope.refusal(entry, key)) is not None:
-                raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
+                why = self._scope.why(key, entry.url or entry.key)
+                raise NoPage(f"{request.url}: {reason}", reason, wanted=False, why=why)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
@@ -79,8 +81,7 @@ class Fetching:
         if is_leased(request) and response.status == 200:
             page = _page(request, lease_of(request), captures_of(request))
             verdict = self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
-            if verdict.forbids(Action.ARCHIVE):
-                raise OptedOut(page.url, verdict, Action.ARCHIVE)
+            self._opt_outs.check_page(request, verdict)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             attach_page(request, page)
         return response

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.reasons import OPT_OUT
+from crawl4llm.live.evidence import of_target, why
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.options import read_options
 from crawl4llm.optouts.decision import Verdict, decide
@@ -14,7 +15,7 @@ from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.table import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scrapy import Request
     from scrapy.settings import BaseSettings
@@ -22,15 +23,19 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import HeaderFields
     from crawl4llm.optouts.said import Said
 
-_SAID: Final = "crawl4llm_said"
+_SAID, _SOURCES = "crawl4llm_said", "crawl4llm_said_by"
 
 
 class OptedOut(NoPage):
     """A document that its site or its own head keeps from being fetched, or from being used; it is dropped."""
 
-    def __init__(self, url: str, verdict: Verdict, action: Action) -> None:
-        """``action`` is what is forbidden, by the ``verdict``."""
-        super().__init__(f"{url}: {verdict.reason(action)}", OPT_OUT, wanted=False)
+    def __init__(self, request: Request, verdict: Verdict, action: Action, sources: Mapping[str, str | None]) -> None:
+        """``action`` is what is forbidden, by the ``verdict``; ``sources``: records of the archive by the place of what
+        they say."""
+        self.rule = of_target(verdict.reason(action), request)
+        place = verdict.forbidden[action].place
+        because = why(self.rule, sources[place]) if place in sources else None
+        super().__init__(f"{request.url}: {self.rule}", OPT_OUT, wanted=False, why=because)
         self.verdict, self.action = verdict, action
 
 
@@ -41,17 +46,24 @@ class OptOuts:
         self._crawler = crawler_name(settings)
         self._fetch_opted_out = read_options(settings).opt_out_fetch
 
-    def check_site(self, request: Request, said: Sequence[Said]) -> None:
-        """Note with a request what its site says of the document. Raises OptedOut where it may not be fetched."""
-        request.meta[_SAID] = said
+    def check_site(self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None]) -> None:
+        """Note with a request what its site says of the document, and by which records. Raises OptedOut where it may
+        not be fetched."""
+        request.meta[_SAID], request.meta[_SOURCES] = said, sources
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.FETCH):
-            raise OptedOut(request.url, verdict, Action.FETCH)
+            raise OptedOut(request, verdict, Action.FETCH, sources)
 
     def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
         """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8."""
         said = [*request.meta.get(_SAID, ()), *said_of_page(self._crawler, headers, html)]
         return decide(said, fetch_opted_out=self._fetch_opted_out)
+
+    @staticmethod
+    def check_page(request: Request, verdict: Verdict) -> None:
+        """Raise OptedOut where a page may not be archived."""
+        if verdict.forbids(Action.ARCHIVE):
+            raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
 
 
 def said_of_page(crawler: str, headers: HeaderFields, html: bytes) -> list[Said]:

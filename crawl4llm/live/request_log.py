@@ -30,8 +30,21 @@ if TYPE_CHECKING:
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
 """The rules by which an owner's next request waits."""
+SITEMAP: Final = "crawl4llm_sitemap_received"
+"""In the meta of requests for sitemaps: bytes of the body that have come."""
 STOPPED: Final = "stopped"
 """Instead of a reason: the request was broken off when the crawl stopped."""
+PRICES: Final = {
+    "crawler-price": "Cloudflare pay per crawl: currency and amount (documentation of 2025-08-27)",
+    "crawler-error": "the same: what was wrong with an offer",
+    "payment-required": "x402 version 2: JSON in Base64",
+    "www-authenticate": "RSL 1.0 (2025-11-06), Crawler Authorization Protocol: License ...",
+    "link": "RSL 1.0: the licence",
+}
+"""Header fields of answers with status 402 that say what would be paid, and how. They are noted, never acted upon."""
+_LONGEST_PRICE: Final = 500
+"""Characters of a field's value that are noted."""
+_MOST_PRICES: Final = 10
 FILE: Final = "crawl4llm_file"
 """In the meta of requests for files of sites: what they are for, where that is not robots.txt."""
 _OWNERS: Final = 65_536
@@ -43,9 +56,10 @@ class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
     A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
-    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json`` or ``other``), ``status``, ``error`` (the reason, where
-    there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
-    exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for).
+    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``), ``status``, ``error`` (the
+    reason, where there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of
+    the last exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone
+    for); with status 402 also ``price``: what the answer says of one.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path) -> None:
@@ -79,7 +93,8 @@ class RequestLog:
         except BaseException as error:
             self._end(request, owner, at, began, before, error=_reason(error))
             raise
-        self._end(request, owner, at, began, before, status=response.status, size=len(response.body))
+        price = price_of(response)
+        self._end(request, owner, at, began, before, status=response.status, size=len(response.body), price=price)
         return response
 
     def _end(
@@ -93,6 +108,7 @@ class RequestLog:
         status: int | None = None,
         error: str | None = None,
         size: int = 0,
+        price: str | None = None,
     ) -> None:
         now = time.monotonic()
         self._last[owner] = now, None
@@ -112,7 +128,24 @@ class RequestLog:
             "waited": round(began - before[0], 3) if before else None,
             "rule": before[1] if before else None,
         }
+        if price:
+            line["price"] = price
         self._files.append(json.dumps(line).encode() + b"\n", at)
+
+
+def price_of(response: Response) -> str | None:
+    """Return the fields of a 402 that are in PRICES, as ``name: value; ...``; None for other answers, and without any.
+
+    What is no printable ASCII in them is replaced.
+    """
+    if response.status != 402:
+        return None
+    found = []
+    for name in PRICES:
+        for value in response.headers.getlist(name):
+            text = value[:_LONGEST_PRICE].decode("ascii", "replace")
+            found.append(f"{name}: {''.join(char if ' ' <= char <= '~' else '?' for char in text)}")
+    return "; ".join(found[:_MOST_PRICES]) or None
 
 
 def _reason(error: BaseException) -> str:
@@ -124,6 +157,8 @@ def _reason(error: BaseException) -> str:
 
 def _purpose(request: Request) -> str:
     if not is_leased(request):
+        if SITEMAP in request.meta:
+            return "sitemap"
         return str(request.meta.get(FILE, "robots.txt")) if request.meta.get("dont_obey_robotstxt") else "other"
     if request.meta.get("redirect_times"):
         return "redirect"

@@ -16,10 +16,11 @@ from scrapy.http.request import NO_CALLBACK
 from w3lib.url import safe_url_string
 
 from crawl4llm.base.errors import NoPage, PageError
-from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS_UNKNOWN
+from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import is_leased
-from crawl4llm.live.capturing import REDIRECTS
+from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
+from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
@@ -33,7 +34,7 @@ from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
-from crawl4llm.optouts.table import TDMREP
+from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,10 @@ _RECEIVED: Final = "crawl4llm_robots_received"
 """In the meta of requests for robots.txt: bytes of the body that have come."""
 
 
+class Forbidden(NoPage, IgnoreRequest):
+    """A document that robots.txt forbids, with the line that does. Scrapy's own requests are dropped for it too."""
+
+
 class RobotsUnknown(NoPage):
     """A document that is not asked for, since its site's robots.txt cannot be had.
 
@@ -69,7 +74,9 @@ class RobotsUnknown(NoPage):
 
     def __init__(self, site: str, known: Known, now: float, *, is_new: bool) -> None:
         """``now`` is by the clock on the wall."""
-        super().__init__(f"{site}/robots.txt cannot be had", known.reason or ROBOTS_UNKNOWN)
+        message = f"{site}/robots.txt cannot be had"
+        because = why(message, known.source_of_failure) if known.source_of_failure else None
+        super().__init__(message, known.reason or ROBOTS_UNKNOWN, why=because)
         self.wait = min(max(known.failed + known.wait - now, 0.0), known.wait)
         """Seconds in which robots.txt is not asked for; no more than were noted, however the clock was changed."""
         self.failures = known.failures
@@ -87,17 +94,16 @@ class _Answer(NamedTuple):
     """Seconds that the server asks us to wait."""
     elsewhere: tuple[str, int] | None = None
     """Another site whose robots.txt holds, and the redirects that led there."""
-
-
-_NONE: Final = _Answer()
+    source: str | None = None
+    """The record of the archive that has it, as :attr:`crawl4llm.live.robots_copies.Known.source`."""
 
 
 class Robots:
     """Asks once for the robots.txt of each site, a scheme with an authority, and lets pass what that allows.
 
     Its requests go through the downloader in the slot of their host, as any others, but through neither Scrapy's
-    retries nor its redirects: what is repeated, and when, is said here. They are no pages, and are not archived. A stop
-    of the crawl withdraws them as it does the requests that wait for them.
+    retries nor its redirects: what is repeated, and when, is said here. They are no pages, but are archived as what
+    they are. A stop of the crawl withdraws them as it does the requests that wait for them.
     """
 
     def __init__(self, crawler: Crawler, clock: Callable[[], float] = time.time) -> None:
@@ -109,6 +115,10 @@ class Robots:
         store = RobotsStore(Path(jobdir)) if jobdir else None
         waits = read_options(crawler.settings).retry_waits
         self._copies = Copies(crawler_name(crawler.settings), store, clock, waits=waits)
+        crawl = crawl_of(crawler)
+        if store is not None and crawl is not None and crawl.lasting:
+            store.wait_for_commits()
+            crawl.after_commit.append(store.committed)
         self._opt_outs = OptOuts(crawler.settings)
         self._tdm_files = TdmFiles(partial(self._download, file=TDMREP), store, clock)
         self._asking: dict[str, asyncio.Task[Known]] = {}
@@ -124,23 +134,32 @@ class Robots:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> None:
-        """Raise IgnoreRequest for what robots.txt forbids, RobotsUnknown while that cannot be had, OptedOut for what
-        may not be fetched by the opt-outs in robots.txt and tdmrep.json."""
+        """Raise Forbidden for what robots.txt forbids, RobotsUnknown while that cannot be had, OptedOut for what may
+        not be fetched by the opt-outs in robots.txt and tdmrep.json."""
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
             return
-        rules = await self._rules(site_of(request.url))
+        rules, source = await self._rules(site_of(request.url))
         if not rules.allows(request.url):
             self._count("forbidden")
-            raise IgnoreRequest("Forbidden by robots.txt")
+            line = rules.line_against(request.url)
+            raise Forbidden(
+                f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(of_target(line, request), source)
+            )
+        request.meta[ALLOWED_BY] = source
         if is_leased(request):
-            said = [*rules.said(request.url), *await self._tdm_files.said(request.url, rules)]
-            self._opt_outs.check_site(request, said)
+            of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
+            sources = {ROBOTS_TXT: source, TDMREP: tdm_source}
+            self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Count pages of sites."""
         if is_leased(request) and response.status == 200:
             self._tdm_files.page_taken(request.url)
         return response
+
+    def tell(self, listener: Callable[..., None]) -> None:
+        """Tell of each file that comes, or is read from JOBDIR: ``listener(site, file, is_new=...)``."""
+        self._copies.listener = listener
 
     def unknown_until(self, url: str) -> float | None:
         """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
@@ -167,8 +186,9 @@ class Robots:
         self._tdm_files.close()
         self._copies.close()
 
-    async def _rules(self, site: str) -> Rules:
-        """Return the rules that hold for a site now; the first who wants them asks, and others wait for that."""
+    async def _rules(self, site: str) -> tuple[Rules, str | None]:
+        """Return the rules that hold for a site now, and the record that has them; the first who wants them asks, and
+        others wait for that."""
         known = self._copies.of(site)
         if is_new := known.must_ask(self._copies.now()):
             task = self._asked(site)
@@ -180,7 +200,7 @@ class Robots:
         rules = known.rules_at(self._copies.now())
         if rules is None:
             raise RobotsUnknown(site, known, self._copies.now(), is_new=is_new)
-        return rules
+        return rules, known.source
 
     def _asked(self, site: str, hops: int = 0) -> asyncio.Task[Known]:
         """Return the task that asks for a site's robots.txt, to which so many redirects have led."""
@@ -194,15 +214,15 @@ class Robots:
         answer = await self._answer(site, hops)
         if answer.elsewhere is not None:
             try:
-                answer = await self._follow(site, *answer.elsewhere)
+                answer = await self._follow(site, *answer.elsewhere, answer.source)
             finally:
                 self._leads_to.pop(site, None)
             if answer.elsewhere is not None:
                 return self._copies.same(site, answer.elsewhere[0])
         if answer.reason is None:
-            return self._copies.answered(site, answer.body)
+            return self._copies.answered(site, answer.body, answer.source)
         logger.debug("%s/robots.txt cannot be had: %s", site, answer.reason)
-        return self._copies.failed(site, answer.reason, answer.wait)
+        return self._copies.failed(site, answer.reason, answer.wait, answer.source)
 
     async def _answer(self, site: str, hops: int) -> _Answer:
         """Follow redirects to the robots.txt that holds for a site (RFC 9309, 2.3.1), as far as they lead to no other
@@ -211,28 +231,29 @@ class Robots:
         for number in range(hops, 1 + _MOST_REDIRECTS):
             assert url is not None
             try:
-                response = await self._download(url)
+                response, source = await self._download(url, site)
             except Exception as error:  # noqa: BLE001 - of whatever kind: raised again where it tells nothing
                 return self._failure(error, at_home=site_of(url) == site)
             if response.status not in REDIRECTS:
-                return _answer(response)
+                return _answer(response, source)
             url = _target(response)
             if url is None:
                 break
             if (other := site_of(url)) != site and normalise_url(url) == f"{other}/robots.txt":
-                return _Answer(elsewhere=(other, number + 1))
-        return _NONE
+                return _Answer(elsewhere=(other, number + 1), source=source)
+        return _Answer(source=source)
 
-    async def _follow(self, site: str, other: str, hops: int) -> _Answer:
+    async def _follow(self, site: str, other: str, hops: int, source: str | None) -> _Answer:
         """Return what is known of another site, to whose robots.txt a site's redirects: ``elsewhere`` where it has
-        rules. One request for it is enough for all that wait. Raises Later where it may not be asked soon."""
+        rules. One request for it is enough for all that wait. ``source`` is the record of the redirect. Raises Later
+        where it may not be asked soon."""
         ahead: str | None = other
         while ahead is not None and ahead != site:
             ahead = self._leads_to.get(ahead)
         known = self._copies.of(other)
         if known.must_ask(self._copies.now()):
             if ahead == site or hops > _MOST_REDIRECTS:  # there is no end
-                return _NONE
+                return _Answer(source=source)
             self._leads_to[site] = other
             try:
                 known = await asyncio.shield(self._asked(other, hops))
@@ -243,7 +264,8 @@ class Robots:
             except Exception as error:  # noqa: BLE001 - as in _answer
                 return self._failure(error, at_home=False)
         if known.rules_at(now := self._copies.now()) is None:
-            return _Answer(reason=ROBOTS_UNKNOWN, wait=max((known.waits_until(now) or now) - now, 0.0))
+            wait = max((known.waits_until(now) or now) - now, 0.0)
+            return _Answer(reason=ROBOTS_UNKNOWN, wait=wait, source=known.source_of_failure)
         return _Answer(elsewhere=(other, hops))
 
     def _failure(self, error: Exception, *, at_home: bool) -> _Answer:
@@ -252,9 +274,9 @@ class Robots:
             raise error
         return _Answer(reason=reason)
 
-    async def _download(self, url: str, file: str = "robots.txt") -> Response:
-        """Return the response to a request for a robots.txt or tdmrep.json, a redirect too, with no more of its body
-        than is used."""
+    async def _download(self, url: str, site: str, file: str = ROBOTS_TXT) -> tuple[Response, str | None]:
+        """Return the response to a request for a site's robots.txt or tdmrep.json, a redirect too, with no more of its
+        body than is used; and its record."""
         request = Request(
             url,
             callback=NO_CALLBACK,
@@ -266,15 +288,19 @@ class Robots:
                 "dont_retry": True,
                 "download_maxsize": _LARGEST,
                 _RECEIVED: 0,
+                **wanted(),
                 FILE: file,
             },
         )
         self._count("request_count")
         assert self._crawler.engine is not None
-        response = await self._crawler.engine.download_async(request)
+        try:
+            response = await self._crawler.engine.download_async(request)
+        finally:
+            source = keep(self._crawler, request, file, site)  # also of an answer that cannot be decoded
         self._count("response_count")
         self._count(f"response_status_count/{response.status}")
-        return response
+        return response, source
 
     def _received(self, data: bytes, request: Request) -> None:
         """Stop the download of a robots.txt at what is parsed of it."""
@@ -302,17 +328,17 @@ class Robots:
         self._crawler.stats.inc_value(f"robotstxt/{key}")
 
 
-def _answer(response: Response) -> _Answer:
+def _answer(response: Response, source: str | None) -> _Answer:
     """Return what a response says that is no redirect (RFC 9309, 2.3.1.1, 2.3.1.3 and 2.3.1.4)."""
     status = response.status
     if status == 429 or not 200 <= status < 500:
-        return _Answer(reason=ROBOTS_UNKNOWN, wait=wait_in(response))
+        return _Answer(reason=ROBOTS_UNKNOWN, wait=wait_in(response), source=source)
     if status >= 300:
-        return _NONE
+        return _Answer(source=source)
     codings = b",".join(response.headers.getlist("Content-Encoding")).lower()  # that Scrapy could not undo
     if "dataloss" in response.flags or any(coding in codings for coding in _CODINGS):
-        return _Answer(reason=ROBOTS_UNKNOWN)
-    return _Answer(response.body)
+        return _Answer(reason=ROBOTS_UNKNOWN, source=source)
+    return _Answer(response.body, source=source)
 
 
 def _target(response: Response) -> str | None:

@@ -33,7 +33,7 @@ LONGEST_WAIT: Final = 24 * 3600.0
 
 _MOST: Final = 64 << 20
 """Bytes of the cache."""
-_BYTES_KNOWN: Final = 600
+_BYTES_KNOWN: Final = 800
 """Memory of an entry of the cache, besides its rules; a test measures it."""
 
 
@@ -55,6 +55,11 @@ class Known:
     """Seconds from then on in which it is not asked for."""
     reason: str = ""
     """Why it failed."""
+    source: str | None = None
+    """The record of the archive that has the last answer: its WARC-Payload-Digest and WARC-Date, with a blank between;
+    None where nothing is archived."""
+    source_of_failure: str | None = None
+    """The same of an answer that was a failure, in this process."""
 
     def rules_at(self, now: float) -> Rules | None:
         """Return the rules that hold; None while they are unknown."""
@@ -91,6 +96,8 @@ class Copies:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
         """Bytes of memory, roughly."""
+        self.listener: Callable[..., None] | None = None
+        """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
@@ -105,13 +112,16 @@ class Copies:
             self._store_failure(site, known)
         return known
 
-    def answered(self, site: str, body: bytes | None) -> Known:
-        """Note the answer to a request for robots.txt: the file, or None where there is none."""
+    def answered(self, site: str, body: bytes | None, source: str | None = None) -> Known:
+        """Note the answer to a request for robots.txt: the file, or None where there is none. ``source``: its record in
+        the archive."""
         body = None if body is None else body[: LIMIT + 1]  # the last byte tells that there were more
-        known = Known(self._rules(body), self.now(), body is not None)
+        known = Known(self._rules(body), self.now(), body is not None, source=source)
         self._keep(site, known)
         if self._store is not None:
-            self._store.put(site, known.fetched, body)
+            self._store.put(site, known.fetched, body, source or "")
+        if self.listener is not None and body is not None:
+            self.listener(site, body, is_new=True)
         return known
 
     def same(self, site: str, other: str) -> Known:
@@ -119,18 +129,19 @@ class Copies:
         known = replace(self.of(other))
         self._keep(site, known)
         if self._store is not None and (stored := self._store.get(other)) and stored.fetched is not None:
-            self._store.put(site, stored.fetched, stored.body)
+            self._store.put(site, stored.fetched, stored.body, stored.source)
             if known.failures:
                 self._store_failure(site, known)
         return known
 
-    def failed(self, site: str, reason: str, wait: float = 0.0) -> Known:
-        """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does."""
+    def failed(self, site: str, reason: str, wait: float = 0.0, source: str | None = None) -> Known:
+        """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does;
+        ``source``: the record of the answer, if there was one."""
         known = self.of(site)
         known.failures += 1
         known.failed = self.now()
         known.wait = max(self._waits[min(known.failures, len(self._waits)) - 1], min(wait, LONGEST_WAIT))
-        known.reason = reason
+        known.reason, known.source_of_failure = reason, source
         self._keep(site, known)
         self._store_failure(site, known)
         return known
@@ -164,7 +175,9 @@ class Copies:
         )
         if stored.fetched is not None:
             known.rules, known.fetched = self._rules(stored.body), stored.fetched
-            known.is_file = stored.body is not None
+            known.is_file, known.source = stored.body is not None, stored.source or None
+            if self.listener is not None and stored.body is not None:
+                self.listener(site, stored.body, is_new=False)
         return known
 
     def _keep(self, site: str, known: Known) -> None:

@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from protego import Protego
 
@@ -42,6 +43,9 @@ _WITHIN_HEADS: Final = {"crawl-delay", "content-signal", "license"}
 draft makes it a rule."""
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
+_AROUND_PATH = re.compile(r"\A[^/]*//[^/?#]*|#.*")
+_LONGEST_SEARCHED: Final = 1 << 16
+"""Characters of rules in which the one that forbids a URL is looked for; that takes a millisecond."""
 _BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
 """Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures."""
 
@@ -54,11 +58,17 @@ class Rules:
         lines = [line for line in lines if line[0] not in SIGNAL_LINES]
         self._signals = signals or None
         text = "".join(f"{name}:{value}\n" for name, value in lines)
+        self._text = text
         self._parsed = Protego.parse(f"user-agent:*\n{text}") if lines else None
         self.size = _BYTES_OF_RULES + sum(_size(value) for _, value in lines) if lines else 0
         if signals:
             self.size += signals.size
         """Bytes of memory, roughly, and rather too many."""
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether there are opt-outs for any URL."""
+        return self._signals is not None
 
     def said(self, url: str) -> list[Said]:
         """Return the opt-outs that hold for a URL."""
@@ -67,6 +77,20 @@ class Rules:
     def allows(self, url: str) -> bool:
         """Return whether the URL may be fetched."""
         return self._parsed is None or self._parsed.can_fetch(url, "*")
+
+    def line_against(self, url: str) -> str:
+        """Return the line that forbids a URL: of those that match it the longest (RFC 9309, 2.2.2).
+
+        Of a file whose rules are too many to be gone through for each URL, a description.
+        """
+        if len(self._text) > _LONGEST_SEARCHED:
+            return f"the longest that matches of {self._text.count(chr(10)):,} lines"
+        path = "/" + unquote(_AROUND_PATH.sub("", url)).removeprefix("/")
+        rules = (line.partition(":")[2] for line in self._text.splitlines() if line.startswith("disallow"))
+        matching = sorted((rule for rule in rules if _matches(unquote(rule), path)), key=len, reverse=True)
+        # What is percent-encoded is compared more exactly by protego, whose word counts.
+        found = next((rule for rule in matching if not Rules([("disallow", rule)]).allows(url)), None)
+        return "disallow" if found is None else f"disallow: {found}"
 
     @property
     def crawl_delay(self) -> float | None:
@@ -159,6 +183,21 @@ def _directives(text: str) -> Iterator[tuple[str, str]]:
         if name is not None and after:
             kind = str(name.lastgroup).replace("_", "-")
             yield kind, line[after.end() :].partition("#")[0].strip()
+
+
+def _matches(rule: str, path: str) -> bool:
+    """Return whether a rule with ``*`` and ``$`` (RFC 9309, 2.2.3) matches a path."""
+    first, *others = rule.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    for part in others[:-1] if rule.endswith("$") else others:
+        if (found := path.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    if not rule.endswith("$"):
+        return True
+    return path.endswith(others[-1], at) if others else at == len(path)
 
 
 def _size(value: str) -> int:

@@ -24,13 +24,15 @@ logger = logging.getLogger(__name__)
 
 _TABLE: Final = (
     "CREATE TABLE copies (authority TEXT NOT NULL UNIQUE, fetched REAL, body BLOB, failures INTEGER NOT NULL, "
-    "failed REAL NOT NULL, wait REAL NOT NULL, reason TEXT NOT NULL)"
+    "failed REAL NOT NULL, wait REAL NOT NULL, reason TEXT NOT NULL, source TEXT NOT NULL)"
 )
 _SCHEMA: Final = {("table", "copies", _TABLE), ("index", "sqlite_autoindex_copies_1", None)}
 _MOST: Final = 1 << 30
 """Bytes on disk; beyond, the answers that were written first make room."""
 _A_ROW: Final = 200
 """Bytes on disk of a row, besides the body."""
+_MOST_WAITING: Final = 32 << 20
+"""Bytes of answers that wait for a commit."""
 _LONGEST_COPY: Final = LIMIT + 4096
 """Bytes of a compressed body: zlib adds less to what it cannot compress."""
 
@@ -50,6 +52,8 @@ class Stored(NamedTuple):
     """Seconds to wait from then on."""
     reason: str = ""
     """Why it did."""
+    source: str = ""
+    """The record of the archive that has the last answer: digest and date; empty where there is none."""
 
 
 class RobotsStore:
@@ -61,6 +65,9 @@ class RobotsStore:
         self._path = folder / ROBOTS
         self._most = most
         self._size = 0
+        self._waiting: dict[str, Stored] | None = None
+        """Answers that are written at the next commit; None where they are at once."""
+        self._waiting_bytes = 0
         self._db: sqlite3.Connection | None = None
         try:
             try:
@@ -76,11 +83,27 @@ class RobotsStore:
         except (sqlite3.Error, OSError, ValueError) as error:
             self._give_up(error)
 
+    def wait_for_commits(self) -> None:
+        """Write answers with the commits of a crawl, since a record of the archive that was not committed may be lost:
+        the crawl that goes on then asks again, and has a record of that. Failures are still written at once."""
+        self._waiting = {}
+
+    def committed(self) -> None:
+        """Write the answers that came before a commit."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting or {}, {}, 0
+        for authority, (fetched, body, failures, failed, wait, reason, source) in waiting.items():
+            assert fetched is not None
+            self._put(authority, fetched, body, source)
+            if failures:
+                self.put_failure(authority, failures, failed, wait, reason)
+
     def get(self, authority: str) -> Stored | None:
         """Return what is kept for an authority; None where that is nothing, or nothing sound."""
+        if self._waiting and authority in self._waiting:
+            return self._waiting[authority]
         query = (
-            "SELECT fetched, body, failures, failed, wait, reason FROM copies WHERE authority = ? "
-            "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50"
+            "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
+            "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
         )
         if self._db is None:
             return None
@@ -106,16 +129,28 @@ class RobotsStore:
             return None
         return None if row is None else str(row[0])
 
-    def put(self, authority: str, fetched: float, body: bytes | None) -> None:
-        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now."""
+    def put(self, authority: str, fetched: float, body: bytes | None, source: str = "") -> None:
+        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now. One that is
+        to wait for a commit, and finds no room, is asked for again by the next process."""
+        if self._waiting is None:
+            self._put(authority, fetched, body, source)
+        elif self._waiting_bytes + len(body or b"") <= _MOST_WAITING:
+            self._waiting_bytes += len(body or b"")
+            self._waiting[authority] = Stored(fetched, body, source=source)
+
+    def _put(self, authority: str, fetched: float, body: bytes | None, source: str) -> None:
         copy = None if body is None else zlib.compress(body)
-        self._write("INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '')", (authority, fetched, copy))
+        statement = "INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '', ?)"
+        self._write(statement, (authority, fetched, copy, source))
         self._grown(len(copy or b""))
 
     def put_failure(self, authority: str, failures: int, failed: float, wait: float, reason: str) -> None:
         """Keep that requests have failed, beside the last answer."""
+        if self._waiting and (answer := self._waiting.get(authority)):
+            failure = {"failures": failures, "failed": failed, "wait": wait, "reason": reason}
+            self._waiting[authority] = answer._replace(**failure)  # type: ignore[arg-type]
         self._write(
-            "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?) ON CONFLICT (authority) DO UPDATE SET "
+            "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?, '') ON CONFLICT (authority) DO UPDATE SET "
             "failures = excluded.failures, failed = excluded.failed, wait = excluded.wait, reason = excluded.reason",
             (authority, failures, failed, wait, reason),
         )
@@ -193,7 +228,7 @@ class RobotsStore:
 
 
 def _checked(
-    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object
+    fetched: object, body: object, failures: object, failed: object, wait: object, reason: object, source: object
 ) -> Stored | None:
     """Return a row as what it should be; None where it is something else."""
     if isinstance(body, bytes):
@@ -209,7 +244,8 @@ def _checked(
         and isinstance(failed, float)
         and isinstance(wait, float)
         and isinstance(reason, str)
+        and isinstance(source, str)
         and all(0 <= number < math.inf for number in (fetched or 0.0, failures, failed, wait))
     ):
-        return Stored(fetched, body, failures, failed, wait, reason)
+        return Stored(fetched, body, failures, failed, wait, reason, source)
     return None

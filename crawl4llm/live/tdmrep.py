@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_Sent = tuple["Response", str | None]
+"""A response, and its record in the archive."""
 PAGES: Final = 10
 """Pages of a site after which it is asked."""
 
@@ -53,13 +55,15 @@ class _Known(NamedTuple):
     fetched: float | None = None
     """When it was last asked for, in seconds since 1970."""
     rules: TdmRules = NOTHING_RESERVED
+    source: str | None = None
+    """The record of the archive that has them: digest and date."""
 
 
 class TdmFiles:
     """The files of all sites. ``send`` makes a request as those for robots.txt are, and raises what that raises."""
 
     def __init__(
-        self, send: Callable[[str], Awaitable[Response]], store: RobotsStore | None, clock: Callable[[], float]
+        self, send: Callable[[str, str], Awaitable[_Sent]], store: RobotsStore | None, clock: Callable[[], float]
     ) -> None:
         self._send, self._store, self._now = send, store, clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -75,8 +79,9 @@ class TdmFiles:
             if not known.pages % _WRITTEN_EVERY:
                 self._write_pages(site, known)
 
-    async def said(self, url: str, rules: Rules) -> list[Said]:
-        """Return what a site's file says of a URL; it is asked for where that is due, and ``rules`` allow it."""
+    async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
+        """Return what a site's file says of a URL, and its record in the archive; it is asked for where that is due,
+        and ``rules`` allow it."""
         known = self._of(site := site_of(url))
         is_due = known.pages >= PAGES if known.fetched is None else not 0 <= self._now() - known.fetched < FRESH
         if is_due:
@@ -85,7 +90,7 @@ class TdmFiles:
                 task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
             await asyncio.shield(task)
             known = self._of(site)
-        return known.rules.of(url)
+        return known.rules.of(url), known.source
 
     def close(self) -> None:
         """Write down the numbers of pages; the store must still be open."""
@@ -96,44 +101,45 @@ class TdmFiles:
         """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
         nothing was tried; and Later where its owner is to be left alone after the failure, which is noted."""
         try:
-            body = await self._body(site, rules)
+            body, source = await self._body(site, rules)
         except Exception as error:
             if isinstance(error, Withdrawn) or machine_error(error) is not None:
                 raise
             if isinstance(error, Later) and error.reason in {None, HELD}:
                 raise
-            self._answered(site, None)
+            self._answered(site, None, None)
             if isinstance(error, Later):
                 raise
             logger.debug("%s%s cannot be had: %r", site, PATH, error)
         else:
-            self._answered(site, body)
+            self._answered(site, body, source)
 
-    async def _body(self, site: str, rules: Rules) -> bytes | None:
-        """Return the file, without a byte where there is none; None where the server cannot tell now. Redirects are
-        followed within the owner."""
-        url = site + PATH
+    async def _body(self, site: str, rules: Rules) -> tuple[bytes | None, str | None]:
+        """Return the file, without a byte where there is none; None where the server cannot tell now; with its record.
+        Redirects are followed within the owner."""
+        url, source = site + PATH, None
         for _ in range(1 + _MOST_REDIRECTS):
             if site_of(url) == site and not rules.allows(url):
-                return b""
-            response = await self._send(url)
+                return b"", source
+            response, source = await self._send(url, site)
             if response.status not in REDIRECTS:
                 if response.status == 429 or response.status >= 500 or "dataloss" in response.flags:
-                    return None
-                return response.body if response.status == 200 else b""
+                    return None, source
+                return response.body if response.status == 200 else b"", source
             target = urljoin(url, safe_url_string(response.headers.get("Location") or b""))
             if not target.startswith(("http://", "https://")) or owner_of(target) != owner_of(site):
-                return b""
+                return b"", source
             url = target
-        return b""
+        return b"", source
 
-    def _answered(self, site: str, body: bytes | None) -> None:
-        """Note an answer, or with None that there was none."""
-        now, rules = self._now(), self._of(site).rules if body is None else _rules(body)
+    def _answered(self, site: str, body: bytes | None, source: str | None) -> None:
+        """Note an answer, or with no ``body`` that there was none, so that the one before holds."""
+        now, before = self._now(), self._of(site)
+        rules, source = (before.rules, before.source) if body is None else (_rules(body), source)
         if self._store is not None:
             stored = self._store.get(site + PATH) if body is None else None
-            self._store.put(site + PATH, now, stored.body if stored else body)
-        self._keep(site, _Known(fetched=now, rules=rules))
+            self._store.put(site + PATH, now, stored.body if stored else body, source or "")
+        self._keep(site, _Known(0, now, rules, source))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)
@@ -141,7 +147,7 @@ class TdmFiles:
             stored = None if self._store is None else self._store.get(site + PATH)
             known = _Known()
             if stored is not None:
-                known = _Known(stored.failures, stored.fetched, _rules(stored.body))
+                known = _Known(stored.failures, stored.fetched, _rules(stored.body), stored.source or None)
             self._keep(site, known)
         else:
             self._known.move_to_end(site)

@@ -19,10 +19,14 @@ from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import hop_of
+from crawl4llm.live.evidence import OPT_OUT_HEAD, REFUSAL, REFUSALS, keep_head
 from crawl4llm.live.fetching import Elsewhere
+from crawl4llm.live.opt_outs import OptedOut
 from crawl4llm.live.places import Later
+from crawl4llm.live.request_log import price_of
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
+from crawl4llm.optouts.said import as_text
 
 
 class InfluenceSpider(Spider):
@@ -56,7 +60,11 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
-            self.crawl.failed(lease, f"http_{response.status}")
+            why = None
+            if response.status in REFUSALS and response.request is not None:
+                said = ", ".join(filter(None, [f"HTTP {response.status}", price_of(response)]))
+                why = keep_head(self.crawl, response.request, REFUSAL, said)
+            self.crawl.failed(lease, f"http_{response.status}", why)
         else:
             self.crawl.fetched(lease, page, response.status)
 
@@ -77,7 +85,7 @@ class InfluenceSpider(Spider):
             if error.reason is None:
                 self.crawl.give_back(lease)
             else:
-                self.crawl.failed(lease, error.reason, final=error.final)
+                self.crawl.failed(lease, error.reason, getattr(error.__cause__, "why", None), final=error.final)
             return
         if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
             if self.crawl.failure is None:
@@ -85,14 +93,17 @@ class InfluenceSpider(Spider):
                 assert self.crawler.engine is not None
                 self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
             return
-        known = verdict(error)
+        known, why = verdict(error), getattr(error, "why", None)
+        if isinstance(error, OptedOut) and why is None:  # the answer itself says so
+            signals = {"opt-out-signals": as_text(error.verdict.said)}
+            why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule, signals)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)
         elif known[0] is Outcome.DROPPED:
-            self.crawl.dropped(lease, known[1])
+            self.crawl.dropped(lease, known[1], why)
         else:
-            self.crawl.failed(lease, known[1], final=known[1] != ROBOTS_UNKNOWN)
+            self.crawl.failed(lease, known[1], why, final=known[1] != ROBOTS_UNKNOWN)
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""

@@ -1,25 +1,43 @@
-"""``scrapy explain``: a page's text, score and links, and why a crawl queued, took or dropped it, or failed."""
+"""``scrapy explain``: a page's text, score and links, and why a crawl queued, took or dropped it, or failed.
+
+Of a live crawl also by which rule, and the record of the archive that says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base import crawl_log
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.run_folder import LIVE, SETTINGS
-from crawl4llm.base.within import require_within
+from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
+from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl.seeds import find_document, not_held
+from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.engine.past_runs import take_over
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
+from crawl4llm.warc.page_records import is_utc_date
+from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.warc.series import OPEN_SUFFIX
 from simulate.web import open_rater
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawl4llm.warc.records import Frame
+
+_LARGEST_PAGE = 16 << 20
+"""Bytes of an archive from a page's record on in which the metadata of it is looked for."""
 _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 """Scores of policies whose score of a page can be computed without the crawl."""
 
@@ -32,12 +50,49 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
     """
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
-    if run and facts.get("corpus") in (None, LIVE):
+    of_no_corpus = bool(run) and facts.get("corpus") in (None, LIVE)
+    if of_no_corpus:
         settings.set("CORPUS", run, priority="spider")
         settings.set("SIMULATION_TEXT", "extracted", priority="spider")
     corpus, rater = open_rater(settings)
-    key = find_document(corpus, given)
-    yield from _lines(corpus, rater, key, Path(run) if run else None, facts)
+    try:
+        key = find_document(corpus, given)
+    except PageError:
+        if not of_no_corpus or "://" not in given:
+            raise
+        key = normalise_url(given)  # the archive has only what was fetched
+    if run and of_no_corpus and key not in corpus:
+        yield from _not_fetched(settings, key, Path(run), facts)
+    else:
+        yield from _lines(corpus, rater, key, Path(run) if run else None, facts)
+
+
+def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, Any]) -> Iterator[str]:
+    """Yield lines about a document of which a crawl has no page."""
+    yield f"id         {key}"
+    yield f"\nrun        {run}: policy {facts['policy']}"
+    if failure := _failure(run, key):
+        yield from _ended(failure, run)
+    elif jobdir := settings.get("JOBDIR"):
+        yield from _state(Path(jobdir), key)
+    else:
+        yield "not known  it was not fetched, and has not ended; -s JOBDIR=DIR tells whether it waits or was never seen"
+
+
+def _state(jobdir: Path, key: str) -> Iterator[str]:
+    """Yield lines about a document that has not ended, as the last commit has it."""
+    with StoredCrawl(jobdir) as crawl:
+        leased = next((lease.entry for lease in crawl.frontier.leases() if lease.entry.key == key), None)
+        entry = leased or next((entry for entry in crawl.frontier if entry.key == key), None)
+        if entry is None:
+            seen = key in crawl.visited
+            yield "not found  " + ("a redirect led to it and on" if seen else "it was never seen")
+            return
+        owners = crawl.frontier.owners if isinstance(crawl.frontier, DurableOwnerFrontier) else None
+        is_parked = owners is not None and owners.is_parked(owner_of(entry.url or entry.key))
+        state = "leased" if leased else "parked" if is_parked else "queued"
+        yield f"{state:<11}its score is {entry.score:.6f}; it was tried {entry.attempts} times"
+        yield f"found      {_origin_of({'parent': entry.parent, 'depth': entry.depth})}"
 
 
 def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[str]:
@@ -50,7 +105,7 @@ def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: 
         yield f"id         {key}"
         yield f"page       none: {error}"
         yield f"\nrun        {run}: policy {facts['policy']}"
-        yield from _ended(failure)
+        yield from _ended(failure, run)
         return
     yield f"id         {key}"
     yield f"url        {page.url}"
@@ -91,9 +146,10 @@ def _fate(
         priority = "none" if own["priority"] is None else f"{own['priority']:.6f}"
         yield f"crawled    order {own['order']}{iteration}, priority {priority}"
         yield f"found      {_origin_of(own)}"
+        yield from _allowed(run / WARC, key)
         return
     if failure := _failure(run, key):
-        yield from _ended(failure)
+        yield from _ended(failure, run)
         return
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
@@ -123,10 +179,61 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
             raise InputError(f"{log} is damaged: its line of {line.get('id')!r:.100} lacks a value or has an odd one")
 
 
-def _ended(failure: dict[str, Any]) -> Iterator[str]:
+def _ended(failure: dict[str, Any], run: Path) -> Iterator[str]:
     led = f"; it led to {failure['target']}" if "target" in failure else ""
     yield f"{failure['outcome']:<11}{failure['reason']}{led}"
     yield f"found      {_origin_of(failure)}"
+    if "rule" in failure:
+        yield f"rule       {failure['rule']}"
+    if failure.get("digest") and failure.get("time"):
+        yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]))
+
+
+def _said_by(warc: Path, digest: str, time: str) -> Iterator[str]:
+    """Yield lines about the record that a rule was found in."""
+    stamp = timestamp(time) if is_utc_date(time) else ""
+    for entry in cdxj.read(warc / INDEX_NAME, redirects=True):
+        if entry.digest == digest and entry.timestamp == stamp:
+            yield f"said by    {entry.url}, asked for at {time}"
+            yield f"record     {warc / entry.filename} at {entry.offset:,}, {digest}"
+            return
+    yield f"record     none in {warc} has {digest} of {time}"
+
+
+def _allowed(warc: Path, key: str) -> Iterator[str]:
+    """Yield lines about the robots.txt that allowed a page; none where none was obeyed, or there is no archive."""
+    if not (warc / INDEX_NAME).exists():
+        return
+    entry = next((entry for entry in cdxj.read(warc / INDEX_NAME) if entry.id == key), None)
+    if entry is None:
+        return
+    for place in _allowed_by(within(warc, entry.filename, warc / INDEX_NAME), entry.offset):
+        digest, _, time = place.partition(" ")
+        yield "allowed    by robots.txt"
+        yield from _said_by(warc, digest, time)
+
+
+def _allowed_by(path: Path, offset: int) -> list[str]:
+    """Return what the metadata of the page at a place says of robots.txt."""
+    for name in (path, path.with_name(path.name + OPEN_SUFFIX)):
+        with suppress(FileNotFoundError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+            part = Path(folder) / "part"
+            with open_input(name) as file:
+                file.seek(offset)
+                part.write_bytes(file.read(_LARGEST_PAGE))
+            return scan(part, Path(folder) / "points", _metadata_of_first)
+    return []
+
+
+def _metadata_of_first(frames: Iterable[Frame]) -> list[str]:
+    for frame in frames:
+        if frame.record is not None and frame.record.kind == "metadata":
+            while len(frame.opening.data) < (frame.record.size or 0) and frame.opening.grow():
+                pass
+            block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
+            found = [line.partition(": ")[2] for line in block.splitlines() if line.startswith("robots: ")]
+            return found[0].split(", ") if found else []
+    return []
 
 
 def _origin_of(line: dict[str, Any]) -> str:

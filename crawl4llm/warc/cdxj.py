@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +30,10 @@ INDEX_NAME, TEXT_INDEX_NAME = "index.cdxj", "text.cdxj"
 """Names of the index, and of that of the text files where these are written."""
 REVISIT_MIME = "warc/revisit"
 """Media type in an index of a revisit record (cdxj-indexer)."""
+PURPOSE, SITE, SIGNALS = "purpose", "site", "opt-out-signals"
+ABOUT: Final = (PURPOSE, SITE, SIGNALS)
+"""Fields of metadata records that the index has too: of exchanges that are no page's what they were for and of which
+site, and what opts a page out of uses. So an export needs not read the metadata of each page."""
 _BYTES: Final = re.compile(r"[0-9]{1,17}")
 """An offset or a length; no file system has files in which a longer number would fit."""
 _FAULTS: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -59,15 +63,18 @@ class Entry:
     language: str | None = None
     """In the index of text files the page's language, empty where its source tells none; None elsewhere and in lines
     that `scrapy archive repair` made."""
+    about: Mapping[str, str] | None = None
+    """More of what the metadata record says: the fields of ABOUT that are there."""
 
     def line(self) -> bytes:
         """Return the line of the index, with its line feed."""
         status = "" if self.status is None else f'"status": {quoted(self.status)}, '
         language = "" if self.language is None else f', "language": {quoted(self.language)}'
+        about = "".join(f", {quoted(name)}: {quoted(value)}" for name, value in (self.about or {}).items())
         fields = (
             f'{{"url": {quoted(self.url)}, "mime": {quoted(self.mime)}, {status}"digest": {quoted(self.digest)}, '
             f'"length": "{self.length}", "offset": "{self.offset}", "filename": {quoted(self.filename)}, '
-            f'"id": {quoted(self.id)}{language}}}'
+            f'"id": {quoted(self.id)}{language}{about}}}'
         )
         return f"{urlkey(self.url)} {self.timestamp} {fields}\n".encode("ascii")
 
@@ -132,7 +139,8 @@ def parse_many(lines: Sequence[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]
 
 
 def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iterator[Entry]:
-    """Yield the entries of documents in an index, in file order; with ``redirects`` those of redirects to them, too.
+    """Yield the entries of documents in an index, in file order; with ``redirects`` those of redirects
+    to them, and of exchanges that are no page's, too.
 
     ``end``: how many bytes of the file to read. Raises InputError that names the file and line that cannot be used.
     """

@@ -40,6 +40,8 @@ from crawl4llm.warc.page_records import (
 from crawl4llm.warc.reader import read_stored
 from crawl4llm.warc.records import DATE, TARGET_URI, field_name
 
+PURPOSE_FIELD = "Crawl4LLM-Purpose"
+"""Extension field of a response that is no page's: what it was asked for, such as ``robots.txt``."""
 REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 _REQUEST_TYPE = "application/http; msgtype=request"
@@ -74,8 +76,20 @@ class ExchangeBuilder:
         self._records = records
         self._credentials = credentials
 
-    def exchange(self, capture: Capture, key: str, warcinfo_id: str, *, hop: int, find: FindOriginal) -> Exchange:
-        """Return the records of a capture with a fitting URL; ``hop`` captures lead from it to the page of ``key``."""
+    def exchange(
+        self,
+        capture: Capture,
+        key: str,
+        warcinfo_id: str,
+        *,
+        hop: int,
+        find: FindOriginal,
+        purpose: str | None = None,
+    ) -> Exchange:
+        """Return the records of a capture with a fitting URL; ``hop`` captures lead from it to the page of ``key``.
+
+        ``purpose``: what it was asked for that is no page.
+        """
         payload_digest = digest(capture.body)
         original = find(payload_digest) if capture.body and not hop and not capture.truncated else None
         if original and len(original.url) + len(capture.url) > MAX_URI:
@@ -87,6 +101,8 @@ class ExchangeBuilder:
         network = _network(capture.ip_address, capture.protocol)
         http_head, said = response_head(capture)
         head = [*record_head(identifier, date, url, warcinfo_id), *network, *_said(said)]
+        if purpose:
+            head.append((PURPOSE_FIELD, purpose))
         if original:
             head += [
                 ("WARC-Profile", REVISIT_PROFILE),

@@ -58,24 +58,29 @@ def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
     A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
     ``most`` bytes instead, and has to be in the codings that its head says.
     """
-    head = fields.text(CONTENT_TYPE)
+    body = decoded(body, fields, most, as_sent=as_sent)
+    try:
+        charset, text = html_to_unicode(fields.text(CONTENT_TYPE), body, auto_detect_fun=_guess_charset)
+        if charset.replace("_", "-") not in _NO_CHARSETS:
+            return text.encode()
+    except (LookupError, UnicodeError):  # a codec that is not for text, as ``hex``, or for host names only, as ``idna``
+        pass
+    return body.decode(_guess_charset(body), "replace").encode()
+
+
+def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
+    """Return a response's body without its content codings. Arguments and errors are those of :func:`html_of`."""
     codings = fields.text(_CONTENT_ENCODING).lower().split(",")
     if len(codings) > _MOST_CODINGS:
         raise ValueError(f"{len(codings)} content codings")
     body = _within(body, most, as_sent=as_sent)
     for coding in reversed(codings):
         coding = coding.strip().removeprefix("x-")  # noqa: PLW2901
-        decoded = _decode(body, coding, _LARGEST_BODY if most is None else most + 1)
-        if as_sent and body and decoded is body and coding in _CODINGS:
+        inner = _decode(body, coding, _LARGEST_BODY if most is None else most + 1)
+        if as_sent and body and inner is body and coding in _CODINGS:
             raise ValueError(f"content coding {coding}: the body is not in it")
-        body = _within(decoded, most, as_sent=as_sent)
-    try:
-        charset, text = html_to_unicode(head, body, auto_detect_fun=_guess_charset)
-        if charset.replace("_", "-") not in _NO_CHARSETS:
-            return text.encode()
-    except (LookupError, UnicodeError):  # a codec that is not for text, as ``hex``, or for host names only, as ``idna``
-        pass
-    return body.decode(_guess_charset(body), "replace").encode()
+        body = _within(inner, most, as_sent=as_sent)
+    return body
 
 
 def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -269,7 +269,9 @@ class Member(NamedTuple):
     content: ContentRecord | None = None
     """The record, for its line of the index; None where it has none."""
     key: str = ""
-    """Document key; empty for a redirect."""
+    """Document key; empty for a redirect, and an exchange that is no page's."""
+    about: Mapping[str, str] | None = None
+    """More of what the index says of it."""
 
 
 class Addition(NamedTuple):
@@ -336,10 +338,12 @@ class IndexedFiles:
 
 def _entries(members: Sequence[Member], offset: int, filename: str) -> list[Entry]:
     entries = []
-    for data, content, key in members:
+    for data, content, key, about in members:
         if content is not None:
             url, mime, status, digest = content.url, content.mime, content.status, content.digest
             place = len(data), offset, filename
-            entries.append(Entry(url, timestamp(content.date), mime, status, digest, *place, key, content.language))
+            entries.append(
+                Entry(url, timestamp(content.date), mime, status, digest, *place, key, content.language, about)
+            )
         offset += len(data)
     return entries

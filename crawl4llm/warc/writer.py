@@ -1,6 +1,7 @@
 """The archive writer: each page becomes a content record, a metadata record and a line of the index.
 
-Redirects to another owner have such records too; their lines have no document key.
+Redirects to another owner, and exchanges that are no page's (robots.txt), have such records too; their lines have no
+document key.
 """
 
 from __future__ import annotations
@@ -94,6 +95,10 @@ class Archive(Protocol):
         """Keep the redirects that led from a document to no page of this archive, and ``fields`` about them: the
         captures of a page without content. ArchiveError as in :meth:`write`."""
 
+    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+        """Keep an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, and ``fields``
+        about it. ArchiveError as in :meth:`write`."""
+
     def flush(self, *, fsync: bool = False) -> None:
         """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
 
@@ -164,6 +169,12 @@ class ArchiveWriter:
         if captures:
             self._pages.add(partial(self._redirect_members, page.key, captures, fields))
 
+    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+        """Keep an exchange, as :meth:`Archive.write_exchange` says; never as a revisit, so that each can be read by
+        itself. One whose URL fits into no record is left out."""
+        if has_uri(capture):
+            self._pages.add(partial(self._exchange_of_no_page, capture, purpose, fields))
+
     def flush(self, *, fsync: bool = False) -> None:
         fsync = fsync or (self._form.fsync and any(series.files.any_full for series in self._series))
         for series in self._series:
@@ -204,7 +215,7 @@ class ArchiveWriter:
         if page.captures and has_uri(page.captures[-1]):
             captures = [capture for capture in page.captures if has_uri(capture)]
             members = self._exchange_members(captures, page.key, warcinfo_id, hops=len(captures) - 1)
-            fields = {**fields, "fetchTimeMs": captures[-1].milliseconds}
+            fields = {**fields, "fetchTimeMs": captures[-1].milliseconds, "robots": _allowed_by(captures)}
         else:
             content = self._records.content(page, warcinfo_id)
             members = [Member(self._compress(content.data), content, page.key)]
@@ -214,7 +225,17 @@ class ArchiveWriter:
         """Return the records of redirects from a document, and the one about them."""
         warcinfo_id = self._records.warcinfo_id(filename)
         members = self._exchange_members(captures, key, warcinfo_id, hops=len(captures))
-        return self._described(members, key, warcinfo_id, fields)
+        return self._described(members, key, warcinfo_id, {**fields, "robots": _allowed_by(captures)})
+
+    def _exchange_of_no_page(self, capture: Capture, purpose: str, fields: Fields, filename: str) -> list[Member]:
+        """Return the records of an exchange that is no page's. The URL may be asked for again: the date tells apart."""
+        warcinfo_id = self._records.warcinfo_id(filename)
+        key = f"{purpose} {capture.url} {capture.date}"
+        content, request = self._exchanges.exchange(
+            capture, key, warcinfo_id, hop=0, find=lambda _: None, purpose=purpose
+        )
+        members = [Member(self._compress(content.data), content), Member(self._compress(request))]
+        return self._described(members, key, warcinfo_id, {"purpose": purpose, **fields})
 
     def _exchange_members(self, captures: Sequence[Capture], key: str, warcinfo_id: str, *, hops: int) -> list[Member]:
         """Return the records of exchanges, the first of which is so many hops away from the page."""
@@ -228,6 +249,8 @@ class ArchiveWriter:
     def _described(self, members: list[Member], key: str, warcinfo_id: str, fields: Fields) -> list[Member]:
         """Return records with one more, about the last of them that has content."""
         content = _last_content(members)
+        if about := {name: str(fields[name]) for name in cdxj.ABOUT if fields.get(name)}:
+            members = [one._replace(about=about) if one.content is content else one for one in members]
         return [*members, Member(self._compress(self._records.metadata(key, content, warcinfo_id, fields)))]
 
     def _text_members(self, page: PageRecord, content: ContentRecord, text: str, filename: str) -> list[Member]:
@@ -237,6 +260,11 @@ class ArchiveWriter:
     def _warcinfo(self, filename: str) -> bytes:
         fields = {**self._info.fields, "isPartOf": self._info.crawl_id.urn, **FORMAT_FIELDS}
         return self._compress(self._records.warcinfo(filename, fields))
+
+
+def _allowed_by(captures: Sequence[Capture]) -> str | None:
+    """Return what allowed some exchanges, each robots.txt once; None where none was obeyed."""
+    return ", ".join(dict.fromkeys(capture.robots for capture in captures if capture.robots)) or None
 
 
 def _last_content(members: Sequence[Member]) -> ContentRecord:
@@ -253,6 +281,9 @@ class NullArchive:
 
     def write_redirects(self, page: PageRecord, fields: Fields) -> None:
         """Drop the redirects."""
+
+    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+        """Drop the exchange."""
 
     def flush(self, *, fsync: bool = False) -> None:
         """Flush nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FAILURES
-from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why
 from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, input_lines, open_input, parse_json
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
@@ -279,7 +279,11 @@ def read_failure(path: Path, offset: int, length: int) -> NoPage:
         raise MissingRecord(f"{path}: is gone since it was indexed; run `scrapy corpus index`") from None
     if failure is None:
         raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run `scrapy corpus index`")
-    return NoPage(f"{failure['id']}: {failure['reason']}", failure["reason"], wanted=failure["outcome"] == "failed")
+    why = (
+        Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule := failure.get("rule"), str) else None
+    )
+    message = f"{failure['id']}: {failure['reason']}"
+    return NoPage(message, failure["reason"], wanted=failure["outcome"] == "failed", why=why)
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.html_links import BaseUrl
 from crawl4llm.base.urls import lookup_form, normalise_url
+from crawl4llm.warc.exchanges import PURPOSE_FIELD
 from crawl4llm.warc.payload import is_html, media_type
 from crawl4llm.warc.reader import scan
 from crawl4llm.warc.records import CONTENT_TYPE, TARGET_URI, Frame, Opening, Record, field_name
@@ -27,12 +28,14 @@ DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url"
 """Why a record is left out, other than for its kind or its HTTP status (``http_404``)."""
 PAGE, PLAIN_TEXT, REDIRECT, CANONICAL = "html", "text", "redirect", "canonical"
 REVISIT, REVISIT_BY_DIGEST = "revisit", "revisit_by_digest"
+OF_NO_PAGE = "of_no_page"
 """Counts of records, and of links in them, that are not left out."""
 
 _RECORD_ID, TREC_ID = field_name("WARC-Record-ID"), field_name("WARC-TREC-ID")
 _REFERS_TO, REFERS_TO_URI = field_name("WARC-Refers-To"), field_name("WARC-Refers-To-Target-URI")
 PAYLOAD_DIGEST, _IDENTIFIED_TYPE = field_name("WARC-Payload-Digest"), field_name("WARC-Identified-Payload-Type")
 _LOCATION: Final = field_name("Location")
+_PURPOSE: Final = field_name(PURPOSE_FIELD)
 _SOFTWARE = re.compile(rb"^software: *crawl4llm/", re.IGNORECASE | re.MULTILINE)
 """In the warcinfo record of a file: it is of this project (ISO 28500:2017, 6.2)."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
@@ -101,8 +104,9 @@ class _Collector:
             return DAMAGED
         if record.kind == "warcinfo":
             self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
-        if record.kind not in {"response", "resource", "conversion", "revisit"}:
-            return record.kind or UNTYPED
+        purpose = record.fields.get(_PURPOSE)  # robots.txt and the like, in an archive of ours
+        if purpose or record.kind not in {"response", "resource", "conversion", "revisit"}:
+            return OF_NO_PAGE if purpose else record.kind or UNTYPED
         if record.length is None:
             return NO_LENGTH
         url = record.url

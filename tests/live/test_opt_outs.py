@@ -12,9 +12,11 @@ from typing import NamedTuple
 import pytest
 from addon_site import Answer
 from crawl_helpers import crawl_log, stats
+from export_helpers import documents, run_export
 from live_helpers import crawl_live, text_page
 from owner_sites import OwnerSite, serve_owners
 from scrapy.http import Response
+from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.live.places import Later
@@ -139,7 +141,7 @@ def archived_signals(output: Path) -> tuple[dict[str, str], str]:
                 fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
                 if record.rec_type == "warcinfo":
                     warcinfo = fields["opt-out"]
-                elif "opt-out-signals" in fields:
+                elif "id" in fields and "opt-out-signals" in fields:
                     found[fields["id"]] = fields["opt-out-signals"]
     return found, warcinfo
 
@@ -240,6 +242,29 @@ def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
     assert [json.loads(line)["for"] for line in requests.splitlines()].count("tdmrep.json") == 2
 
 
+@pytest.mark.parametrize("fetch", [False, True])
+def test_a_stranger_can_tell_why_by_the_archive(crawls: dict[bool, Crawled], fetch: bool) -> None:
+    """Each fetch and each refusal follows from records of the archive, by a script that imports nothing of ours."""
+    found = Verdicts(crawls[fetch].output, "testbot", opt_outs=not fetch)
+    assert found.problems == []
+    refused = sum(end in {"robots", GONE} for end in crawls[fetch].ends.values())
+    assert found.derived["refusals"] == refused > (0 if fetch else 10)
+    assert found.derived["fetches"] >= list(crawls[fetch].ends.values()).count("archived")
+    if fetch:
+        assert len(Verdicts(crawls[fetch].output, "testbot", opt_outs=True).problems) > 10
+
+
+def test_an_export_leaves_out_what_is_marked(crawls: dict[bool, Crawled], tmp_path: Path) -> None:
+    run_export(tmp_path / "out", crawls[True].output, keep_duplicates=True)
+    exported = {document["id"] for document in documents(tmp_path / "out")}
+    site = crawls[True].sites["pages"].url
+    kept = {name for name, (_, _, end, _) in PAGES_WITH_SIGNALS.items() if end != GONE} - {"noindex", "none-for-us"}
+    assert {key.rpartition("/")[2] for key in exported if key.startswith(f"{site}/") and "/from/" not in key} == kept
+    for name, (_, *ends) in SITES.items():
+        gone = {path for path, end in zip(("/closed/a", "/open/a"), ends, strict=True) if end == GONE}
+        assert exported.isdisjoint(f"{crawls[True].sites[name].url}{path}" for path in gone)
+
+
 @pytest.mark.parametrize("lasting", [False, True])
 def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: bool) -> None:
     """It is asked for anew after a day; one that is gone holds no more."""
@@ -252,26 +277,29 @@ def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: b
     ]
     asked = []
 
-    async def send(file: str) -> Response:
+    async def send(file: str, site: str) -> tuple[Response, str | None]:
         asked.append(file)
         answer = answers[len(asked) - 1]
         if isinstance(answer, Later):
             raise answer
-        return answer
+        return answer, f"sha1:A {site}"
 
     async def reserved(files: TdmFiles) -> list[bool]:
         found = []
         for _ in answers:
             with suppress(Later):
                 await files.said(url, ALLOW_ALL)
-            found += [bool(await files.said(url, ALLOW_ALL)), bool(await files.said("http://i.example/", ALLOW_ALL))]
+            for one in (url, "http://i.example/"):
+                said, source = await files.said(one, ALLOW_ALL)
+                found.append(bool(said))
+                assert source == "sha1:A http://h.example" or not said
             now[0] += FRESH
         return found
 
     store = RobotsStore(tmp_path) if lasting else None
     files = TdmFiles(send, store, lambda: now[0])
     for number in range(PAGES):
-        assert not asyncio.run(files.said(url, ALLOW_ALL))
+        assert asyncio.run(files.said(url, ALLOW_ALL)) == ([], None)
         files.page_taken(url)
         if lasting and number == PAGES - 3:  # another process goes on
             files.close()

@@ -17,19 +17,22 @@ from typing import NamedTuple
 
 import pytest
 from addon_site import Answer, Site, serve
-from crawl_helpers import crawl_log, stats
+from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import USER_AGENT, crawl_live, moved, small_web, start_live, text_page
 from owner_sites import serve_owners
 from robots_helpers import Raw, faster, serve_bytes
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
+from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.robots_copies import Copies
 from crawl4llm.live.robots_rules import LIMIT
 from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.warc import cdxj
+from simulate.warcs.corpus import WarcCorpus
 
 PAGES = {"/page": text_page(1, []), "/private/page": text_page(2, [])}
 RULES = b"User-agent: *\nDisallow: /private/\n"
@@ -193,15 +196,36 @@ def test_documents_of_unknown_rules_are_tried_again(crawled: Crawled) -> None:
     assert figures.get("errors", 0) == 0
 
 
-def test_robots_txt_is_no_page(crawled: Crawled) -> None:
-    archived = set()
+def test_robots_txt_is_archived_and_is_no_page(crawled: Crawled, tmp_path: Path) -> None:
+    purposes = {}
     for file in sorted((crawled.output / "warc").glob("*.warc.gz")):
         with file.open("rb") as stream:
-            archived |= {str(record.rec_headers.get_header("WARC-Target-URI")) for record in ArchiveIterator(stream)}
-    assert [url for url in archived if url.endswith("/robots.txt")] == []
-    assert len([url for url in archived if url.endswith("/page")]) >= len(crawl_log(crawled.output))
-    pages = [end for end in crawled.ends.values() if end == "crawled"]
+            for record in ArchiveIterator(stream):
+                if record.rec_type in {"response", "revisit"}:
+                    head = record.rec_headers
+                    purposes[head.get_header("WARC-Target-URI")] = head.get_header("Crawl4LLM-Purpose")
+    for name, site in crawled.sites.items():
+        answered = name == "endless" or (not isinstance(site, Raw) and name not in {"slow", "moved too far"})
+        assert (purposes.get(f"{site.url}/robots.txt") == "robots.txt") >= answered, name
+    pages = [url for url, end in crawled.ends.items() if end == "crawled"]
+    assert sorted(url for url, purpose in purposes.items() if not purpose) == sorted(pages)
     assert stats(crawled.output)["pages/crawled"] == len(pages)
+    assert [entry.id for entry in cdxj.read(crawled.output / "warc/index.cdxj")] == [
+        line["id"] for line in crawl_log(crawled.output)
+    ]
+    assert scrapy("archive", "check", str(crawled.output)).returncode == 0
+    held = WarcCorpus(str(crawled.output / "warc"), tmp_path / "index")
+    assert [key for key in held.keys() if key.endswith("/robots.txt")] == []
+
+
+def test_a_stranger_can_tell_why_by_the_archive(crawled: Crawled) -> None:
+    """By a script that imports nothing of ours; and it finds what does not follow."""
+    found = Verdicts(crawled.output, "testbot")
+    assert found.problems == []
+    refused = list(crawled.ends.values()).count("robots")
+    assert found.derived == {"fetches": len(crawl_log(crawled.output)), "refusals": refused}
+    against_another = f"{crawled.sites['by part of a name'].url}/page was fetched, and"
+    assert any(problem.startswith(against_another) for problem in Verdicts(crawled.output, "testbots").problems)
 
 
 def test_scrapys_figures_are_kept(crawled: Crawled) -> None:

@@ -210,6 +210,27 @@ def keep(folder: Path, body: bytes | None = FILE) -> None:
     copies.close()
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None:
+    """Until then the next process does not know it; a failure it knows at once."""
+    store = RobotsStore(tmp_path)
+    store.wait_for_commits()
+    copies = Copies("foo", store, most=0)
+    copies.answered(SITE, FILE, "sha1:A 2026-11-23T12:00:00Z")
+    copies.answered("http://other.example", b"")  # SITE is forgotten, but for the store
+    assert may(copies) is False
+    assert copies.of(SITE).source == "sha1:A 2026-11-23T12:00:00Z"
+    copies.failed(SITE, "robots_unknown")
+    if commits:
+        store.committed()
+    copies.close()
+    again = Copies("foo", RobotsStore(tmp_path))
+    assert may(again) is (False if commits else None)
+    assert again.of(SITE).failures == 1
+    assert again.of(SITE).source == ("sha1:A 2026-11-23T12:00:00Z" if commits else None)
+    again.close()
+
+
 def test_what_was_kept_is_for_its_owner(tmp_path: Path) -> None:
     keep(tmp_path)
     (path,) = tmp_path.iterdir()
@@ -323,7 +344,7 @@ def test_a_trigger_in_it_does_not_run(tmp_path: Path) -> None:
     assert stored(tmp_path) is False
 
 
-GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "")
+GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -343,6 +364,8 @@ GOOD: tuple[Any, ...] = (SITE, 0.0, zlib.compress(FILE), 0, 0.0, 0.0, "")
         (5, b"x"),
         (6, "x" * 1000),
         (6, b"x"),
+        (7, "x" * 1000),
+        (7, b"x"),
     ],
 )
 def test_rows_that_cannot_be_true(tmp_path: Path, column: int, value: Any) -> None:
@@ -353,7 +376,7 @@ def test_rows_that_cannot_be_true(tmp_path: Path, column: int, value: Any) -> No
 
     def put() -> None:
         with sqlite3.connect(path) as db:
-            db.execute("REPLACE INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute("REPLACE INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.close()
 
     put()

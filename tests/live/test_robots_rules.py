@@ -221,6 +221,35 @@ def test_crawl_delay() -> None:
     assert ALLOW_ALL.crawl_delay is None
 
 
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/a", "disallow: /a"),
+        ("/a/b-c", "disallow: /a/b*c"),
+        ("/a/end", "disallow: /a/end$"),
+        ("/a/endless", "disallow: /a"),
+        ("/x/y.pdf?z", "disallow: /*.pdf"),
+        ("?q=1", "disallow: /?q="),
+        ("/%7Etilde", "disallow: /~tilde"),
+        ("/b%C3%A4r", "disallow: /b\u00e4r"),
+    ],
+)
+def test_the_line_that_forbids_a_url_is_the_longest_that_matches(path: str, line: str) -> None:
+    lines = "/a|/a/b*c|/a/end$|/*.pdf|/?q=|/~tilde|/bär|/other".split("|")
+    rules = parse("".join(["user-agent: *\n", *(f"disallow: {one}\n" for one in lines)]).encode(), "foo")
+    assert not rules.allows(f"http://h.example{path}")
+    assert rules.line_against(f"http://h.example{path}") == line
+
+
+@given(st.lists(st.text("/ab*$", min_size=1, max_size=6), max_size=8), st.text("/ab", max_size=8))
+def test_there_is_a_line_for_each_url_that_is_forbidden(paths: list[str], path: str) -> None:
+    rules = parse("".join(["user-agent: *\n", *(f"disallow: {one}\n" for one in paths)]).encode(), "foo")
+    url = f"http://h.example/{path}"
+    if not rules.allows(url):
+        rule = rules.line_against(url).removeprefix("disallow: ")
+        assert rule in {one.strip() for one in paths}
+
+
 def test_directives_of_a_group_are_in_order() -> None:
     text = "user-agent: foo\nallow: /b\ndisallow: /a # why\nsitemap: /s\nuser-agent: bar\ndisallow: /c"
     assert list(group_of(text, "foo")) == [("allow", "/b"), ("disallow", "/a")]

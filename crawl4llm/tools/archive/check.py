@@ -14,7 +14,7 @@ from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
-from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, REDIRECTED, TEXT, Facts
+from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, OF_NO_PAGE, TEXT, Facts
 from crawl4llm.tools.archive.folder import LOST, Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, load_lost, parse_log_line, read_lines
 from crawl4llm.tools.archive.survey import surveyed
@@ -29,7 +29,7 @@ _DOCUMENT = """SELECT d.doc FROM records r JOIN records c ON c.file = r.file AND
         OR r.kind = 'text' AND c.rid = r.refers
     JOIN documents d ON d.file = c.file AND d.offset = c.offset WHERE r.file = ? AND r.offset = ?"""
 """The document whose record, or text, is at a place."""
-_AMONG_REDIRECTS: Final = "(SELECT 1 FROM redirects e WHERE e.file = r.file AND e.page = r.page)"
+_AMONG_NO_PAGES: Final = "(SELECT 1 FROM no_pages e WHERE e.file = r.file AND e.page = r.page)"
 _BY_LINE = (".cdxj", ".jsonl", ".md5", ".txt")
 
 
@@ -63,8 +63,8 @@ def _check_names(facts: Facts) -> None:
     facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of ' || r.doc || ' belongs to no record with content'
         FROM records r WHERE r.kind = 'metadata' AND r.doc IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM documents d WHERE d.m_file = r.file AND d.m_offset = r.offset AND d.doc = r.doc)""")
-    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of redirects belongs to no record with content'
-        FROM records r WHERE r.kind = '{REDIRECTED}' AND NOT EXISTS {_AMONG_REDIRECTS}""")
+    facts.note(f"""SELECT ({_NAMES} r.file), r.offset, 'metadata of no page belongs to no record with content'
+        FROM records r WHERE r.kind = '{OF_NO_PAGE}' AND NOT EXISTS {_AMONG_NO_PAGES}""")
 
 
 def _check_revisits(facts: Facts) -> None:
@@ -127,7 +127,7 @@ def _check_log(dataset: Dataset, facts: Facts) -> None:
     facts.note(f"""SELECT ({_NAMES} r.file), r.offset, r.kind || ' belongs to no crawled page' FROM records r
         WHERE r.kind {IN_CONTENT} AND NOT EXISTS (SELECT 1 FROM documents d
             WHERE d.file = r.file AND (d.offset = r.offset OR d.page = r.page))
-        AND NOT EXISTS {_AMONG_REDIRECTS}""")
+        AND NOT EXISTS {_AMONG_NO_PAGES}""")
     _check_order(dataset, facts)
 
 

@@ -28,8 +28,9 @@ TEXT = "text"
 """Our kind for a conversion record with text that was extracted from another record."""
 UNREADABLE = "unreadable"
 """Our kind for a record whose head can be read, and whose content cannot."""
-REDIRECTED = "redirected"
-"""Our kind for a metadata record about redirects that led to no page of the crawl that archived them."""
+OF_NO_PAGE = "of no page"
+"""Our kind for a metadata record about exchanges that are no page's of the crawl that archived them: redirects
+to no page, and robots.txt."""
 
 _TABLES = """
 CREATE TABLE files(
@@ -37,7 +38,8 @@ CREATE TABLE files(
     stated_bytes TEXT);
 CREATE TABLE records(
     file INTEGER, offset INTEGER, length INTEGER, kind TEXT, name TEXT, refers BLOB, url TEXT, date TEXT, digest TEXT,
-    mime TEXT, status TEXT, doc TEXT, page INTEGER, size INTEGER, rid BLOB, PRIMARY KEY (file, offset)) WITHOUT ROWID;
+    mime TEXT, status TEXT, doc TEXT, page INTEGER, size INTEGER, rid BLOB,
+    about TEXT, PRIMARY KEY (file, offset)) WITHOUT ROWID;
 CREATE TABLE refs(file INTEGER, offset INTEGER, target BLOB);
 CREATE TABLE damage(file INTEGER, offset INTEGER, length INTEGER);
 CREATE TABLE problems(file TEXT, offset INTEGER, what TEXT);
@@ -55,11 +57,11 @@ CREATE TABLE documents AS
 CREATE INDEX by_doc ON documents(doc);
 CREATE INDEX by_place ON documents(file, offset);
 CREATE INDEX by_page ON documents(file, page);
-CREATE TABLE redirects AS
-    SELECT DISTINCT m.file AS file, m.page AS page
+CREATE TABLE no_pages AS
+    SELECT DISTINCT m.file AS file, m.page AS page, m.offset AS m_offset
     FROM records m JOIN refs r ON r.file = m.file AND r.offset = m.offset JOIN records c ON c.rid = r.target
-    WHERE m.kind = '{REDIRECTED}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
-CREATE INDEX redirects_by_page ON redirects(file, page);
+    WHERE m.kind = '{OF_NO_PAGE}' AND c.file = m.file AND c.page = m.page AND c.kind {IN_CONTENT};
+CREATE INDEX no_pages_by_page ON no_pages(file, page);
 CREATE TABLE lines(list TEXT, number INTEGER, file INTEGER, offset INTEGER, doc TEXT, raw BLOB);
 CREATE TABLE log(number INTEGER, doc TEXT);
 CREATE TABLE lost(doc TEXT);
@@ -90,11 +92,13 @@ class Row(NamedTuple):
     """Of the metadata record that a crawl writes of a page: the document key."""
     page: int
     """A number that the records of a page have in common, which stand together and end with the crawl's metadata; so do
-    redirects to no page."""
+    exchanges that are no page's."""
     size: int
     """Bytes of it, decompressed, without the line ends behind it."""
     rid: bytes
     """The hash of its name."""
+    about: str | None = None
+    """Of a metadata record of ours: what the index has of it (ABOUT), as JSON; None where that is nothing."""
 
 
 class Facts:

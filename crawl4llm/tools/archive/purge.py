@@ -228,7 +228,7 @@ def _documents(path: Path) -> Iterator[Document]:
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(orjson.loads, _lines(path))
         for row in rows:
-            yield Document(**{name: row[name] for name in Document._fields})
+            yield Document(**{name: row[name] for name in Document._fields if name in row})  # older ones have fewer
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
 

@@ -100,7 +100,7 @@ def _select_whole_pages(dataset: Dataset, facts: Facts) -> None:
     facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, CASE WHEN r.offset = w.offset THEN 1 END
         FROM whole w JOIN records r ON r.file = w.file AND r.page = w.page""")
     facts.execute("""INSERT OR IGNORE INTO kept SELECT r.file, r.offset, NULL
-        FROM redirects e JOIN records r ON r.file = e.file AND r.page = e.page""")
+        FROM no_pages e JOIN records r ON r.file = e.file AND r.page = e.page""")
     keep_texts(facts)
     facts.execute("""DELETE FROM kept WHERE (file, offset) IN (SELECT r.file, r.offset FROM records r
             WHERE r.rid IN (SELECT rid FROM records WHERE name != '' GROUP BY rid HAVING count(*) > 1)

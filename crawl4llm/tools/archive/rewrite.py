@@ -7,6 +7,7 @@ original's where it kept none; the record's id stays, so that what refers to it 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -58,7 +59,10 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
             coalesce(d.doc, (SELECT t.doc FROM documents t JOIN records s ON t.file = s.file AND t.offset = s.offset
                 WHERE s.rid = r.refers LIMIT 1),
                 (SELECT '' FROM documents p WHERE p.file = r.file AND p.page = r.page LIMIT 1),
-                (SELECT '' FROM redirects e WHERE e.file = r.file AND e.page = r.page))
+                (SELECT '' FROM no_pages e WHERE e.file = r.file AND e.page = r.page)),
+            coalesce((SELECT a.about FROM records a WHERE a.file = d.m_file AND a.offset = d.m_offset),
+                (SELECT a.about FROM no_pages e JOIN records a ON a.file = e.file AND a.offset = e.m_offset
+                    WHERE e.file = r.file AND e.page = r.page))
         FROM records r JOIN moves m ON m.file = r.file AND m.offset = r.offset
         LEFT JOIN (SELECT file, offset, max(raw) AS raw FROM lines WHERE list = ? GROUP BY file, offset) l
             ON l.file = r.file AND l.offset = r.offset
@@ -66,7 +70,8 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
         WHERE r.kind IN ({marks}) GROUP BY r.file, r.offset ORDER BY r.file, r.offset"""
     made = unknown = 0
     with new.open("wb") as out:
-        for name, offset, length, line, raw, url, date, mime, status, digest, doc in facts.rows(query, index, *kinds):
+        for name, offset, length, line, raw, *stated in facts.rows(query, index, *kinds):
+            url, date, mime, status, digest, doc, about = stated
             old = parse_index_line(line or raw or b"")
             if old is not None and (line or doc is None or not differences(old, url, date, digest, status, doc)):
                 out.write(old.at(name, offset, length))
@@ -74,7 +79,9 @@ def write_index(dataset: Dataset, facts: Facts, new: Path, index: str) -> tuple[
                 unknown += 1
             else:
                 made += 1
-                entry = cdxj.Entry(url, timestamp(date), mime, status, digest, length, offset, name, doc)
+                of_metadata = json.loads(about) if about else None
+                place = length, offset, name
+                entry = cdxj.Entry(url, timestamp(date), mime, status, digest, *place, doc, about=of_metadata)
                 out.write(entry.line())
     return made, unknown
 

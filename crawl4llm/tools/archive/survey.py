@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import CorruptRecord, InputError
 from crawl4llm.base.processes import run_jobs
-from crawl4llm.tools.archive.facts import REDIRECTED, TEXT, UNREADABLE, Facts, Row, hashed
+from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
+from crawl4llm.warc.cdxj import ABOUT
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 
@@ -22,7 +24,8 @@ _NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), fie
 LINE_ENDS: Final = 4
 """Bytes behind a record's block (ISO 28500:2017, 4)."""
 _DOCUMENT = re.compile(rb"(?m)^id: ?([^\r\n]*)")
-_REDIRECTED_TO = re.compile(rb"(?m)^redirected-to:")
+_OF_NO_PAGE = re.compile(rb"(?m)^(?:redirected-to|purpose):")
+_ABOUT = re.compile(rb"(?m)^(%b): ([^\r\n]+)" % "|".join(ABOUT).encode())
 _CONCURRENT = re.compile(rb"(?im)^WARC-Concurrent-To:([^\n]*)")
 """A field that may be repeated (ISO 28500:2017, 5.7)."""
 _LARGEST_METADATA: Final = 1 << 20
@@ -90,7 +93,7 @@ def _survey(job: FileJob, facts: Facts) -> tuple[int, str, str]:
             continue
         row, targets, found = _inspect(job, reader, stretch, stretch.frame)
         row = row._replace(page=page)
-        page += row.doc is not None or row.kind in {REDIRECTED, UNREADABLE}
+        page += row.doc is not None or row.kind in {OF_NO_PAGE, UNREADABLE}
         read += row.size + LINE_ENDS
         if row.kind == "warcinfo" and stretch.frame.record is not None:
             fields = stretch.frame.record.fields
@@ -119,14 +122,14 @@ def _inspect(
     if not name:
         found.append("has no WARC-Record-ID")
     try:
-        doc, is_redirect = _described(frame) if kind == "metadata" else (None, False)
-        if is_redirect:
-            kind = REDIRECTED
+        doc, of_no_page, about = _described(frame) if kind == "metadata" else (None, False, None)
+        if of_no_page:
+            kind = OF_NO_PAGE
         if job.digests:
             found += faults(frame, reader.pieces(stretch.offset, stretch.length))
     except CorruptRecord as error:
         found.append(str(error))
-        kind, doc = UNREADABLE, None
+        kind, doc, about = UNREADABLE, None, None
     http = frame.http
     row = Row(
         file=job.number,
@@ -144,6 +147,7 @@ def _inspect(
         page=0,
         size=record.size or 0,
         rid=hashed(name),
+        about=about,
     )
     targets = [hashed(target.strip()) for target in _CONCURRENT.findall(head)]
     if refers and record.kind == "metadata":
@@ -157,18 +161,19 @@ def _mime(frame: Frame) -> str:
     return fields.text(CONTENT_TYPE).partition(";")[0].strip()
 
 
-def _described(frame: Frame) -> tuple[str | None, bool]:
+def _described(frame: Frame) -> tuple[str | None, bool, str | None]:
     """Return the document key in the metadata record that a crawl writes of each page, and whether it is the record
-    that it writes of redirects to no page."""
+    that it writes of exchanges that are no page's; and what the index has of the rest."""
     record, opening = frame.record, frame.opening
     assert record is not None
     size = min(record.size or 0, _LARGEST_METADATA)
     while len(opening.data) < size and opening.grow():
         pass
     key = _DOCUMENT.search(opening.data, record.block_at, size)
-    if key:
-        return key[1].decode("utf-8", "replace"), False
-    return None, _REDIRECTED_TO.search(opening.data, record.block_at, size) is not None
+    of_no_page = key is None and _OF_NO_PAGE.search(opening.data, record.block_at, size) is not None
+    found = {name.decode(): value.decode("utf-8", "replace") for name, value in _ABOUT.findall(opening.data[:size])}
+    about = json.dumps({name: found[name] for name in ABOUT if name in found}) if found else None
+    return key[1].decode("utf-8", "replace") if key else None, of_no_page, about
 
 
 @contextmanager

@@ -6,22 +6,29 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import is_below
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.base.reasons import NO_TEXT, OPT_OUT
+from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.blocklists import Blocklists, published
 from crawl4llm.crawl.control import read_blocked
+from crawl4llm.live.robots_rules import product_token
+from crawl4llm.optouts.said import from_text
+from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
+from crawl4llm.tools.export.opt_outs import LARGEST_FILE, Heard, reason_of
+from crawl4llm.tools.export.reading import Reader, locate
 from crawl4llm.tools.export.rows import Row, load_all
-from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file
-from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, parse_many
-from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file, warcinfo_of
+from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_NAME, parse_many
+from crawl4llm.warc.reader import RecordReader, UnreadableFile, scan
 from crawl4llm.warc.records import Frame, Record, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
 
@@ -44,16 +51,20 @@ V = TypeVar("V")
 Fault = Callable[[Exception], str]
 _Text = tuple[int, int, int, str, str | None]
 """A line of the index of texts: file, offset, length, digest; language, empty where its source tells none."""
-_Entry = tuple[bytes, str, str, str, str, str | None, int, int, int]
-"""A line of the index of pages: time stamp, document key, URL, digest, type, status; file, offset, length."""
+_Entry = tuple[bytes, str, str, str, str, str | None, str | None, int, int, int]
+"""A line of the index of pages: time stamp, document key, URL, digest, type, status, signals; file, offset, length."""
+_IN_METADATA_ONLY = "signals in response heads are noted with each page"
+"""What the warcinfo of archives says whose indexes do not have the signals: of version 0.2 and before."""
+_FILES = {ROBOTS_TXT, TDMREP}
 _LINES_AT_ONCE = 256
+_PURPOSE, _SIGNALS = (f'"{name}": '.encode() for name in (PURPOSE, SIGNALS))
 
 
 class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
-    Pages of domains that were blocked in the crawl are left out. Raises InputError where a file that the index names is
-    not there, or a link in its place leads elsewhere.
+    Pages of domains that were blocked in the crawl, or that its block lists have at last, are left out. Raises
+    InputError where a file that the index names is not there, or a link in its place leads elsewhere.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -65,6 +76,8 @@ class ArchiveSource(Source):
         self._log = None if run is None else run / crawl_log.NAME
         self._texts = folder / TEXT_INDEX_NAME
         self._blocked = frozenset(() if run is None else read_blocked(run))
+        self._lists = Blocklists(()) if run is None else published(run)
+        self._first_file = 0
         paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
         self.files = [source_file(path, folder / "points", named=True) for path in paths]
@@ -78,22 +91,28 @@ class ArchiveSource(Source):
             "digests": {path.name: f"sha256:{_digest(path)}" for path in read},
             "files": {Path(file.path).name: file.size for file in self.files},
             **({"blocked": sorted(self._blocked)} if self._blocked else {}),
+            **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
+        told = warcinfo_of(self)
+        self._crawler = product_token(told.get("http-header-user-agent", ""))
+        self._in_metadata = told.get("opt-out") == _IN_METADATA_ONLY
+        self._reader = Reader(self.files, Path())
 
     def rows(self, first_file: int) -> Iterator[Row]:
+        self._first_file = first_file
         influences = _Alongside(self._influences())
         texts = _Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)
         entries = self._entries(self._folder / INDEX_NAME, self._parse_entries)
         for entry, following in pairwise(chain(entries, [None])):
             assert entry is not None
-            stamp, key, url, digest, mime, status, file, offset, length = entry
+            stamp, key, url, digest, mime, status, signals, file, offset, length = entry
             end = offset + length
             ends[file] = max(ends[file], end)
             next_file, next_at, _ = following[-3:] if following else (None, 0, 0)
             if next_file != file:
                 next_at = self.files[file].size
-            reason = OPT_OUT if is_below(url, self._blocked) else _reason(mime, status)
+            reason = self._blocked_as(url) or _reason(mime, status)
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
             if text is not None:
                 reason = None
@@ -105,7 +124,7 @@ class ArchiveSource(Source):
                 reason = NO_TEXT
             score = influences.take(key) if reason is None else None
             if key:  # a redirect on the way to a page has none
-                yield Row(
+                row = Row(
                     key,
                     url,
                     _date(stamp),
@@ -121,9 +140,43 @@ class ArchiveSource(Source):
                     score is not None and language is not None,
                     score is not None,
                     reason,
+                    signals=signals or "",
                 )
+                yield self._judged(row, next_at - end) if row.reason is None else row
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
+
+    def _blocked_as(self, url: str) -> str | None:
+        """Return the reason for which pages of a URL's domain are left out; None where they are not."""
+        if is_below(url, self._blocked):
+            return OPT_OUT
+        return BLOCKLIST if self._lists.find(url) else None
+
+    def _judged(self, row: Row, behind: int) -> Row:
+        """Return a row with its signals, and the reason for which they leave it out, if they do."""
+        if self._in_metadata and behind > 0:
+            own = row._replace(file=row.file - self._first_file, after=behind)
+            row = row._replace(signals=self._reader.about(own).signals)
+        return row._replace(reason=reason_of(from_text(row.signals))) if row.signals else row
+
+    def heard(self) -> Iterator[Heard]:
+        """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""
+        records = RecordReader(partial(locate, self.files), LARGEST_FILE)
+        for heard, place in self._entries(self._folder / INDEX_NAME, self._parse_about):
+            if heard.purpose in _FILES:
+                with suppress(PageError, OSError):  # a damaged one says nothing
+                    yield heard._replace(record=records.read(*place))
+            elif heard.signals:
+                yield heard
+
+    def _parse_about(self, lines: Sequence[bytes]) -> list[tuple[Heard, tuple[int, int, int]]]:
+        """Return the lines of what is no page, and of pages with signals, and their places."""
+        parsed = []
+        for stamp, fields in parse_many([line for line in lines if _PURPOSE in line or _SIGNALS in line]):
+            signals, purpose, site = (str(fields.get(name, "")) for name in (SIGNALS, PURPOSE, SITE))
+            heard = Heard(str(fields["url"]), _date(stamp), signals, purpose, site, crawler=self._crawler)
+            parsed.append((heard, (self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"]))))
+        return parsed
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:
         """Return the entries of an index, parsed many at once to save time; none where there is no such file.
@@ -148,16 +201,18 @@ class ArchiveSource(Source):
                 fields["digest"],
                 fields["mime"],
                 fields.get("status"),
+                fields.get(SIGNALS),
                 number_of[fields["filename"]],
                 int(fields["offset"]),
                 int(fields["length"]),
             )
             for stamp, fields in parse_many(lines)
         ]
-        stamps, ids, urls, digests, types, states, _, offsets, lengths = zip(*entries, strict=True)
+        stamps, ids, urls, digests, types, states, signals, _, offsets, lengths = zip(*entries, strict=True)
         if not b"".join(stamps).isdigit():
             raise ValueError("no time stamp")
-        _check_strings(ids, urls, digests, types, [status for status in states if status is not None])
+        given = [text for texts in (states, signals) for text in texts if text is not None]
+        _check_strings(ids, urls, digests, types, given)
         _check_places(offsets, lengths)
         return entries
 

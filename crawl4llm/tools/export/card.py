@@ -35,6 +35,7 @@ _FIELDS: Final = {
     "warc_offset": ("int64", "where its record begins there"),
     "warc_length": ("int64", "how long the record is"),
     "digest": ("string", "the record's WARC-Payload-Digest"),
+    "opt_out_signals": ("string", "what site and page said of its uses, which does not forbid training; null: nothing"),
 }
 _METADATA: Final = {"WARC-Target-URI": "string", "WARC-Date": "string", "influence": "float64", "language": "string"}
 _JSON_ONLY: Final = ("source", "created")
@@ -141,7 +142,12 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (cell(source.get("given")), *(cell(said.get(name) or "-") for name in OPT_OUT_FIELDS)) for source, said in notes
     ]
-    title = "## Opt-outs\n\nWhat the archives say of how their pages were fetched:"
+    yield (
+        "## Opt-outs\n\nPages that opt out of training are left out: by what their site said before they were fetched, "
+        "by their heads, or by what the archives know to have been said later (`opt_out/...` above, by signal)."
+    )
+    yield ""
+    title = "What the archives say of how their pages were fetched:"
     yield from _table(title, ("source", *OPT_OUT_FIELDS), rows)
     columns = ("date", "domain", "documents")
     purged = [tuple(cell(purge[name]) for name in columns) for purge in manifest.get("purged", [])]

@@ -25,6 +25,7 @@ from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.documents import Integers
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
 from crawl4llm.tools.export.formats import PARQUET, require_package
+from crawl4llm.tools.export.opt_outs import Later
 from crawl4llm.tools.export.preparing import (
     LACKS_DIGEST,
     LACKS_INFLUENCE,
@@ -148,9 +149,10 @@ class _Export:
         first_files = [0, *accumulate(len(source.files) for source in self._sources)]
         left_out: Counter[str] = Counter()
         lacks, columns = bytearray(), Columns()
+        later = Later(one for source in self._sources for one in source.heard())
         with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
-                rows = source.rows(first_file)
+                rows = later.judged(source.rows(first_file))
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):
                     writer.append(waiting)
                     lacks += bytes(map(lacking, waiting))

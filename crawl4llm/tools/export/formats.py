@@ -131,6 +131,7 @@ class Document(NamedTuple):
     warc_offset: int
     warc_length: int
     digest: str | None
+    opt_out_signals: str | None = None
 
 
 def _gzip() -> Compressor:

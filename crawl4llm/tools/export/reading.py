@@ -13,6 +13,7 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.input_files import PreadFile
 from crawl4llm.tools.export.rows import SPOOL, Row
 from crawl4llm.tools.export.sources import SourceFile
+from crawl4llm.warc.cdxj import SIGNALS
 from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
 
 _ABOUT_WITHIN = 1 << 16
@@ -24,6 +25,8 @@ class About(NamedTuple):
 
     influence: float | None
     language: str | None
+    signals: str = ""
+    """What was said of the uses of the page."""
 
 
 _NOTHING = About(None, None)
@@ -37,7 +40,7 @@ class Reader:
 
     def __init__(self, files: Sequence[SourceFile], spool: Path, largest: int | None = None) -> None:
         self._files = files
-        self._records = RecordReader(partial(_locate, files), largest)
+        self._records = RecordReader(partial(locate, files), largest)
         self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
 
     def text(self, row: Row) -> bytes:
@@ -74,7 +77,8 @@ class Reader:
             if start > at and end > 0 and data.startswith(b"id: ", start + 2):
                 block = data[start : end + 2]
                 language = _field(block, b"language").decode("utf-8", "replace")
-                return About(_number(_field(block, b"influence")), language or None)
+                signals = _field(block, SIGNALS.encode()).decode("utf-8", "replace")
+                return About(_number(_field(block, b"influence")), language or None, signals)
             at = data.find(of_page, at + 1)
         return _NOTHING
 
@@ -107,7 +111,8 @@ def as_text(data: bytes) -> tuple[str, bytes]:
         return text, text.encode()
 
 
-def _locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
+def locate(files: Sequence[SourceFile], number: int) -> tuple[Path, Path]:
+    """Return the paths of a file by its number, and of its entry points."""
     return Path(files[number].path), Path(files[number].points)
 
 

@@ -70,6 +70,8 @@ class Row(NamedTuple):
     words: int = 0
     signature: str | None = None
     """MinHash of the text, in hex."""
+    signals: str = ""
+    """What was said of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
 
 
 class RowWriter:

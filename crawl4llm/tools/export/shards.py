@@ -154,9 +154,8 @@ def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Docu
         about = reader.about(row)
         language = language or about.language
         influence = influence if row.scored else about.influence
-    return Document(
-        row.id, text, row.url, row.date, language, influence, names[row.file], row.offset, row.length, row.digest
-    )
+    place = names[row.file], row.offset, row.length
+    return Document(row.id, text, row.url, row.date, language, influence, *place, row.digest, row.signals or None)
 
 
 class WordCount:

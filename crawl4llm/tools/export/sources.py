@@ -14,6 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
+from crawl4llm.tools.export.opt_outs import Heard
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.selecting import DUPLICATE_ID
 from crawl4llm.warc.cdxj import INDEX_NAME
@@ -76,6 +77,10 @@ class Source(Protocol):
         """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
         ...
 
+    def heard(self) -> Iterator[Heard]:
+        """Yield what it holds of opt-outs that may be later than a page."""
+        ...
+
 
 def open_source(given: str, processes: int) -> Source:
     """Open a source by its name; ``processes`` index it where it has no index. Raises InputError."""
@@ -116,6 +121,11 @@ def opt_out_notes(source: Source) -> dict[str, str]:
 
     Empty where there are none: other archives call them by other names, or say nothing.
     """
+    return {name: value for name, value in warcinfo_of(source).items() if name in OPT_OUT_FIELDS}
+
+
+def warcinfo_of(source: Source) -> dict[str, str]:
+    """Return the fields of the first warcinfo record of an archive of ours; empty for those of others."""
     if not source.files or not source.files[0].named:
         return {}
     path = Path(source.files[0].path)
@@ -132,7 +142,7 @@ def _first_warcinfo(frames: Iterable[Frame]) -> dict[str, str]:
         pass
     block = frame.record.block(frame.opening.data).decode("utf-8", "replace")
     fields = (line.partition(":") for line in block.splitlines())
-    return {name: value.strip() for name, _, value in fields if name in OPT_OUT_FIELDS}
+    return {name: value.strip() for name, _, value in fields}
 
 
 def changed_file(files: Sequence[SourceFile]) -> str | None:
@@ -191,6 +201,10 @@ class WarcSource(Source):
         self.files = [source_file(collection.root / name, points_path(folder, name), named=False) for name in names]
         sizes = {name: file.size for name, file in zip(names, self.files, strict=True)}
         self.facts = {"given": given, "kind": "warc", "files": sizes}
+
+    def heard(self) -> Iterator[Heard]:
+        """Yield nothing: no index names what is not a page. A page's own signals are read when it is."""
+        return iter(())
 
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index

@@ -78,13 +78,13 @@ def _check_archive(directory: Path, name: str, position: SeriesPosition, pages: 
     _check_size(index, position.index_offset)
     ends: dict[str, int] = {}
     found, filename = 0, ""
-    for entry in cdxj.read(index, end=position.index_offset):
+    for entry in cdxj.read(index, redirects=True, end=position.index_offset):
         filename = entry.filename
         ends[filename] = entry.offset + entry.length
-        found += 1
+        found += bool(entry.id)
     if pages not in {None, found}:
         raise _damaged(f"{index}, which holds {found:,} pages of {pages:,},")
-    ends[filename] = max(ends[filename], position.offset)  # with the metadata of its last page
+    ends[filename] = max(ends[filename], position.offset)  # with the metadata of its last entry
     for filename, end in ends.items():
         _check_size(within(directory, filename, index), end)
 

@@ -70,7 +70,8 @@ def _fields(request: Request) -> dict[str, object]:
 def _line(request: Request) -> str:
     waited = "-" if request.waited is None else f"{request.waited:,.3f} s"
     left = f"{request.time:<24} {request.outcome:>8} {request.size:>10,} {request.milliseconds:>7,} {waited:>10}"
-    return f"{left}  {request.rule or '-':<15} {request.purpose:<10} {' '.join(request.url.split())}"
+    price = f"  ({request.price})" if request.price else ""
+    return f"{left}  {request.rule or '-':<15} {request.purpose:<10} {' '.join(request.url.split())}{price}"
 
 
 def _median(delays: Counter[float]) -> float | None:

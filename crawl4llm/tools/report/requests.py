@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -15,6 +15,10 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.request_files import days, lines
+from crawl4llm.crawl.stored_crawl import find_output
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LARGEST = 2**53
@@ -33,6 +37,8 @@ class Request(NamedTuple):
     milliseconds: int
     waited: float | None
     rule: str | None
+    price: str | None = None
+    """What a 402 said of a price; see :data:`crawl4llm.live.request_log.PRICES`."""
 
     @property
     def day(self) -> str:
@@ -55,7 +61,7 @@ class Log:
     """Lines that were passed over: they are no requests."""
 
     def __post_init__(self) -> None:
-        JobDir(self.jobdir, lock=False)
+        self._job = JobDir(self.jobdir, lock=False).job
         if self.since is not None and not _DAY.fullmatch(self.since):
             raise InputError(f"--since {self.since!r} is not a day like 2026-05-31")
         try:
@@ -64,6 +70,11 @@ class Log:
             raise InputError(
                 f"JOBDIR {self.jobdir} has no log of requests ({error}); live crawls keep one unless REQUEST_LOG is off"
             ) from None
+
+    def output(self, settings: BaseSettings) -> Path:
+        """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
+        assert self._job is not None
+        return find_output(self.jobdir, self._job, settings)
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
         """Yield the requests, of one owner if it is given, in the order in which they ended."""
@@ -87,9 +98,10 @@ class Log:
 def _request(fields: Any) -> Request:
     """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
     request = Request(
-        *map(fields.get, ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule"))
+        *map(fields.get, ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price"))
     )
-    texts = (request.time, request.owner, request.url, request.purpose, request.error or "", request.rule or "")
+    texts = [request.time, request.owner, request.url, request.purpose]
+    texts += [text or "" for text in (request.error, request.rule, request.price)]
     numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)
     if not all(map(str.isprintable, texts)) or not all(-_LARGEST < number < _LARGEST for number in numbers):
         raise ValueError("no request")

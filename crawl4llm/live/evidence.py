@@ -1,0 +1,88 @@
+"""Evidence: what was asked for that is no page, archived so that the crawl can be explained from its archive.
+
+That are the answers to requests for robots.txt and the like, whole, and of documents that a server refused, or that
+their own head opts out, the head alone: what nobody may keep is not kept, but who said so is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from crawl4llm.base.errors import Why
+from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.live.capturing import WANTED, captures_of
+from crawl4llm.warc.page_records import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from crawl4llm.base.pages import Capture
+
+REFUSAL, OPT_OUT_HEAD = "refusal", "opt-out"
+"""Purposes of exchanges, besides the names of files."""
+REFUSALS: Final = {401, 402, 403, 451}
+"""Statuses by which a server says that this crawler may not have a document, and not that there is none."""
+
+
+def crawl_of(crawler: Crawler) -> CrawlState | None:
+    """Return the crawl of the spider; None for those of others, which archive by other ways, or not."""
+    crawl = getattr(crawler.spider, "crawl", None)
+    return crawl if isinstance(crawl, CrawlState) else None
+
+
+def wanted() -> dict[str, Any]:
+    """Return the meta of a request that is no document's, and is to be captured for :func:`keep`."""
+    return {WANTED: True}
+
+
+def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | None:
+    """Archive the exchange that a request has led to; ``site``: what the answer is for.
+
+    Returns the digest and date by which its record is found; None where there was no exchange: an answer of a cache.
+    """
+    captures = captures_of(request)
+    if not captures:
+        return None
+    capture = captures[-1]
+    if capture.truncated == "unspecified":  # Scrapy's, of a download that was stopped: we do that at a length only
+        capture = replace(capture, truncated="length")
+    if (crawl := crawl_of(crawler)) is not None:
+        crawl.keep_exchange(capture, purpose, {"site": site})
+    return source_of(capture)
+
+
+def keep_head(
+    crawl: CrawlState, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
+) -> Why | None:
+    """Archive the head of the answer to a request for a document, which is not to be kept itself; returns the rule
+    with the place of the record, None where nothing was sent. What redirects led there is left out. ``about``: more for
+    its metadata."""
+    captures = captures_of(request)
+    if not captures:
+        return None
+    head = replace(captures[-1], body=b"", truncated="unspecified" if captures[-1].body else None)
+    crawl.keep_exchange(head, purpose, {"said": rule, **about})
+    return why(rule, source_of(head))
+
+
+def source_of(capture: Capture) -> str:
+    """Return payload digest and date of a capture's record, with a blank between: what its index has of it."""
+    return f"{digest(capture.body)} {capture.date}"
+
+
+def of_target(rule: str, request: Request) -> str:
+    """Return a rule against a request, with its URL where redirects led to it: the document itself was allowed."""
+    return f"{rule}, for {request.url}" if request.meta.get("redirect_times") else rule
+
+
+def why(rule: str, source: str | None) -> Why:
+    """Return a rule with the place of the record that says so."""
+    if not source:
+        return Why(rule)
+    payload_digest, _, date = source.partition(" ")
+    return Why(rule, payload_digest, date)

@@ -1,0 +1,98 @@
+"""``scrapy report``: how many documents were not fetched, or refused by their server, by owner and in all, and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from heapq import nlargest
+from pathlib import Path
+from typing import Final
+
+from crawl4llm.base import crawl_log, reasons
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.run_folder import STATS, read_json
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.within import require_within
+
+_KINDS: Final = {
+    reasons.ROBOTS: "robots",
+    reasons.ROBOTS_UNKNOWN: "unknown",
+    reasons.REFUSED_ADDRESS: "network",
+    reasons.REFUSED: "network",
+    "http_401": "401, 403",
+    "http_403": "401, 403",
+    "http_451": "451",
+    "http_402": "402",
+    reasons.OPT_OUT: "opt-out",
+    "blocklist": "blocklist",
+    "trap": "trap",
+    reasons.OFF_SCOPE: "off-scope",
+    "budget": "budget",
+}
+"""Kinds of refusals by their reason, or by the first word of one with a slash; each a column of the report."""
+COLUMNS: Final = tuple(dict.fromkeys(_KINDS.values()))
+_NOT_FOLLOWED: Final = ("links/", "parked/")
+_FOLLOWED: Final = {"links/seen", "links/new", "links/without_key"}
+_MOST_OWNERS: Final = 200_000
+"""Owners that are counted at once; beyond, the half with the fewest documents is forgotten."""
+
+
+def kind_of(reason: str) -> str | None:
+    """Return the column in which a reason is counted; None for what could not be had, or was no page."""
+    return _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])
+
+
+def refusals(output: Path, owners: int, *, owner: str | None = None, as_json: bool) -> Iterator[str]:
+    """Yield a line for each of so many owners, those with the most first, and one for all; or the one of an ``owner``.
+
+    ``output`` is the crawl's. Raises InputError.
+    """
+    by_owner: dict[str, Counter[str]] = {}
+    total: Counter[str] = Counter()
+    for line in crawl_log.read_log(output / crawl_log.FAILURES):
+        kind = kind_of(str(line.get("reason")))
+        if kind is None:
+            continue
+        name = owner_of(str(line.get("url") or line.get("id")))
+        total[kind] += 1
+        by_owner.setdefault(name, Counter())[kind] += 1
+        if len(by_owner) > _MOST_OWNERS:
+            by_owner = dict(nlargest(_MOST_OWNERS // 2, by_owner.items(), key=lambda item: item[1].total()))
+    if owner is None:
+        rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
+    else:
+        rows = [(owner, by_owner.get(owner, Counter()))]
+    if as_json:
+        yield from (json.dumps({"refused": name, **_counts(counts)}) for name, counts in rows)
+        if owner is None:
+            yield json.dumps({"refused_in_all": _counts(total), "not_followed": _not_followed(output)})
+        return
+    yield "Documents that were not fetched, or refused by their server:"
+    yield f"{' '.join(f'{name:>9}' for name in COLUMNS)}  owner"
+    yield from (f"{_row(counts)}  {name or '(no owner)'}" for name, counts in rows)
+    if owner is None:
+        yield f"{_row(total)}  in all"
+        if links := _not_followed(output):
+            said = ", ".join(f"{count:,} {name}" for name, count in links.items())
+            yield f"links that were not followed, which are counted and not listed: {said}"
+
+
+def _not_followed(output: Path) -> dict[str, int]:
+    """Return the counts of links that became no documents, as the crawl's last end has them."""
+    path = output / STATS
+    require_within(output, path)
+    counts = {key.removeprefix(PREFIX): count for key, count in read_json(path).items()}
+    return {
+        key: count
+        for key, count in counts.items()
+        if key.startswith(_NOT_FOLLOWED) and key not in _FOLLOWED and isinstance(count, int) and count
+    }
+
+
+def _counts(counts: Counter[str]) -> dict[str, int]:
+    return {name: counts[name] for name in COLUMNS}
+
+
+def _row(counts: Counter[str]) -> str:
+    return " ".join(f"{counts[name]:>9,}" for name in COLUMNS)

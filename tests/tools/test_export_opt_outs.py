@@ -1,0 +1,151 @@
+"""Pages that may not be trained on are left out of exports: by what they said, and what was heard of them later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from archive_helpers import INFO
+from crawl_helpers import scrapy
+from export_helpers import documents, html_of, ids, manifest, run_export
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.tools.export.card import CARD
+from crawl4llm.warc import ArchiveWriter
+
+SITE = "http://a.example"
+FIRST, NOW, LATER = (f"2026-11-2{day}T12:00:00.000000Z" for day in (1, 2, 3))
+AGENT = {"http-header-user-agent": "testbot/1.0 (+http://testbot.example/)"}
+
+
+def capture(url: str, body: bytes, date: str = LATER, status: int = 200, **headers: str) -> Capture:
+    fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    sent = [(b"Host", b"a.example")]
+    return Capture(url, date, "GET", sent, b"", status, "OK", [*fields, (b"Content-Type", b"text/html")], True, body)
+
+
+def write(
+    run: Path, pages: Mapping[str, str], *others: tuple[Capture, str, dict[str, str]], opt_out: str = "obeyed"
+) -> Path:
+    """A crawl of pages of SITE with the signals that each has, and exchanges that are no page's."""
+    info = replace(INFO, fields={**INFO.fields, **AGENT, "opt-out": opt_out})
+    archive = ArchiveWriter(run / "warc", info, 1 << 20)
+    lines = []
+    for order, (path, signals) in enumerate(pages.items()):
+        url = SITE + path
+        html = html_of(f"What page {path} says, which no other one does, in some words of its own.")
+        page = PageRecord(url, url, NOW, html, captures=[capture(url, html, NOW)])
+        archive.write(page, {"id": url, "influence": 0.5, "opt-out-signals": signals or None})
+        lines.append({"order": order, "id": url, "url": url, "influence": 0.5})
+    for exchange, purpose, about in others:
+        archive.write_exchange(exchange, purpose, about)
+    archive.close()
+    (run / "crawl.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (run / "settings.json").write_text(json.dumps({"crawl_id": str(INFO.crawl_id)}))
+    return run
+
+
+PAGES = {
+    "/open": "robots.txt * / Content-Signal search=no",
+    "/meta": "meta * page robots noai",
+    "/private/a": "",
+    "/private/b": "",
+    "/reserved": "",
+    "/again": "",
+}
+ROBOTS = b"User-agent: *\nContent-Usage: /private/ train-ai=n\n\nUser-agent: CCBot\nDisallow: /private/b\n"
+SAYS_SO = {"said": "header", "opt-out-signals": "header * page robots noai"}
+OTHERS = (
+    (capture(f"{SITE}/robots.txt", ROBOTS), "robots.txt", {"site": SITE}),
+    (
+        capture(f"{SITE}/.well-known/tdmrep.json", b'[{"location": "/reserved", "tdm-reservation": 1}]'),
+        "tdmrep.json",
+        {"site": SITE},
+    ),
+    (capture(f"{SITE}/again", b"", X_Robots_Tag="noai"), "opt-out", SAYS_SO),
+)
+LEFT_OUT = {"opt_out/Content-Usage": 2, "opt_out/robots": 2, "opt_out/tdm-reservation": 1}
+
+
+def test_what_was_said_with_the_page_and_later_is_heeded(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", PAGES, *OTHERS)
+    run_export(tmp_path / "out", run, format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/open"]
+    assert manifest(tmp_path / "out")["left_out"] == LEFT_OUT
+    assert documents(tmp_path / "out")[0]["opt_out_signals"] == PAGES["/open"]
+    assert "Usage | 2 |" in (tmp_path / "out" / CARD).read_text()
+
+
+def test_an_index_that_was_made_anew_knows_it_too(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", PAGES, *OTHERS)
+    before = (run / "warc/index.cdxj").read_bytes()
+    (run / "warc/index.cdxj").unlink()
+    assert scrapy("archive", "repair", str(run)).returncode == 0
+    assert (run / "warc/index.cdxj").read_bytes() == before
+
+
+def test_it_holds_for_pages_of_other_sources_that_are_no_younger(tmp_path: Path) -> None:
+    older = write(tmp_path / "older", PAGES)
+    files = [(replace(exchange, date=FIRST), *rest) for exchange, *rest in OTHERS]
+    run_export(tmp_path / "out", older, write(tmp_path / "newer", {}, *OTHERS), format="jsonl")
+    assert manifest(tmp_path / "out")["left_out"] == LEFT_OUT
+    before = write(tmp_path / "before", {}, *files)  # type: ignore[arg-type]
+    run_export(tmp_path / "kept", older, before, format="jsonl")
+    assert manifest(tmp_path / "kept")["left_out"] == {"opt_out/robots": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "site"),
+    [
+        (ROBOTS, 404, SITE),
+        (ROBOTS, 200, "http://b.example"),
+        (b"\xff\xfe\x00" * 1000, 200, SITE),
+        (b"User-agent: otherbot\nContent-Usage: train-ai=n\n", 200, SITE),
+    ],
+    ids=["not-found", "another-site", "binary", "another-crawler"],
+)
+def test_what_does_not_speak_of_a_page_changes_nothing(tmp_path: Path, body: bytes, status: int, site: str) -> None:
+    other = (capture(f"{site}/robots.txt", body, status=status), "robots.txt", {"site": site})
+    run_export(tmp_path / "out", write(tmp_path / "run", {"/private/a": ""}, other), format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/private/a"]
+
+
+def test_a_robots_txt_that_leads_to_another_sites(tmp_path: Path) -> None:
+    there = "http://b.example"
+    moved = capture(f"{SITE}/robots.txt", b"", status=301, Location=f"{there}/robots.txt")
+    others = [(moved, "robots.txt", {"site": SITE})]
+    others.append((capture(f"{there}/robots.txt", ROBOTS), "robots.txt", {"site": there}))
+    run_export(tmp_path / "out", write(tmp_path / "run", {"/private/a": "", "/x": ""}, *others), format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/x"]
+
+
+def test_older_archives_have_it_in_their_metadata_alone(tmp_path: Path) -> None:
+    """There the index has no signals; those of heads stand in the metadata as they came."""
+    opt_out = "signals in response heads are noted with each page"
+    run = write(tmp_path / "run", {"/a": "X-Robots-Tag: noai", "/b": ""}, opt_out=opt_out)
+    index = run / "warc/index.cdxj"
+    index.write_text(index.read_text().replace(', "opt-out-signals": "X-Robots-Tag: noai"', ""))
+    run_export(tmp_path / "out", run, format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/b"]
+
+
+def test_pages_of_any_archive_say_so_in_their_heads(tmp_path: Path) -> None:
+    with (tmp_path / "others.warc.gz").open("wb") as stream:
+        writer = WARCWriter(stream, gzip=True)
+        for path, tag, meta in (("open", "otherbot: noai", ""), ("head", "noai", ""), ("meta", "", "noai")):
+            html = html_of(f"Page {path} has words of its own.").replace(
+                b"<title>", b'<meta name="robots" content="%b"><title>' % meta.encode()
+            )
+            http = StatusAndHeaders("200 OK", [("Content-Type", "text/html"), ("X-Robots-Tag", tag)], "HTTP/1.1")
+            writer.write_record(
+                writer.create_warc_record(f"{SITE}/{path}", "response", payload=BytesIO(html), http_headers=http)
+            )
+    run_export(tmp_path / "out", tmp_path / "others.warc.gz", format="jsonl")
+    assert ids(tmp_path / "out") == [f"{SITE}/open"]
+    assert manifest(tmp_path / "out")["left_out"] == {"opt_out/robots": 2}
