@@ -53,22 +53,30 @@ class Command(ScrapyCommand):
     def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[str]:
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
+        from crawl4llm.base.errors import InputError
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
-        from crawl4llm.tools.report.refusals import refusals
+        from crawl4llm.tools.report.refusals import columns, refusals, refused
         from crawl4llm.tools.report.requests import Log
 
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
-        if (path / FAILURES).is_file():
-            output = path
-        else:
-            log = Log(path, opts.since)
-            assert self.settings is not None
-            output = log.output(self.settings)
-            if opts.owner is None:
-                yield from overview(log, opts.owners, as_json=opts.json)
-            else:
-                yield from owner_report(log, opts.owner, as_json=opts.json)
-            if not opts.json:
-                yield ""
-        yield from refusals(output, opts.owners, owner=owner, as_json=opts.json)
+        log = None if (path / FAILURES).is_file() else Log(path, opts.since)
+        output, unknown = path, None
+        assert self.settings is not None
+        if log is not None:
+            try:
+                output = log.output(self.settings)
+            except InputError as error:  # JOBDIR alone is enough to answer for what was sent
+                unknown = f"what was not fetched is not counted: {error}"
+        if owner is not None:
+            if log is None:
+                raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR: give that")
+            counts = {} if unknown else columns(refused(output, owner)[1])
+            yield from owner_report(log, owner, counts, as_json=opts.json)
+            return
+        if log is not None:
+            yield from overview(log, opts.owners, as_json=opts.json)
+        if unknown is None:
+            yield from refusals(output, opts.owners, as_json=opts.json)
+        elif not opts.json:
+            yield unknown

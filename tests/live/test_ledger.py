@@ -195,4 +195,10 @@ def test_report_counts_refusals_apart(ran: Ran) -> None:
     }
     of_one = scrapy("report", str(ran.job), "--owner", "127.0.0.15")
     assert f"({PRICE_SAID})" in of_one.stdout, of_one.stderr
-    assert scrapy("report", str(ran.output)).stdout.startswith("Documents that were not fetched, or refused")
+    assert "documents that were not fetched, or refused: 401, 403: 2; 451: 1; 402: 1\n" in of_one.stdout
+    of_output = scrapy("report", str(ran.output)).stdout
+    assert of_output.startswith("\nDocuments that were not fetched, or refused")
+    assert of_output.splitlines()[-1].endswith(" in all") or "links that were not followed" in of_output
+    moved_away = scrapy("report", str(ran.job), "-s", f"OUTPUT_DIR={ran.job}")
+    assert moved_away.returncode == 0, moved_away.stderr
+    assert "\nwhat was not fetched is not counted: " in moved_away.stdout

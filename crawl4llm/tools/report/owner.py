@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Final
 
-from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.tools.report.overview import Sums
 from crawl4llm.tools.report.requests import Log, Request
 
 _REFUSALS: Final = {401, 403, 429, 503}
 
 
-def owner_report(log: Log, given: str, *, as_json: bool) -> Iterator[str]:
-    """Yield a line for each request, the oldest first, then sums by day and a summary. Raises InputError."""
-    owner = owner_of(f"http://{Domain(given.strip()).name}/")
+def owner_report(log: Log, owner: str, refused: Mapping[str, int], *, as_json: bool) -> Iterator[str]:
+    """Yield a line for each request, the oldest first, then sums by day and a summary. Raises InputError.
+
+    ``refused``: how many documents of the owner were not fetched, or refused, by the columns of the report.
+    """
     if not as_json:
         yield f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
     by_day: dict[str, Sums] = {}
@@ -46,6 +47,7 @@ def owner_report(log: Log, given: str, *, as_json: bool) -> Iterator[str]:
         "median_delay": _median(delays),
         "robots_txt": robots,
         "refusals": refusals,
+        "refused": refused,
     }
     if as_json:
         yield json.dumps({"summary": {**summary, "days": {day: asdict(sums) for day, sums in by_day.items()}}})
@@ -53,6 +55,8 @@ def owner_report(log: Log, given: str, *, as_json: bool) -> Iterator[str]:
     yield ""
     for day, sums in by_day.items():
         yield f"{day}  {sums.requests:,} requests, {sums.pages:,} pages, {sums.bytes:,} bytes, {sums.errors:,} errors"
+    if not_fetched := "; ".join(f"{name}: {count:,}" for name, count in refused.items() if count):
+        yield f"documents that were not fetched, or refused: {not_fetched}"
     yield f"{owner}: {total:,} requests, {robots:,} of them for robots.txt; {refusals:,} refused (401, 403, 429, 503)"
     if delays:
         yield f"waited between two requests: {min(delays):,.3f} s at least, {_median(delays):,.3f} s in the median"

@@ -43,39 +43,40 @@ def kind_of(reason: str) -> str | None:
     return _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])
 
 
-def refusals(output: Path, owners: int, *, owner: str | None = None, as_json: bool) -> Iterator[str]:
-    """Yield a line for each of so many owners, those with the most first, and one for all; or the one of an ``owner``.
+def refused(output: Path, owner: str | None = None) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """Count the documents of a crawl's output by owner and kind, and by kind; of one owner alone, if it is given.
 
-    ``output`` is the crawl's. Raises InputError.
+    Raises InputError.
     """
     by_owner: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
     for line in crawl_log.read_log(output / crawl_log.FAILURES):
         kind = kind_of(str(line.get("reason")))
-        if kind is None:
+        name = "" if kind is None else owner_of(str(line.get("url") or line.get("id")))
+        if kind is None or owner not in {None, name}:
             continue
-        name = owner_of(str(line.get("url") or line.get("id")))
         total[kind] += 1
         by_owner.setdefault(name, Counter())[kind] += 1
         if len(by_owner) > _MOST_OWNERS:
             by_owner = dict(nlargest(_MOST_OWNERS // 2, by_owner.items(), key=lambda item: item[1].total()))
-    if owner is None:
-        rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
-    else:
-        rows = [(owner, by_owner.get(owner, Counter()))]
+    return by_owner, total
+
+
+def refusals(output: Path, owners: int, *, as_json: bool) -> Iterator[str]:
+    """Yield a line for each of so many owners, those with the most first, and one for all. Raises InputError."""
+    by_owner, total = refused(output)
+    rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
     if as_json:
-        yield from (json.dumps({"refused": name, **_counts(counts)}) for name, counts in rows)
-        if owner is None:
-            yield json.dumps({"refused_in_all": _counts(total), "not_followed": _not_followed(output)})
+        yield from (json.dumps({"refused": name, **columns(counts)}) for name, counts in rows)
+        yield json.dumps({"refused_in_all": columns(total), "not_followed": _not_followed(output)})
         return
-    yield "Documents that were not fetched, or refused by their server:"
+    yield from ("", "Documents that were not fetched, or refused by their server:")
     yield f"{' '.join(f'{name:>9}' for name in COLUMNS)}  owner"
     yield from (f"{_row(counts)}  {name or '(no owner)'}" for name, counts in rows)
-    if owner is None:
-        yield f"{_row(total)}  in all"
-        if links := _not_followed(output):
-            said = ", ".join(f"{count:,} {name}" for name, count in links.items())
-            yield f"links that were not followed, which are counted and not listed: {said}"
+    yield f"{_row(total)}  in all"
+    if links := _not_followed(output):
+        said = ", ".join(f"{count:,} {name}" for name, count in links.items())
+        yield f"links that were not followed, which are counted and not listed: {said}"
 
 
 def _not_followed(output: Path) -> dict[str, int]:
@@ -90,7 +91,8 @@ def _not_followed(output: Path) -> dict[str, int]:
     }
 
 
-def _counts(counts: Counter[str]) -> dict[str, int]:
+def columns(counts: Counter[str]) -> dict[str, int]:
+    """Return the counts of all kinds, in the order of the report."""
     return {name: counts[name] for name in COLUMNS}
 
 
