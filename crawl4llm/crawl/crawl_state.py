@@ -242,7 +242,7 @@ class CrawlState:
     @property
     def must_wait(self) -> bool:
         """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self._buffer.answered >= 2 * self.pages_at_once
+        return self._buffer.answered >= 2 * self.pages_at_once or self._buffer.is_full
 
     @property
     def finished(self) -> str | None:

@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,6 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
-from crawl4llm.crawl.control import CONTROL, Control, read_control
-from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
@@ -38,7 +36,6 @@ from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -70,25 +67,19 @@ class Run:
     """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
     """Documents that were added to a resumed crawl while it was paused."""
-    control: Control = Control()
-    """What JOBDIR/control.json said at the beginning, in a live crawl."""
-    _injected: InjectFolder | None = None
     close: Callable[[], None]
     """Stops the workers and closes all files; a second time it does nothing."""
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
-            if web_class(settings).profile == "live":
-                settle_policy(settings)
-            self.options = options = _read_options(settings)
-            self.rules = _rules(options)
+            _check_names(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
+            self.options = options = self.web.options
+            self.rules = _rules(options)
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
-            self._read_control(settings.get("JOBDIR"))
-            options = self.options
             self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
             if self.job is not None:
                 opened.callback(self.job.close)
@@ -101,15 +92,6 @@ class Run:
             self.crawl = self._open_crawl(policy, identity, settings, opened)
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
-
-    def _read_control(self, jobdir: str | None) -> None:
-        """Read what a live crawl is to heed from its beginning on. Raises InputError."""
-        if jobdir and self.web.profile == "live":
-            self.control = read_control(Path(jobdir))
-            self._injected = InjectFolder(Path(jobdir))
-            if most := self.control.max_pages:
-                logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", Path(jobdir, CONTROL), most)
-                self.options = replace(self.options, crawl_max_pages=most)
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -193,9 +175,7 @@ class Run:
         """The reason why a resumed crawl has nothing to do; None where it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
-        if self._injected is not None and self._injected.waiting():
-            return None
-        return self.crawl.finished
+        return None if self.web.seeds_wait() else self.crawl.finished
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """Return what decides which pages are crawled in which order, but for N."""
@@ -257,10 +237,9 @@ def _rules(options: Options) -> UrlRules | None:
     return rules
 
 
-def _read_options(settings: BaseSettings) -> Options:
-    options = read_options(settings)
+def _check_names(settings: BaseSettings) -> None:
+    """Raise InputError for a setting whose name is misspelt; warn of one that is not needed any more."""
     if "EVALUATION_LOG" in settings:
         logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
-    for given, meant in misspelt(settings, options.own).items():
+    for given, meant in misspelt(settings, read_options(settings).own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
-    return options

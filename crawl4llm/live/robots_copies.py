@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
@@ -189,6 +190,7 @@ class Copies:
             self.size -= _size(*self._known.popitem(last=False))
 
 
+@lru_cache(maxsize=1024)
 def site_of(url: str) -> str:
     """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
     scheme, _, rest = normalise_url(url).partition("://")

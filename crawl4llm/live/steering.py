@@ -56,7 +56,7 @@ class Steering:
         options = read_options(crawler.settings)
         self._max_pages, self._leases = options.crawl_max_pages, options.crawl_concurrent_leases
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._control = run.control
+        self._control = run.web.control
         self._seen: object = None
         """What control.json was like when it was read last."""
         self._folder = InjectFolder(jobdir)
