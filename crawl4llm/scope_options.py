@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from crawl4llm.option_checks import fixed, one_of
 
+OFF, FOLLOW, LEAVE = "off", "follow", "leave"
+"""Of NEAR_DUPLICATES."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
@@ -16,4 +19,11 @@ class ScopeOptions:
         one_of("web", "domain"),
         "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
         "that no seed's crawl leaves its domain.",
+    )
+    near_duplicates: str = fixed(
+        OFF,
+        one_of(OFF, FOLLOW, LEAVE),
+        "Whether the text of each page is compared with those of the last 262,144 pages that were new: pages that are "
+        "like an earlier one are counted and noted, and their links are followed (`follow`), or not (`leave`) "
+        "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
     )
