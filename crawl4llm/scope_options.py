@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawl4llm.option_checks import fixed, one_of
+from crawl4llm.base.url_traps import RULES
+from crawl4llm.option_checks import fixed, one_of, some_of
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 """Of NEAR_DUPLICATES."""
@@ -19,6 +20,13 @@ class ScopeOptions:
         one_of("web", "domain"),
         "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
         "that no seed's crawl leaves its domain.",
+    )
+    url_traps: tuple[str, ...] = fixed(
+        (),
+        some_of(*RULES),
+        "Rules by which links and redirects are dropped as `trap`, divided by commas: "
+        f"{', '.join(f'`{name}`' for name in RULES)} ([traps.md](traps.md#rules)). Seeds are not. Empty: none. The "
+        "live profile has all of them.",
     )
     near_duplicates: str = fixed(
         OFF,
