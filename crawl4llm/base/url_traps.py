@@ -121,9 +121,3 @@ class Traps:
             if holds(of):
                 return name
         return None
-
-
-def reference() -> str:
-    """Return the rules as a Markdown table."""
-    rows = [f"| `{name}` | {rule.meaning} |" for name, rule in RULES.items()]
-    return "\n".join(["| rule | holds where |", "|-|-|", *rows]) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from crawl_helpers import PROJECT
 
 from crawl4llm.base.url_traps import RULES, Traps
 
@@ -74,6 +75,11 @@ def test_no_rule_holds_of_honest_urls() -> None:
     traps = Traps(list(RULES))
     assert {url: traps.rule_of(url) for url in HONEST} == dict.fromkeys(HONEST)
     assert set(RULES) == set(TRAPS), "each rule is tested"
+
+
+def test_the_documentation_has_the_rules() -> None:
+    text = (PROJECT / "docs/traps.md").read_text()
+    assert [name for name, rule in RULES.items() if f"| `{name}` | {rule.meaning} |" not in text] == []
 
 
 @pytest.mark.timeout(30)
