@@ -157,7 +157,6 @@ Crawls = dict[Task, Found]
 
 def print_mazes(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> None:
     """Fetches in mazes, and oracle pages found with and without them."""
-    kinds = {maze.number: maze.kind for maze in _mazes[0].mazes}
     for policy in policies:
         for given in settings:
             print(f"\n{policy}, {_named(given)}")
@@ -165,12 +164,13 @@ def print_mazes(crawls: Crawls, policies: Sequence[str], settings: Sequence[Sett
             plain = [crawls[Task(HONEST, policy, settings[0], number)] for number in sets]
             mazed = [crawls[Task(MAZED, policy, given, number)] for number in sets]
             for kind in KINDS:
-                most = [[one.in_mazes[number] for number in kinds if kinds[number] == kind] for one in mazed]
-                entered = statistics.mean(sum(count > 0 for count in counts) for counts in most)
-                total = statistics.mean(map(sum, most))
-                print(
-                    f"  {kind:<9} {entered:5.1f} mazes entered, {total:8.1f} fetches in all, most {max(map(max, most))}"
-                )
+                mazes = [maze for maze in _mazes[0].mazes if maze.kind == kind]
+                counts = {maze: [one.in_mazes[maze.number] for one in mazed] for maze in mazes}
+                entered = sum(count > 0 for of_maze in counts.values() for count in of_maze) / len(mazed)
+                total = sum(map(sum, counts.values())) / len(mazed)
+                worst = max(mazes, key=lambda maze: max(counts[maze]))
+                most = f"most {max(counts[worst])} ({worst.place}, {worst.bases[0]})"
+                print(f"  {kind:<9} {entered:5.1f} mazes entered, {total:8.1f} fetches in all, {most}")
             print(f"  {'':<38}" + "".join(f"{share:>9.0%}" for share in SHARES))
             _print_recalls("oracle without mazes", [one.by_fetched for one in without])
             _print_recalls("with mazes, counting all fetches", [one.by_fetched for one in mazed])
@@ -181,8 +181,8 @@ def print_mazes(crawls: Crawls, policies: Sequence[str], settings: Sequence[Sett
             _print_lost("lost to the mazes, honest ones", [x.by_fetched for x in without], [x.by_honest for x in mazed])
             if given:
                 _print_lost("lost to the settings", [x.by_fetched for x in plain], [x.by_fetched for x in without])
-                worst = max(max(one.in_mazes.values(), default=0) for one in mazed)
-                _print_demand(f"at most {MOST_IN_A_MAZE} fetches in a maze: {worst}", worst <= MOST_IN_A_MAZE)
+                found = max(max(one.in_mazes.values(), default=0) for one in mazed)
+                _print_demand(f"at most {MOST_IN_A_MAZE} fetches in a maze: {found}", found <= MOST_IN_A_MAZE)
 
 
 def print_real(crawls: Crawls, policies: Sequence[str], settings: Sequence[Settings], sets: range) -> None:
