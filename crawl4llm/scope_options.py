@@ -9,7 +9,11 @@ from typing import Any, Final
 
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
-from crawl4llm.option_checks import fixed, flag, one_of, option, text
+from crawl4llm.base.url_traps import RULES
+from crawl4llm.option_checks import fixed, flag, one_of, option, some_of, text
+
+OFF, FOLLOW, LEAVE = "off", "follow", "leave"
+"""Of NEAR_DUPLICATES."""
 
 FILE_TYPES: Final = {
     "images": "png jpg jpeg jpe gif webp avif svg svgz ico bmp tif tiff heic psd",
@@ -92,4 +96,18 @@ class ScopeOptions:
         flag,
         "Live crawls: whether pages are fetched and archived that may not be trained on; they are marked and never "
         "exported ([opt-outs.md](opt-outs.md)).",
+    )
+    url_traps: tuple[str, ...] = fixed(
+        (),
+        some_of(*RULES),
+        "Rules by which links and redirects are dropped as `trap`, divided by commas: "
+        f"{', '.join(f'`{name}`' for name in RULES)} ([traps.md](traps.md#rules)). Seeds are not. Empty: none. The "
+        "live profile has all of them.",
+    )
+    near_duplicates: str = fixed(
+        OFF,
+        one_of(OFF, FOLLOW, LEAVE),
+        "Whether the text of each page is compared with those of the last 262,144 pages that were new: pages that are "
+        "like an earlier one are counted and noted, and their links are followed (`follow`), or not (`leave`) "
+        "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
     )

@@ -23,6 +23,7 @@ from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.scope_options import LEAVE
 
 _OWNERS_AT_ONCE = 1000
 """Owners of whom is asked at once whether they are blocked."""
@@ -264,7 +265,7 @@ class Crawl(CrawlState):
                     new += self._extract(page)
                 else:
                     self._raised_n.hold_back(page)
-                lines.append(self._writer.line(page, leased, answer.status, self._batch))
+                lines.append(self._writer.line(page, leased, answer.status, self._batch, rated[leased.key]))
         finally:
             self._log.write(lines, failures)
         return new
@@ -297,6 +298,9 @@ class Crawl(CrawlState):
         links = page.outlinks or ()
         if not page.follows:
             self.counters.counts["links/nofollow"] += len(links)
+            links = ()
+        elif rated.near_duplicate_of is not None and self.options.near_duplicates == LEAVE:
+            self.counters.counts["links/near_duplicate"] += len(links)
             links = ()
         return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
 

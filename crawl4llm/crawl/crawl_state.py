@@ -24,6 +24,7 @@ from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.crawl.url_rules import UrlRules
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
@@ -76,6 +77,7 @@ class CrawlState:
         clock: Clock | None = None,
         url_of_seed: Callable[[str], str] | None = None,
         rules: UrlRules | None = None,
+        near_duplicates: NearDuplicates | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -83,14 +85,22 @@ class CrawlState:
         self.visited = visited
         self.counters = Counters()
         by_owner = by_owners is not None
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owner, rules=rules)
+        self.scope = Scope(
+            *(options.crawl_scope, visited, opted_out, limits), by_owners=by_owner, rules=rules, traps=options.url_traps
+        )
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
         """What broke the crawl off, in one line, if something did: only the last commit stands."""
         self.stopped: Stop | None = None
         """Why it was stopped, if it was."""
-        self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
+        self._writer = PageWriter(
+            *(archive, rate),
+            visited=visited,
+            counters=self.counters,
+            provenance=provenance,
+            near_duplicates=near_duplicates,
+        )
         self._log = log
         self._commits = commits
         self._concurrent_leases = self._most_leases = concurrent_leases

@@ -10,7 +10,8 @@ from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
 from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
+from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, TRAP, URL_TOO_LONG, VISITED
+from crawl4llm.base.url_traps import Traps
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.url_rules import FILE_TYPE, UrlRules
@@ -33,7 +34,7 @@ NO_LIMITS = Limits()
 
 class Scope:
     """Follows what CRAWL_SCOPE ``name``, ``limits`` and ``rules`` let it, once, and nothing of domains that have opted
-    out or are blocked."""
+    out or are blocked, or that leads into a trap by its URL."""
 
     def __init__(
         self,
@@ -44,8 +45,10 @@ class Scope:
         *,
         by_owners: bool = False,
         rules: UrlRules | None = None,
+        traps: Sequence[str] = (),
     ) -> None:
-        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease."""
+        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease. ``traps``: rules
+        of :mod:`crawl4llm.base.url_traps`."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
@@ -54,6 +57,7 @@ class Scope:
         self._all_rules = rules
         self._rules = rules if rules is not None and rules.has_scope else None
         self._listed = rules.blocklists if rules is not None and rules.blocklists else None
+        self._traps = Traps(traps) if traps else None
 
     def block(self, domains: Iterable[str]) -> None:
         """Follow nothing of these domains either, and again what leads to others that were blocked before."""
@@ -79,15 +83,35 @@ class Scope:
         counts["links/new"] += len(new)
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
+        candidates, trapped = self._without_traps(candidates, counts)
         if not self._unwanted and self._listed is None:
-            return candidates, []
-        return self._divided(candidates, self.blocked, counts)
+            return candidates, trapped
+        wanted, unwanted = self._divided(candidates, self.blocked, counts)
+        return wanted, [*trapped, *unwanted]
 
     def wanted_seeds(self, seeds: list[Candidate], counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Return the seeds that may be crawled, and log lines of the others, which are counted as dropped."""
         if not self._unwanted and self._listed is None and self._rules is None:
             return seeds, []
         return self._divided(seeds, self._forbids, counts)
+
+    def _without_traps(
+        self, candidates: list[Candidate], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that no rule of URL_TRAPS holds of, and log lines of the others, which are counted."""
+        if self._traps is None:
+            return candidates, []
+        others: list[Candidate] = []
+        lines: list[FailureLine] = []
+        for candidate in candidates:
+            rule = self._traps.rule_of(candidate.url)
+            if rule is None:
+                others.append(candidate)
+            else:
+                counts[f"links/trap/{rule}"] += 1
+                lines.append(failure_line(Outcome.DROPPED.value, TRAP, candidate, Why(f"URL_TRAPS {rule}")))
+        counts[f"{Outcome.DROPPED.value}/{TRAP}"] += len(lines)
+        return others, lines
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
@@ -132,7 +156,10 @@ class Scope:
         """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        return self._forbids(key)
+        if (reason := self._forbids(key)) is not None or self._traps is None:
+            return reason
+        rule = self._traps.rule_of(key)  # a seed may be in it
+        return None if rule is None or rule == self._traps.rule_of(entry.url or entry.key) else TRAP
 
     def may_list(self, site: str, url: str) -> bool:
         """Return whether a list of a site's URLs may be asked for, whatever the ending of its name."""

@@ -23,6 +23,7 @@ from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, clai
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
@@ -39,7 +40,9 @@ from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 
@@ -77,6 +80,8 @@ class Run:
             self.web = web_class(settings)(settings)
             self.options = options = self.web.options
             self.rules = _rules(options)
+            if options.near_duplicates != OFF:
+                require_library()
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
@@ -141,10 +146,11 @@ class Run:
         owned = job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         plain = job.frontier if job else MemoryFrontier(caps)
+        near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         crawl = Crawl(
             options,
             policy=policy,
-            rate=partial(web.rate, self.workers, text=archive.keeps_text),
+            rate=partial(web.rate, self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
             frontier=plain if owned is None else owned,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
@@ -159,9 +165,10 @@ class Run:
             clock=clock,
             url_of_seed=web.url_of_seed if clock or self.rules else None,
             rules=self.rules,
+            near_duplicates=near_duplicates,
         )
         if job is not None:
-            job.take_up(policy)
+            job.take_up(policy, near_duplicates)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -196,6 +203,8 @@ class Run:
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"url_rules": self.rules.identity} if self.rules else {}),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"url_traps": options.url_traps} if options.url_traps else {}),
+            **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
