@@ -1,7 +1,7 @@
 """``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
 
-It is asked for before the page that follows the first ten of a site (a scheme with an authority), and not for sites of
-which less is taken; then once a day. While there is no answer the last file holds, if there was one.
+It is asked for before the page that follows the first ten of an owner, of each site (a scheme with an authority) of it,
+and not for owners of which less is taken; then once a day. While there is no answer the last file holds, if there was one.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ logger = logging.getLogger(__name__)
 _Sent = tuple["Response", str | None]
 """A response, and its record in the archive."""
 PAGES: Final = 10
-"""Pages of a site after which it is asked."""
+"""Pages of an owner after which its sites are asked."""
 
 _MOST_REDIRECTS: Final = 5
 _WRITTEN_EVERY: Final = 5
-"""Pages of a site after which their number is written down; a process that is killed forgets fewer."""
+"""Pages of an owner after which their number is written down; a process that is killed forgets fewer."""
 _MOST: Final = 16 << 20
 """Bytes of memory for what is known of sites; of those beyond, what the store has."""
 _BYTES_A_SITE: Final = 600
 
 
 class _Known(NamedTuple):
-    """What is known of a site; either may be missing."""
+    """What is known of a site, or of an owner: its pages alone."""
 
     pages: int = 0
-    """Pages taken while there was nothing else."""
+    """Pages taken of an owner, up to PAGES."""
     fetched: float | None = None
     """When it was last asked for, in seconds since 1970."""
     rules: TdmRules = NOTHING_RESERVED
@@ -72,18 +72,21 @@ class TdmFiles:
 
     def page_taken(self, url: str) -> None:
         """Count a page."""
-        known = self._of(site := site_of(url))
-        if known.fetched is None and known.pages < PAGES:
+        known = self._of(owner := owner_of(url))
+        if known.pages < PAGES:
             known = known._replace(pages=known.pages + 1)
-            self._keep(site, known)
+            self._keep(owner, known)
             if not known.pages % _WRITTEN_EVERY:
-                self._write_pages(site, known)
+                self._write_pages(owner, known)
 
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
         """Return what a site's file says of a URL, and its record in the archive; it is asked for where that is due,
         and ``rules`` allow it."""
         known = self._of(site := site_of(url))
-        is_due = known.pages >= PAGES if known.fetched is None else not 0 <= self._now() - known.fetched < FRESH
+        if known.fetched is None:
+            is_due = self._of(owner_of(url)).pages >= PAGES
+        else:
+            is_due = not 0 <= self._now() - known.fetched < FRESH
         if is_due:
             if (task := self._asking.get(site)) is None:
                 task = self._asking[site] = asyncio.ensure_future(self._ask(site, rules))

@@ -267,7 +267,8 @@ def test_an_export_leaves_out_what_is_marked(crawls: dict[bool, Crawled], tmp_pa
 
 @pytest.mark.parametrize("lasting", [False, True])
 def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: bool) -> None:
-    """It is asked for anew after a day; one that is gone holds no more."""
+    """It is asked for after ten pages of its owner, whichever site they are of, and anew after a day; one that is gone
+    holds no more."""
     now, url = [1e9], "http://h.example/a"
     answers = [
         Response(url, 200, body=b'[{"location": "/", "tdm-reservation": 1}]'),
@@ -300,7 +301,7 @@ def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: b
     files = TdmFiles(send, store, lambda: now[0])
     for number in range(PAGES):
         assert asyncio.run(files.said(url, ALLOW_ALL)) == ([], None)
-        files.page_taken(url)
+        files.page_taken(f"http://{'www.' * (number % 2)}h.example/{number}")
         if lasting and number == PAGES - 3:  # another process goes on
             files.close()
             files = TdmFiles(send, store, lambda: now[0])
