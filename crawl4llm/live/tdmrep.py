@@ -1,7 +1,8 @@
 """``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
 
 It is asked for before the page that follows the first ten of an owner, of each site (a scheme with an authority) of it,
-and not for owners of which less is taken; then once a day. While there is no answer the last file holds, if there was one.
+and not for owners of which less is taken; then once a day. While there is no answer the last file holds, if there was
+one.
 """
 
 from __future__ import annotations
