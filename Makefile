@@ -11,7 +11,7 @@ crawl: .venv/.crawl
 	$(BIN)/scrapy crawl influence $(ARGS)
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -20,7 +20,7 @@ lint: .venv/.test
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not slow' -q
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks.simulation $(ARGS)

@@ -79,6 +79,12 @@ class LiveOptions:
         "Live crawls with `JOBDIR`: whether each request that is sent is noted in `JOBDIR/requests/`, for "
         "`scrapy report`.",
     )
+    sitemaps: int = option(
+        0,
+        whole(0),
+        "Live crawls: URLs that are taken of an owner from sitemaps that robots.txt names, at most; 0: these are not "
+        "read ([live.md](live.md#sitemaps)).",
+    )
     dns_hosts: str | None = option(
         None,
         optional_text,

@@ -10,6 +10,12 @@ USER_AGENT = "crawl4llm"
 # learner is not installed, and in a crawl that was begun so, `parent_first` takes its place.
 URL_POLICY = "link"
 
+# What by its URL leads into a trap is not asked for (docs/traps.md).
+URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
+
+# Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
+NEAR_DUPLICATES = "follow"
+
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
 # keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.
@@ -22,6 +28,9 @@ DOWNLOAD_DELAY = 5.0
 DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
+
+# What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
+SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
 
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
@@ -52,6 +61,7 @@ EXTENSIONS = {
     "crawl4llm.live.stalls.Stalls": 0,
     "crawl4llm.live.steering.Steering": 0,
     "crawl4llm.live.request_log.RequestLog": 0,
+    "crawl4llm.live.sitemaps.Sitemaps": 0,
 }
 
 # The outermost makes pages of responses; Capturing keeps for the archive what went over the wire, Bodies ends it at

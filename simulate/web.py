@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.pages import Corpus
+from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import DEMO, read_options
@@ -36,11 +37,12 @@ class SimulatedWeb:
     corpus: Corpus
     rate = staticmethod(rate_by_key)
     keeps_answers = False
+    control = Control()
     host = None
 
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
-        self._options = options = read_options(settings)
+        self.options = options = read_options(settings)
         self.clock: Clock | None = None
         if options.simulation_owner_delay:
             if options.crawl_batch_size:
@@ -49,9 +51,9 @@ class SimulatedWeb:
                     f"{options.crawl_batch_size}; set CRAWL_BATCH_SIZE=0"
                 )
             self.clock = VirtualClock(options.simulation_owner_delay, options.simulation_capacity)
-        self.text = self._options.simulation_text
-        self.start_date = self._options.simulation_date
-        if not self._options.corpus:
+        self.text = self.options.simulation_text
+        self.start_date = self.options.simulation_date
+        if not self.options.corpus:
             raise InputError(
                 "CORPUS is not set; set CORPUS=demo, or a path; to crawl the live web, start with SCRAPY_PROJECT=live"
             )
@@ -63,6 +65,10 @@ class SimulatedWeb:
         """Open corpus and scorer."""
         self.corpus, rater = open_rater(self._settings, others)
         return rater
+
+    def seeds_wait(self) -> bool:
+        """Return False: there are none but the seeds that it began with."""
+        return False
 
     def url_of_seed(self, key: str) -> str:
         """Look the URL up."""
@@ -77,7 +83,7 @@ class SimulatedWeb:
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return the same UUID for equal crawls."""
         names = ("simulation_owner_delay", "simulation_capacity", "crawl_patience") if self.clock else ()
-        waits = {name: getattr(self._options, name) for name in names}
+        waits = {name: getattr(self.options, name) for name in names}
         return str(uuid.uuid5(_CRAWL_IDS, json.dumps({**identity, **waits}, sort_keys=True)))
 
     def source(self, identity: Mapping[str, Any]) -> dict[str, str | None]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crawl_helpers import SHARED, Web
+
+from crawl4llm.frontier.store import Store
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run as a shell's background job: the processes that tests start, and interrupt, would inherit that.
@@ -24,6 +27,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: so that no process is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that leaves a store open: LMDB ends the process, in a later test, where that is collected in another
+    thread than the one that opened it."""
+    opened: list[Store] = []
+    begin, close = Store.__init__, Store.close
+
+    def note(self: Store, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        opened.append(self)
+
+    def forget(self: Store) -> None:
+        close(self)
+        opened[:] = [one for one in opened if one is not self]
+
+    monkeypatch.setattr(Store, "__init__", note)
+    monkeypatch.setattr(Store, "close", forget)
+    yield
+    left = [one.path for one in opened]
+    for one in opened:
+        close(one)
+    assert not left
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ def test_profiles_set_what_exists() -> None:
     """A setting of ours in settings/ that is not in the table would do nothing."""
     ours = {name.upper() for name in Options.__dataclass_fields__}
     prefixes = ("CRAWL_", "SCORER_", "SCORING_", "WARC_", "SIMULATION_", "CLUEWEB22_", "TEXT_", "URL_POLICY", "CORPUS")
+    prefixes += ("SCOPE_",)
     for profile in (PROJECT / "settings").glob("*.py"):
         named = set(re.findall(r"^([A-Z0-9_]+) =", profile.read_text(), re.MULTILINE))
         assert {name for name in named if name.startswith(prefixes)} <= ours

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from crawl4llm.base.urls import BLANKS, LINE_BREAKS, SCHEME, normalise_url
+from crawl4llm.base.urls import BLANKS, LINE_BREAKS, NORMAL_REFERENCE, SCHEME, normalise_url
 
-_LINKS: Final = "a[href], area[href], meta[http-equiv][content]"
+_LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 _PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 """Without mutation events, which would rewrite ``select`` elements and take four times the time."""
@@ -73,6 +73,12 @@ class BaseUrl:
 
     def resolve(self, reference: str) -> str | None:
         """Return the normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
+        if reference.startswith("#"):
+            return self._url
+        if normal := NORMAL_REFERENCE.fullmatch(reference):
+            origin, rest = normal.groups()
+            url = (origin or (self._origin if rest.startswith("/") else self._folder)) + rest
+            return normalise_url(url) if "/." in url else url
         reference = LINE_BREAKS.sub("", reference.strip(BLANKS))
         if SCHEME.match(reference):
             return normalise_url(reference) if _WEB_URL.match(reference) else None
@@ -99,9 +105,10 @@ def html_links(html: bytes, url: str) -> list[HtmlLink]:
     of more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
     """
     tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
-    base = tree.css_first("base[href]")
+    found = tree.css(_LINKS)  # each search goes over the whole tree
+    base = next((node for node in found if node.tag == "base"), None)
+    nodes = (found if base is None else [node for node in found if node.tag != "base"])[:_MOST_LINKS]
     boilerplate = {node.mem_id for node in tree.css(_IN_BOILERPLATE)}
-    nodes = tree.css(_LINKS)[:_MOST_LINKS]
     silent = _silent(tree, len(nodes), len(html))
     links = (
         (_reference(node), "" if node.mem_id in silent else _anchor(node), node.mem_id in boilerplate) for node in nodes

@@ -25,6 +25,7 @@ LARGEST_JSON: Final = 1 << 24
 LONGEST_LINE: Final = 1 << 20
 """Characters of a line of a text file."""
 
+_CHUNK: Final = 1 << 20
 _GZIP = b"\x1f\x8b"
 _KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -57,11 +58,13 @@ def open_input(path: Path) -> BinaryIO:
 
 def read_input(path: Path, most: int) -> bytes:
     """Read all of a regular file. Raises OSError, of one with more than ``most`` bytes too."""
+    data = bytearray()
     with open_input(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
-    return data
+        while part := file.read(_CHUNK):  # read(most) would take as much memory at once
+            data += part
+            if len(data) > most:
+                raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return bytes(data)
 
 
 def read_json(path: Path, most: int = LARGEST_JSON) -> Any:

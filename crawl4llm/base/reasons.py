@@ -12,7 +12,9 @@ CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
+BLOCKLIST = "blocklist"
 IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
+TRAP = "trap"
 REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
 QUEUED, VISITED = "queued", "visited"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
@@ -43,13 +45,16 @@ DROPPED: Final = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
     OPT_OUT: "its domain was purged or is blocked; live: an [opt-out](opt-outs.md) keeps it from being fetched or used",
+    BLOCKLIST: "a list of BLOCKLISTS has its domain",
+    TRAP: "a rule of URL_TRAPS holds of its URL",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",
     REFUSED_ADDRESS: "live: its host leads into a private network or to this machine, and NETWORK_ALLOWED does not",
     NOT_HTML: "live: what was sent is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
-    OFF_SCOPE: "live: a redirect led to where CRAWL_SCOPE does not",
+    OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to where "
+    "these or CRAWL_SCOPE do not lead",
     URL_TOO_LONG: "live: a redirect led to another owner's URL of more characters than URLLENGTH_LIMIT",
     NOT_TEXT: "add-on: the response is not text",
 }

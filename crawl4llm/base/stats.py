@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawl4llm.base.reasons import TABLES, is_reason
 from crawl4llm.base.reasons import reference as reasons_reference
+from crawl4llm.base.url_traps import RULES
 
 PREFIX = "crawl4llm/"
 
@@ -13,6 +14,7 @@ KEYS = {
     "pages/fetched": "documents looked up or downloaded to get there; a policy that looks ahead fetches all it visits",
     "pages/no_text": "scored pages without any text; their influence score is 0",
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
+    "pages/near_duplicates": "crawled pages whose text is like that of an earlier one (NEAR_DUPLICATES)",
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
     "frontier/leased": "documents taken from the frontier and not yet done",
@@ -26,13 +28,22 @@ KEYS = {
     "redirected/<reason>": "documents that ended with a redirect to another owner, by what became of its target",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
-    "links/seen": "links on crawled pages",
+    "links/seen": "links on crawled pages, and in sitemaps",
     "links/nofollow": "live: links on pages whose head says nofollow or none; they are not followed, nor in links/seen",
     "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
+    "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
+    "links/file_type": "links that SCOPE_SKIPPED_TYPES forbids to follow",
+    "links/domain": "links that SCOPE_DOMAINS forbids to follow",
     "links/too_deep": "links to documents that are more links from a seed than DEPTH_LIMIT",
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
+    "links/sitemap": "live: links in sitemaps (SITEMAPS)",
+    "links/near_duplicate": "links on near duplicates, where NEAR_DUPLICATES leaves them",
+    "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of URL_TRAPS",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
+    "sitemaps/read": "live: sitemaps that were read",
+    "sitemaps/failed": "live: sitemaps that could not be had, or were none",
+    "sitemaps/passed_over": "live: sitemaps that were not asked for: many waited, or they lie out of the crawl's scope",
     "simulation/seconds": "virtual seconds that the fetches took, where owners wait (SIMULATION_OWNER_DELAY)",
     "seeds/given": "seeds that were given or drawn",
     "seeds/duplicate": "seeds given more than once",
@@ -49,6 +60,8 @@ def is_documented(key: str) -> bool:
     outcome, _, reason = key.partition("/")
     if outcome == "given_up":
         return is_reason("failed", reason)
+    if key.startswith("links/trap/"):
+        return reason.removeprefix("trap/") in RULES
     return is_reason(outcome, reason) if outcome in TABLES else key in KEYS
 
 

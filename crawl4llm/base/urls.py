@@ -26,13 +26,15 @@ _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
 _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
-_NORMAL = re.compile(
-    rf"(https?://[a-z0-9.-]+(?::(?!(?:80|443)/)[0-9]+)?/[{_IN_PATH}{_UNRESERVED}]*(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?)"
-    r"(?:#.*)?",
-    re.DOTALL,
-)
-"""URLs that are their own key but for a fragment, as most are, unless they have a dot segment. A port that may be the
-default is none of them."""
+_ORIGIN: Final = r"https?://[a-z0-9.-]+(?::(?!(?:80|443)/)[0-9]+)?"
+_PATH: Final = rf"[{_IN_PATH}{_UNRESERVED}]*"
+_QUERY: Final = rf"(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
+_NORMAL = re.compile(rf"({_ORIGIN})(/{_PATH})({_QUERY})(?:#.*)?", re.DOTALL)
+"""URLs that are their own key but for dot segments and a fragment, as most are. A port that may be the default is none
+of them."""
+NORMAL_REFERENCE: Final = re.compile(rf"({_ORIGIN}(?=/))?((?!//|[?#]|[^/?]*:|\Z){_PATH}{_QUERY})(?:#.*)?", re.DOTALL)
+"""References (RFC 3986, 4.2) that become such a URL as they stand: an origin, if there is one, and a path with its
+query."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 LINE_BREAKS = re.compile(r"[\t\n\r]")
@@ -49,8 +51,9 @@ def normalise_url(url: str) -> str:
     Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https keep all but their
     fragment.
     """
-    if (normal := _NORMAL.fullmatch(url)) and "/." not in normal[1]:
-        return normal[1]
+    if normal := _NORMAL.fullmatch(url):
+        origin, path, query = normal.groups()
+        return f"{origin}{_remove_dot_segments(path) or '/'}{query}"
     url = LINE_BREAKS.sub("", url.strip(BLANKS)).partition("#")[0]
     parts = _WEB_URL.fullmatch(url)
     if parts is None:
@@ -127,8 +130,14 @@ def _remove_dot_segments(path: str) -> str:
     return "/" + "/".join(segments)
 
 
+PLAIN_HOST: Final = re.compile(r"https?://([a-z0-9.-]*[a-z0-9-])(?::[0-9]*)?[/?#]")
+"""Hosts that need no parsing; most URLs have one, and finding it so takes a tenth of the time."""
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL in lower case, without its port; empty where it has none."""
+    if plain := PLAIN_HOST.match(url):
+        return plain[1]
     try:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair

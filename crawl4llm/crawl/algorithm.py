@@ -17,13 +17,16 @@ from dataclasses import replace
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine, RedirectLine, failure_line
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import OPT_OUT, QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
+from crawl4llm.base.reasons import QUEUED, TOO_LARGE, TOO_MANY_REDIRECTS
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.scope_options import LEAVE
 
+_OWNERS_AT_ONCE = 1000
+"""Owners of whom is asked at once whether they are blocked."""
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
 
@@ -65,10 +68,13 @@ class Crawl(CrawlState):
         """Visit documents that no page led to, and queue them."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
-        if self.policy.looks_ahead:
-            self.counters.counts["pages/fetched"] += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
-        await self._enqueue([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
+        new = [Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)]
+        wanted, refused = self.scope.wanted_seeds(new, self.counters.counts)
+        self._refused += refused
+        if self.policy.looks_ahead:
+            self.counters.counts["pages/fetched"] += len(wanted)
+        await self._enqueue(wanted)
 
     async def _add_injected(self) -> None:
         """Visit some of the seeds that were injected."""
@@ -138,20 +144,22 @@ class Crawl(CrawlState):
             self._lease_ended(lease, asked=False)
 
     def drop_blocked(self) -> bool:
-        """Drop some queued documents of owners that are blocked; return whether there were any."""
-        while self._blocked_owners:
-            if self._drop_some(self._blocked_owners[0]):
+        """Drop some queued documents of owners that are blocked; return whether there may be more."""
+        for _ in range(min(_OWNERS_AT_ONCE, len(self._to_look_at))):
+            owner = self._to_look_at[0]
+            if (reason := self.scope.blocked(f"http://{owner}/")) and self._drop_some(owner, reason):
                 return True
-            self._blocked_owners.popleft()
-        return False
+            self._to_look_at.popleft()
+        return bool(self._to_look_at)
 
-    def _drop_some(self, owner: str) -> bool:
+    def _drop_some(self, owner: str, reason: str) -> bool:
         """Drop some documents that an owner has queued; return whether there were any."""
         assert self._by_owners is not None
         outcome = Outcome.DROPPED
-        ended = self._by_owners.drop_owner(owner, outcome, OPT_OUT, self.pages_at_once)
+        ended = self._by_owners.drop_owner(owner, outcome, reason, self.pages_at_once)
         try:
-            self._log.write([], [failure_line(outcome.value, OPT_OUT, entry) for entry in ended])
+            why = self.scope.why(f"http://{owner}/")
+            self._log.write([], [failure_line(outcome.value, reason, entry, why) for entry in ended])
         except InputError as error:
             self.failure = self.failure or str(error)
         return bool(ended)
@@ -186,6 +194,9 @@ class Crawl(CrawlState):
             self.iteration += not self.continuous
             if expand and not self.finished:
                 new += self._extract_held_back()
+        lists, self._lists = self._lists, []
+        if expand:
+            new += [candidate for links in lists for candidate in self._extract(links)]
         await self._enqueue(new)
         if self._injected:
             await self._add_injected()
@@ -254,7 +265,7 @@ class Crawl(CrawlState):
                     new += self._extract(page)
                 else:
                     self._raised_n.hold_back(page)
-                lines.append(self._writer.line(page, leased, answer.status, self._batch))
+                lines.append(self._writer.line(page, leased, answer.status, self._batch, rated[leased.key]))
         finally:
             self._log.write(lines, failures)
         return new
@@ -287,6 +298,9 @@ class Crawl(CrawlState):
         links = page.outlinks or ()
         if not page.follows:
             self.counters.counts["links/nofollow"] += len(links)
+            links = ()
+        elif rated.near_duplicate_of is not None and self.options.near_duplicates == LEAVE:
+            self.counters.counts["links/near_duplicate"] += len(links)
             links = ()
         return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
@@ -20,8 +20,12 @@ from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
-from crawl4llm.policies import Policy
+from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.near_duplicates import NearDuplicates
+    from crawl4llm.crawl.url_rules import UrlRules
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
 
@@ -72,20 +76,31 @@ class CrawlState:
         by_owners: OwnerFrontier | None = None,
         clock: Clock | None = None,
         url_of_seed: Callable[[str], str] | None = None,
+        rules: UrlRules | None = None,
+        near_duplicates: NearDuplicates | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owners is not None)
+        by_owner = by_owners is not None
+        self.scope = Scope(
+            *(options.crawl_scope, visited, opted_out, limits), by_owners=by_owner, rules=rules, traps=options.url_traps
+        )
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None
         """What broke the crawl off, in one line, if something did: only the last commit stands."""
         self.stopped: Stop | None = None
         """Why it was stopped, if it was."""
-        self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
+        self._writer = PageWriter(
+            *(archive, rate),
+            visited=visited,
+            counters=self.counters,
+            provenance=provenance,
+            near_duplicates=near_duplicates,
+        )
         self._log = log
         self._commits = commits
         self._concurrent_leases = self._most_leases = concurrent_leases
@@ -108,8 +123,12 @@ class CrawlState:
         self._injected: deque[Injected] = deque()
         self._queued: list[Injected] = []
         """Injected seeds that are queued, or visited before, and await a commit."""
-        self._blocked_owners: deque[str] = deque()
-        """Whose queued documents have not all been dropped yet."""
+        self._lists: list[CrawledPage] = []
+        """Of links that are no page's, to be followed."""
+        self.expects = False
+        """Whether more of them may come, although the frontier is empty."""
+        self._to_look_at: deque[str] = deque()
+        """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
         self.after_commit: list[Callable[[], None]] = []
         """Called after each commit: what others keep of this crawl may last from then on."""
 
@@ -128,11 +147,21 @@ class CrawlState:
         """
         self.scope.block(domains)
         if self._by_owners is not None:
-            self._blocked_owners = deque(name for name in domains if owner_of(f"http://{name}/") == name)
+            self._to_look_at.extendleft(name for name in domains if owner_of(f"http://{name}/") == name)
+
+    def lists_changed(self) -> None:
+        """Drop what is queued, in time, for owners that block lists have now."""
+        if self._by_owners is not None:
+            self._to_look_at.extend(self._by_owners.owners.names)
 
     def inject(self, injected: Injected) -> None:
         """Let :meth:`advance` visit more seeds."""
         self._injected.append(injected)
+
+    def follow(self, links: CrawledPage) -> None:
+        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
+        they are those of a page without an influence score."""
+        self._lists.append(links)
 
     # -- what is no page's ------------------------------------------------------------------------------------------
 
@@ -210,7 +239,7 @@ class CrawlState:
     def can_advance(self) -> bool:
         """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
         waiting = self._buffer
-        if self._seeds_wait and self.crawled < self.options.crawl_max_pages:
+        if (self._seeds_wait or self._lists) and not self.is_full:
             return True
         if not waiting.answered:
             return False
@@ -223,16 +252,20 @@ class CrawlState:
     @property
     def must_wait(self) -> bool:
         """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
-        return self._buffer.answered >= 2 * self.pages_at_once
+        return self._buffer.answered >= 2 * self.pages_at_once or self._buffer.is_full
 
     @property
     def finished(self) -> str | None:
         """Why the crawl is over; None while it is not."""
-        if self.crawled >= self.options.crawl_max_pages:
+        if self.is_full:
             return MAX_PAGES
-        return (
-            FRONTIER_EMPTY if not (self._buffer or self._raised_n or self._seeds_wait or len(self.frontier)) else None
-        )
+        waits = self._seeds_wait or self._lists or self.expects
+        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or waits or len(self.frontier)) else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has its N pages."""
+        return self.crawled >= self.options.crawl_max_pages
 
     @property
     def _seeds_wait(self) -> bool:

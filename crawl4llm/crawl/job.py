@@ -18,6 +18,7 @@ from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.commits import JobCommits, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -136,8 +137,11 @@ class Job:
         self._opened.callback(self.visited.close)
         self.visited.load_filter(progress=wants_bar(options.progress_bar))
 
-    def take_up(self, policy: Policy) -> None:
-        """Let the policy go on from the last commit, and keep its state in the store. Raises InputError."""
+    def take_up(self, policy: Policy, near_duplicates: NearDuplicates | None = None) -> None:
+        """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
+        InputError."""
+        if near_duplicates is not None:
+            near_duplicates.keep_in(self._pieces)
         if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
             keep_in(self._pieces)
         if self.state.crawl is not None:

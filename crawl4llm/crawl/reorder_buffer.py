@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 _BYTES_IN_MEMORY = 64 << 20
-"""Of pages that wait for others, where there is a spool; what comes then goes there at once. Nor are more taken."""
+"""Of pages that wait, where there is a spool; what comes then goes there at once. Nor are more taken."""
+_FULL = _BYTES_IN_MEMORY // 2
+"""Bytes with which no more is asked for: the rest is for what is on its way."""
+_LINK_BYTES = 200
+"""Of a link besides its URL and anchor."""
 
 
 @dataclass(slots=True)
@@ -36,7 +40,7 @@ class Answer:
     outcome: Outcome | None = None
     """How it ends without being archived as a page; None too where it is tried again."""
     size: int = 0
-    """Bytes of the page's content, counted where there is a spool."""
+    """Bytes of the page's content and links."""
     spooled: bool = False
     """Whether the spool has all but the lease and the size."""
 
@@ -113,12 +117,17 @@ class ReorderBuffer:
 
     def hold(self, answer: Answer) -> None:
         """Hold the page of an answer, in memory or, where there are many, in the spool. Raises InputError."""
-        if self._spool is not None and answer.page is not None:
-            answer.size = len(answer.page.html or b"") + sum(len(capture.body) for capture in answer.page.captures)
-            if self._bytes + answer.size > _BYTES_IN_MEMORY:
+        if answer.page is not None:
+            answer.size = _size_of(answer.page)
+            if self._spool is not None and self._bytes + answer.size > _BYTES_IN_MEMORY:
                 self._spool.put(answer)
             else:
                 self._bytes += answer.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether pages that wait take so much memory that no more should be fetched."""
+        return self._bytes >= _FULL
 
     def redirected(self, lease: Lease, hop: Hop) -> None:
         """Note how far redirects have led from a document whose fetch has been broken off."""
@@ -199,6 +208,11 @@ class ReorderBuffer:
         del self._answers[lease.token]
         self._came.pop(lease.token, None)
         self._hops.pop(lease.token, None)
+
+
+def _size_of(page: PageRecord) -> int:
+    bodies = len(page.html or b"") + sum([len(capture.body) for capture in page.captures])
+    return bodies + sum([_LINK_BYTES + len(link.url) + len(link.anchor) for link in page.outlinks or ()])
 
 
 class RaisedN:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
-from crawl4llm.base.domains import Domain, domain_of_url, is_below, owner_of
+from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
+from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
+from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, TRAP, URL_TOO_LONG, VISITED
+from crawl4llm.base.url_traps import Traps
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
+from crawl4llm.crawl.url_rules import FILE_TYPE, UrlRules
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import Candidate, CrawledPage
@@ -30,8 +33,8 @@ NO_LIMITS = Limits()
 
 
 class Scope:
-    """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out or are
-    blocked."""
+    """Follows what CRAWL_SCOPE ``name``, ``limits`` and ``rules`` let it, once, and nothing of domains that have opted
+    out or are blocked, or that leads into a trap by its URL."""
 
     def __init__(
         self,
@@ -41,13 +44,20 @@ class Scope:
         limits: Limits = NO_LIMITS,
         *,
         by_owners: bool = False,
+        rules: UrlRules | None = None,
+        traps: Sequence[str] = (),
     ) -> None:
-        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease."""
+        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease. ``traps``: rules
+        of :mod:`crawl4llm.base.url_traps`."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
+        self._all_rules = rules
+        self._rules = rules if rules is not None and rules.has_scope else None
+        self._listed = rules.blocklists if rules is not None and rules.blocklists else None
+        self._traps = Traps(traps) if traps else None
 
     def block(self, domains: Iterable[str]) -> None:
         """Follow nothing of these domains either, and again what leads to others that were blocked before."""
@@ -62,6 +72,8 @@ class Scope:
             links = _kept(links, counts, "links/off_scope", lambda link: domain_of_url(link.url) == domain)
         if self._limits.depth and entry.depth >= self._limits.depth:
             links = _kept(links, counts, "links/too_deep", lambda _: False)
+        if self._rules is not None:
+            links = self._within_rules(links, counts)
         if self._limits.url_length:
             links = _kept(links, counts, "links/url_too_long", lambda link: not self._is_too_long(link.url))
         targets = {link.key: link for link in reversed(links) if link.key is not None}
@@ -71,14 +83,35 @@ class Scope:
         counts["links/new"] += len(new)
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
-        if not self._unwanted:
+        candidates, trapped = self._without_traps(candidates, counts)
+        if not self._unwanted and self._listed is None:
+            return candidates, trapped
+        wanted, unwanted = self._divided(candidates, self.blocked, counts)
+        return wanted, [*trapped, *unwanted]
+
+    def wanted_seeds(self, seeds: list[Candidate], counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the seeds that may be crawled, and log lines of the others, which are counted as dropped."""
+        if not self._unwanted and self._listed is None and self._rules is None:
+            return seeds, []
+        return self._divided(seeds, self._forbids, counts)
+
+    def _without_traps(
+        self, candidates: list[Candidate], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that no rule of URL_TRAPS holds of, and log lines of the others, which are counted."""
+        if self._traps is None:
             return candidates, []
-        wanted: list[Candidate] = []
-        unwanted: list[Candidate] = []
+        others: list[Candidate] = []
+        lines: list[FailureLine] = []
         for candidate in candidates:
-            (unwanted if self.has_opted_out(candidate.url) else wanted).append(candidate)
-        counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
-        return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
+            rule = self._traps.rule_of(candidate.url)
+            if rule is None:
+                others.append(candidate)
+            else:
+                counts[f"links/trap/{rule}"] += 1
+                lines.append(failure_line(Outcome.DROPPED.value, TRAP, candidate, Why(f"URL_TRAPS {rule}")))
+        counts[f"{Outcome.DROPPED.value}/{TRAP}"] += len(lines)
+        return others, lines
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
@@ -93,15 +126,17 @@ class Scope:
             entry, within, target = answer.lease.entry, answer.page.hops, None
             if answer.outcome is Outcome.REDIRECTED:
                 *within, target = within
-            reason = None
+            reason, refused = None, ""
             for key in within:
-                if (reason := self.refusal(entry, key)) is not None:
+                if (reason := self.refusal(entry, refused := key)) is not None:
                     break
                 followed += len(self._visited.add([key]))
             if reason is None and target is not None:
+                refused = target
                 reason = self._forbidden(entry, target) or (URL_TOO_LONG if self._is_too_long(target) else None)
             if reason is not None:
                 answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
+                answer.why = self.why(refused, entry.url or entry.key)
             elif target is not None:
                 answer.reason = QUEUED if self._visited.add([target]) else VISITED
         if REDIRECTS in counts:
@@ -121,14 +156,65 @@ class Scope:
         """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        return OPT_OUT if self.has_opted_out(key) else None
+        if (reason := self._forbids(key)) is not None or self._traps is None:
+            return reason
+        rule = self._traps.rule_of(key)  # a seed may be in it
+        return None if rule is None or rule == self._traps.rule_of(entry.url or entry.key) else TRAP
+
+    def may_list(self, site: str, url: str) -> bool:
+        """Return whether a list of a site's URLs may be asked for, whatever the ending of its name."""
+        if self._within_domain and domain_of_url(url) != domain_of_url(site):
+            return False
+        return self._rules is None or self._rules.off_scope(url) in {None, FILE_TYPE}
+
+    def _forbids(self, url: str) -> str | None:
+        """Return why a URL is not crawled, whatever led to it; None where it may be."""
+        if self._rules is not None and self._rules.off_scope(url) is not None:
+            return OFF_SCOPE
+        return self.blocked(url)
+
+    def _within_rules(self, links: Sequence[Link], counts: Counter[str]) -> Sequence[Link]:
+        """Return the links that the rules let it follow; count the others by rule."""
+        assert self._rules is not None
+        rule_of = self._rules.off_scope
+        rules = [None if link.key is None else rule_of(link.url) for link in links]
+        if not any(rules):
+            return links
+        counts.update(f"links/{rule}" for rule in rules if rule is not None)
+        return [link for link, rule in zip(links, rules, strict=True) if rule is None]
 
     def _is_too_long(self, url: str) -> bool:
         return 0 < self._limits.url_length < len(url)
 
-    def has_opted_out(self, url: str) -> bool:
-        """Return whether a URL is of a domain that has opted out or is blocked."""
-        return is_below(url, self._unwanted)
+    def blocked(self, url: str) -> str | None:
+        """Return why nothing is sent to a URL's domain: OPT_OUT of one that has opted out or is blocked, BLOCKLIST of
+        one that is in a list; None where something may be."""
+        if is_below(url, self._unwanted):
+            return OPT_OUT
+        return BLOCKLIST if self._listed is not None and self._listed.find(url) is not None else None
+
+    def why(self, url: str, source: str | None = None) -> Why | None:
+        """Return the rule by which a URL is left alone, to which a ``source`` redirects, if one does."""
+        if source is not None and self._within_domain and domain_of_url(url) != domain_of_url(source):
+            return Why("CRAWL_SCOPE domain")
+        if is_below(url, self._unwanted):
+            return Why(f"{ascii_host(url)} is blocked by control.json, or was purged")
+        return None if self._all_rules is None else self._all_rules.why(url)
+
+    def _divided(
+        self, candidates: list[Candidate], refusal: Callable[[str], str | None], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that are not refused, and log lines of the others, which are counted as dropped."""
+        wanted: list[Candidate] = []
+        dropped: list[FailureLine] = []
+        for candidate in candidates:
+            url = candidate.url or candidate.key
+            if (reason := refusal(url)) is None:
+                wanted.append(candidate)
+            else:
+                counts[f"{Outcome.DROPPED.value}/{reason}"] += 1
+                dropped.append(failure_line(Outcome.DROPPED.value, reason, candidate, self.why(url)))
+        return wanted, dropped
 
 
 def _kept(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.control import Control
     from crawl4llm.crawl.page_writer import RateInWorkers
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
@@ -28,6 +29,10 @@ class Web(Protocol):
 
     profile: ClassVar[str]
     """The profile in ``settings/`` that is made for it: ``simulation`` or ``live``."""
+    options: Options
+    """What the settings say, and what this web has in their place."""
+    control: Control
+    """What JOBDIR/control.json said at the beginning; nothing where that is not heeded."""
     clock: Clock | None
     """The time by which owners wait in continuous order: a document is only handed out when its owner may be asked.
     None: they do not wait."""
@@ -45,7 +50,8 @@ class Web(Protocol):
     """The machine that the pages are fetched from, in names of archive files; None where nothing is sent."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Read the settings. Raises InputError where they are for another web."""
+        """Read the settings; a live crawl replaces a policy there that cannot run. Raises InputError where they are for
+        another web."""
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""
@@ -53,6 +59,9 @@ class Web(Protocol):
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
         InputError."""
+
+    def seeds_wait(self) -> bool:
+        """Return whether there are seeds that a crawl is to take up while it runs. Raises InputError."""
 
     def url_of_seed(self, key: str) -> str:
         """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked

@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,14 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.control import CONTROL, Control, read_control
-from crawl4llm.crawl.inject_folder import InjectFolder
+from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
+from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
@@ -36,11 +37,12 @@ from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 
@@ -62,28 +64,27 @@ class Run:
     crawl_id: str
     seeds: Seeds
     workers: PageWorkers[PageRater]
+    rules: UrlRules | None
+    """Which URLs it leaves alone, where settings say so."""
     job: Job | None
     """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
     """Documents that were added to a resumed crawl while it was paused."""
-    control: Control = Control()
-    """What JOBDIR/control.json said at the beginning, in a live crawl."""
-    _injected: InjectFolder | None = None
     close: Callable[[], None]
     """Stops the workers and closes all files; a second time it does nothing."""
 
     def __init__(self, settings: BaseSettings, seeds_file: str | None = None) -> None:
         with ExitStack() as opened:
-            if web_class(settings).profile == "live":
-                settle_policy(settings)
-            self.options = options = _read_options(settings)
+            _check_names(settings)
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
+            self.options = options = self.web.options
+            self.rules = _rules(options)
+            if options.near_duplicates != OFF:
+                require_library()
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
-            self._read_control(settings.get("JOBDIR"))
-            options = self.options
             self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
             if self.job is not None:
                 opened.callback(self.job.close)
@@ -96,15 +97,6 @@ class Run:
             self.crawl = self._open_crawl(policy, identity, settings, opened)
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
-
-    def _read_control(self, jobdir: str | None) -> None:
-        """Read what a live crawl is to heed from its beginning on. Raises InputError."""
-        if jobdir and self.web.profile == "live":
-            self.control = read_control(Path(jobdir))
-            self._injected = InjectFolder(Path(jobdir))
-            if most := self.control.max_pages:
-                logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", Path(jobdir, CONTROL), most)
-                self.options = replace(self.options, crawl_max_pages=most)
 
     def _open_web(self, policy: type[Policy], opened: ExitStack) -> PageRater:
         rater = self.web.open(policy.scorers(self.options))
@@ -129,6 +121,8 @@ class Run:
             job.settle(self.crawl_id, identity)
             self.output, self.crawl_id = job.output, job.crawl_id
         opened.enter_context(error_log(self.output / ERRORS))
+        if self.rules is not None and self.rules.blocklists:
+            publish(self.rules.blocklists.lists, self.output, fsync=job is not None and options.commit_fsync)
         self.workers.start()
         fsync = job is not None and options.commit_fsync
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
@@ -152,10 +146,11 @@ class Run:
         owned = job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         plain = job.frontier if job else MemoryFrontier(caps)
+        near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         crawl = Crawl(
             options,
             policy=policy,
-            rate=partial(web.rate, self.workers, text=archive.keeps_text),
+            rate=partial(web.rate, self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
             frontier=plain if owned is None else owned,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
@@ -168,10 +163,12 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
             clock=clock,
-            url_of_seed=web.url_of_seed if clock else None,
+            url_of_seed=web.url_of_seed if clock or self.rules else None,
+            rules=self.rules,
+            near_duplicates=near_duplicates,
         )
         if job is not None:
-            job.take_up(policy)
+            job.take_up(policy, near_duplicates)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -185,9 +182,7 @@ class Run:
         """The reason why a resumed crawl has nothing to do; None where it has."""
         if self.job is None or self.job.state.crawl is None or self.job.state.seeds:
             return None
-        if self._injected is not None and self._injected.waiting():
-            return None
-        return self.crawl.finished
+        return None if self.web.seeds_wait() else self.crawl.finished
 
     def _identity(self, policy: Policy, rater: PageRater) -> dict[str, Any]:
         """Return what decides which pages are crawled in which order, but for N."""
@@ -206,7 +201,10 @@ class Run:
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
+            **({"url_rules": self.rules.identity} if self.rules else {}),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"url_traps": options.url_traps} if options.url_traps else {}),
+            **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
@@ -238,10 +236,19 @@ def _clock(web: Web, options: Options) -> Clock | None:
     return clock
 
 
-def _read_options(settings: BaseSettings) -> Options:
-    options = read_options(settings)
+def _rules(options: Options) -> UrlRules | None:
+    """Return the rules of the settings for URLs; None where they have none. Raises InputError."""
+    if not (options.scope_domains or options.scope_https_only or options.scope_skipped_types or options.blocklists):
+        return None
+    rules = UrlRules(options)
+    for fault in rules.faults:
+        logger.warning("%s", fault)
+    return rules
+
+
+def _check_names(settings: BaseSettings) -> None:
+    """Raise InputError for a setting whose name is misspelt; warn of one that is not needed any more."""
     if "EVALUATION_LOG" in settings:
         logger.warning("EVALUATION_LOG is not needed any more: scrapy evaluate computes what it logged")
-    for given, meant in misspelt(settings, options.own).items():
+    for given, meant in misspelt(settings, read_options(settings).own).items():
         raise InputError(f"setting {given} is not known; did you mean {' or '.join(meant)}?")
-    return options

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
@@ -34,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "internal_error"
 
+_PUBLISH_SECONDS: Final = 1.0
+"""In continuous order the stats are so old at most, until the crawl ends."""
+
 iteration_done = object()
 """Scrapy signal: a batch is logged and its outlinks are enqueued; sent with ``crawl``."""
 
@@ -53,6 +58,8 @@ class InfluenceScheduler(BaseScheduler):
         self._ending = False
         """Whether Scrapy has closed the scheduler: the present call of advance() is the last but for wind_up()'s."""
         self._accepted = False
+        self._published = -math.inf
+        """When the stats were last set, by the monotonic clock."""
         self._wake: asyncio.TimerHandle | None = None
         """Of when the next owner may be asked, or the crawl ends because all are parked."""
         self._parked_since: float | None = None
@@ -196,7 +203,8 @@ class InfluenceScheduler(BaseScheduler):
         else:
             if not self._ending:
                 self._dequeue()
-            self._publish()
+            if self._crawl.iteration > iteration or time.monotonic() >= self._published + _PUBLISH_SECONDS:
+                self._publish()
             if self._crawl.iteration > iteration:
                 self._crawler.signals.send_catch_log(iteration_done, crawl=self._crawl)
         finally:
@@ -277,6 +285,7 @@ class InfluenceScheduler(BaseScheduler):
 
     def _publish(self) -> None:
         assert self._crawler.stats is not None
+        self._published = time.monotonic()
         for key, value in self._crawl.statistics().items():
             self._crawler.stats.set_value(PREFIX + key, value)
 

@@ -194,6 +194,10 @@ class Owners(Protocol):
         """Return the number of documents that an owner has in the frontier, without those on lease."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of all owners with documents in the frontier, and perhaps of some others."""
+
+    @property
     def counts(self) -> OwnerCounts:
         """Numbers of owners. Those that are ready or wait are counted where documents of theirs are queued."""
 

@@ -204,6 +204,10 @@ class OwnerIndex(Generic[P]):
         return 0 if owner is None else owner.queued
 
     @property
+    def names(self) -> list[str]:
+        return list(self._owners)
+
+    @property
     def counts(self) -> OwnerCounts:
         return self._by_state(self._numbers)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_links import html_links
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML, OPT_OUT
+from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.bodies import are_cut, most_unpacked
@@ -64,14 +64,16 @@ class Fetching:
         if not HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
-            if self._scope.has_opted_out(request.url):
-                raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
+            if (reason := self._scope.blocked(request.url)) is not None:
+                why = self._scope.why(request.url)
+                raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
         else:
             entry, key = lease_of(request).entry, normalise_url(request.url)
             if self._scope.ends_lease(entry, key):
                 raise elsewhere(request)
             if (reason := self._scope.refusal(entry, key)) is not None:
-                raise NoPage(f"{request.url}: {reason}", reason, wanted=False)
+                why = self._scope.why(key, entry.url or entry.key)
+                raise NoPage(f"{request.url}: {reason}", reason, wanted=False, why=why)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be

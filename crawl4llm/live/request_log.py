@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
 """The rules by which an owner's next request waits."""
+SITEMAP: Final = "crawl4llm_sitemap_received"
+"""In the meta of requests for sitemaps: bytes of the body that have come."""
 STOPPED: Final = "stopped"
 """Instead of a reason: the request was broken off when the crawl stopped."""
 PRICES: Final = {
@@ -54,10 +56,10 @@ class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
     A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
-    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json`` or ``other``), ``status``, ``error`` (the reason, where
-    there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
-    exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone for); with
-    status 402 also ``price``: what the answer says of one.
+    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``), ``status``, ``error`` (the
+    reason, where there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of
+    the last exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone
+    for); with status 402 also ``price``: what the answer says of one.
     """
 
     def __init__(self, crawler: Crawler, jobdir: Path) -> None:
@@ -155,6 +157,8 @@ def _reason(error: BaseException) -> str:
 
 def _purpose(request: Request) -> str:
     if not is_leased(request):
+        if SITEMAP in request.meta:
+            return "sitemap"
         return str(request.meta.get(FILE, "robots.txt")) if request.meta.get("dont_obey_robotstxt") else "other"
     if request.meta.get("redirect_times"):
         return "redirect"

@@ -157,13 +157,9 @@ class Robots:
             self._tdm_files.page_taken(request.url)
         return response
 
-    def unknown_until(self, url: str) -> float | None:
-        """Return the time, in seconds since 1970, until which nobody knows whether a URL may be fetched.
-
-        None where that is known, or robots.txt may be asked for now: as far as this says, a request may be made.
-        """
-        known, now = self._copies.of(site_of(url)), self._copies.now()
-        return None if known.rules_at(now) else known.waits_until(now)
+    def tell(self, listener: Callable[..., None]) -> None:
+        """Tell of each file that comes, or is read from JOBDIR: ``listener(site, file, is_new=...)``."""
+        self._copies.listener = listener
 
     def latest_site(self) -> str | None:
         """Return the site whose robots.txt came last of those in JOBDIR; None where there is none."""

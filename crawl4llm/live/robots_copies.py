@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
@@ -102,6 +103,8 @@ class Copies:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self.size = 0
         """Bytes of memory, roughly."""
+        self.listener: Callable[..., None] | None = None
+        """Is told of each file: ``listener(site, file, is_new=...)``; not ``is_new``: the store had it."""
 
     def of(self, site: str) -> Known:
         """Return what is known of a site. Where the clock was set back, the wait after a failure begins anew."""
@@ -124,6 +127,8 @@ class Copies:
         self._keep(site, known)
         if self._store is not None:
             self._store.put(site, known.fetched, body, source or "")
+        if self.listener is not None and body is not None:
+            self.listener(site, body, is_new=True)
         return known
 
     def same(self, site: str, other: str) -> Known:
@@ -180,6 +185,8 @@ class Copies:
             if stored.source or not (self._store and self._store.proves):
                 known.fetched, known.is_file = stored.fetched, stored.body is not None
                 known.source = stored.source or None
+                if self.listener is not None and stored.body is not None:
+                    self.listener(site, stored.body, is_new=False)
         return known
 
     def _keep(self, site: str, known: Known) -> None:
@@ -191,6 +198,7 @@ class Copies:
             self.size -= _size(*self._known.popitem(last=False))
 
 
+@lru_cache(maxsize=1024)
 def site_of(url: str) -> str:
     """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
     scheme, _, rest = normalise_url(url).partition("://")

@@ -1,4 +1,5 @@
-"""Steering: lets a live crawl with JOBDIR heed ``control.json`` and the seeds in ``inject/`` while it runs."""
+"""Steering: lets a live crawl with JOBDIR heed ``control.json``, block lists and the seeds in ``inject/`` while it
+runs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
+from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.errors import InputError
+from crawl4llm.crawl.blocklists import NAME, publish
 from crawl4llm.crawl.control import BLOCKED, CONTROL, Control, publish_blocked, read_control
 from crawl4llm.crawl.crawl_state import Injected
 from crawl4llm.crawl.inject_folder import InjectFolder
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from crawl4llm.base.pages import Corpus
     from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.blocklists import Blocklists
     from crawl4llm.engine.run import Run
 
 logger = logging.getLogger(__name__)
@@ -40,7 +44,7 @@ _DROP_SECONDS: Final = 0.1
 
 
 class Steering:
-    """Scrapy extension. Looks at both places twice a second, and at once when SIGHUP comes.
+    """Scrapy extension. Looks at all places twice a second, and at once when SIGHUP comes.
 
     What cannot be used is said in one line of the log, once; what held before holds.
     """
@@ -52,7 +56,7 @@ class Steering:
         options = read_options(crawler.settings)
         self._max_pages, self._leases = options.crawl_max_pages, options.crawl_concurrent_leases
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._control = run.control
+        self._control = run.web.control
         self._seen: object = None
         """What control.json was like when it was read last."""
         self._folder = InjectFolder(jobdir)
@@ -61,11 +65,16 @@ class Steering:
         self._had_terminal = os.isatty(2)
         self._before: Any = None
         self._tasks: set[asyncio.Future[None]] = set()
+        self._lists = run.rules.blocklists if run.rules is not None and run.rules.blocklists else None
+        self._reading: asyncio.Future[None] | None = None
+        """Reads block lists that have changed."""
         self._looking = create_looping_call(self._look)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
         crawler.signals.connect(self._keep_open, signal=signals.spider_idle)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
         self._crawl.block(self._control.blocked)  # before anything is asked for
+        if self._lists is not None:
+            self._crawl.lists_changed()  # perhaps while nothing ran
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Steering:
@@ -104,18 +113,23 @@ class Steering:
     def _closed(self) -> None:
         self._looking.stop()
         signal.signal(signal.SIGHUP, self._before)
-        for task in self._tasks:
+        for task in (*self._tasks, *filter(None, [self._reading])):
             task.cancel()
 
     def _look(self, *, asked: bool = False) -> None:
-        """Take up what has changed; ``asked``: also a control.json that looks as it did."""
+        """Take up what has changed; ``asked``: also a control.json, or a list, that looks as it did."""
         if is_stopping(self._crawler) or self._crawl.failure is not None:
             return
         seen = _stamp(self._jobdir / CONTROL)
         if asked or seen != self._seen:
             self._seen = seen
             self._read_control(say=asked)
+        self._look_at_lists(asked=asked)
         self._take_seeds()
+        self._drop()
+
+    def _drop(self) -> None:
+        """Drop some of what is queued for blocked owners."""
         until = time.monotonic() + _DROP_SECONDS
         while self._crawl.finished is None and self._crawl.drop_blocked() and time.monotonic() < until:
             pass
@@ -149,6 +163,39 @@ class Steering:
         except InputError as error:
             logger.error("%s; exports do not know what is blocked", error)  # noqa: TRY400 - one line
         self._crawl.wake()
+
+    def _look_at_lists(self, *, asked: bool) -> None:
+        """Begin to read block lists that have changed; with ``asked`` all."""
+        if self._lists is None or (self._reading is not None and not self._reading.done()):
+            return
+        if places := self._lists.changed(asked=asked):
+            self._reading = asyncio.ensure_future(self._read_lists(self._lists, places))
+
+    async def _read_lists(self, lists: Blocklists, places: list[int]) -> None:
+        """Read block lists beside the crawl, and let them hold; the output has them first."""
+        new = list(lists.lists)
+        for place in places:
+            try:
+                one = await asyncio.to_thread(DomainList, new[place].path, NAME)
+            except InputError as error:
+                logger.error("%s; the list as it was before holds", error)  # noqa: TRY400 - one line
+                continue
+            if one.digest != new[place].digest:
+                new[place] = one
+        changed = [one for one in new if one not in lists.lists]
+        if not changed:
+            return
+        try:
+            await asyncio.to_thread(publish, new, self._output)
+        except InputError as error:
+            logger.error("%s; exports go by the lists as they were before", error)  # noqa: TRY400 - one line
+        lists.hold(new)
+        self._crawl.lists_changed()
+        self._drop()
+        for one in changed:
+            if one.fault is not None:
+                logger.warning("%s", one.fault)
+            logger.info("%s %s: %s domains", NAME, one.path, f"{len(one):,}")
 
     def _take_seeds(self) -> None:
         try:

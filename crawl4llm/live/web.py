@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from scrapy.utils.misc import load_object
@@ -13,9 +15,12 @@ from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
+from crawl4llm.crawl.control import CONTROL, Control, read_control
+from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.turns import RealClock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.live.addresses import Rules
+from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.options import read_options
@@ -96,21 +101,34 @@ class LiveWeb:
 
     def __init__(self, settings: BaseSettings) -> None:
         self._settings = settings
-        self._options = read_options(settings)
+        settle_policy(settings)
+        self.options = read_options(settings)
         check_identity(settings)
         self.clock = RealClock(settings.getfloat("DOWNLOAD_DELAY"))
         self.corpus = LiveCorpus()
         self.start_date = utc_date()
         self.host = host_name()
-        Rules.of(self._options)  # says what is wrong before anything is opened
+        Rules.of(self.options)  # says what is wrong before anything is opened
         if leak := _leak(settings):
             logger.warning("%s: private addresses are asked too; begin with settings/live.py", leak)
-        if self._options.corpus:
-            raise InputError(f"CORPUS {self._options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
+        if self.options.corpus:
+            raise InputError(f"CORPUS {self.options.corpus} is for simulations; leave it out, or SCRAPY_PROJECT=live")
+
+        self.control = Control()
+        self._injected: InjectFolder | None = None
+        if jobdir := settings.get("JOBDIR"):
+            self._heed(Path(jobdir))
+
+    def _heed(self, jobdir: Path) -> None:
+        """Read what steers the crawl from its beginning on. Raises InputError."""
+        self.control, self._injected = read_control(jobdir), InjectFolder(jobdir)
+        if most := self.control.max_pages:
+            logger.info("%s: max_pages %d holds, not CRAWL_MAX_PAGES", jobdir / CONTROL, most)
+            self.options = replace(self.options, crawl_max_pages=most)
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that needs to look pages up."""
-        if self._options.hot_queue_topic:
+        if self.options.hot_queue_topic:
             raise InputError(
                 "HOT_QUEUE_TOPIC looks pages up after they were crawled, and a live crawl cannot; leave it out"
             )
@@ -121,13 +139,16 @@ class LiveWeb:
         else:
             return
         raise InputError(
-            f"URL_POLICY {self._options.url_policy} {why}, and a live crawl cannot; choose another, such as "
-            "parent_first"
+            f"URL_POLICY {self.options.url_policy} {why}, and a live crawl cannot; choose another, such as parent_first"
         )
 
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the scorer; there is nothing else to open."""
-        return load_rater(LiveCorpus, self._options, self._options.text_extractor, others)
+        return load_rater(LiveCorpus, self.options, self.options.text_extractor, others)
+
+    def seeds_wait(self) -> bool:
+        """Return whether there are files in JOBDIR/inject."""
+        return self._injected is not None and bool(self._injected.waiting())
 
     def url_of_seed(self, key: str) -> str:
         """Return an empty string: keys are URLs."""
@@ -151,7 +172,7 @@ class LiveWeb:
         known = "robots.txt, tdmrep.json, heads of responses and of HTML"
         if not self._settings.getbool("ROBOTSTXT_OBEY"):
             known = "heads of responses and of HTML; those of robots.txt and tdmrep.json are not asked for"
-        what = "noted, not to be exported" if self._options.opt_out_fetch else "not fetched, or not kept"
+        what = "noted, not to be exported" if self.options.opt_out_fetch else "not fetched, or not kept"
         return f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is {what}; signals of {known}"
 
 

@@ -32,7 +32,7 @@ from scrapy.exceptions import DownloadFailedError
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
-from crawl4llm.base.reasons import DNS, OPT_OUT, REFUSED_ADDRESS
+from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.frontier import Outcome
@@ -127,8 +127,9 @@ class WireHandler(HTTP11DownloadHandler):
         a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
-        if self._scope is not None and self._scope.has_opted_out(request.url):
-            raise NoPage(f"{request.url}: its domain is blocked", OPT_OUT, wanted=False)
+        if self._scope is not None and (reason := self._scope.blocked(request.url)) is not None:
+            why = self._scope.why(request.url)
+            raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
         return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
 
     async def _send(self, request: Request) -> Response:

@@ -7,7 +7,8 @@ import tempfile
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -47,9 +48,7 @@ def url_features(url: str, depth: int) -> list[int]:
     stem_words = _words(stem, _MOST_URL_WORDS)
     topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
     return [
-        *_hashes("host", [host]),
-        *_hashes("domain", [domain_of(host)]),
-        *_hashes("label", host.split(".")),
+        *_host_features(host),
         *_hashes("folder", _paths(host, folders)),
         *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
         *_hashes("file word", set(stem_words)),
@@ -63,9 +62,12 @@ def url_features(url: str, depth: int) -> list[int]:
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
     """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
-    host = host_of(url)
+    return _anchor_features(anchor, host_of(url), "boilerplate" if boilerplate else "content")
+
+
+@lru_cache(maxsize=4096)
+def _anchor_features(anchor: str, host: str, part: str) -> list[int]:
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
-    part = "boilerplate" if boilerplate else "content"
     return [
         *_hashes("anchor word", words),
         *_hashes(f"anchor word {host}", words),
@@ -101,8 +103,19 @@ def _look(text: str) -> str:
     return text[:16]
 
 
+@lru_cache(maxsize=1024)
+def _host_features(host: str) -> list[int]:
+    return [*_hashes("host", [host]), *_hashes("domain", [domain_of(host)]), *_hashes("label", host.split("."))]
+
+
 def _hashes(kind: str, values: Iterable[str]) -> list[int]:
-    return [crc32(f"{kind}\t{value}".encode(errors="backslashreplace")) for value in values]
+    start = _start_of(kind)
+    return [crc32(value.encode(errors="backslashreplace"), start) for value in values]
+
+
+@lru_cache(maxsize=4096)
+def _start_of(kind: str) -> int:
+    return crc32(f"{kind}\t".encode(errors="backslashreplace"))
 
 
 _WINDOW: Final = 1000
@@ -145,7 +158,7 @@ class Waiting:
     """A document of which nothing is known but its URL, until links to it are seen."""
 
     __slots__ = (
-        *("url", "depth", "parent", "places", "words", "anchors", "score"),
+        *("url", "depth", "parent", "places", "anchors", "features", "_words", "score"),
         *("links", "total", "first", "least", "most"),
     )
 
@@ -155,7 +168,8 @@ class Waiting:
         self.parent = parent
         """Key of the page on which it was first seen."""
         self.places = array("I", places_of(url))
-        self.words = array("I", sorted(set(url_features(url, depth))))
+        self.features = self._words = as_text(sorted(set(url_features(url, depth))))
+        """Features of its URL, and of the anchors of links to it; the former alone."""
         self.anchors = array("I")
         """Features of the anchors."""
         self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
@@ -172,13 +186,11 @@ class Waiting:
         self.least, self.most = min(self.least, target), max(self.most, target)
         if self.links <= _MOST_ANCHORS:
             found = anchor_features(anchor, self.url, boilerplate=boilerplate)
-            self.anchors = array("I", sorted({*self.anchors, *found}))
+            self._set_anchors(sorted({*self.anchors, *found}))
 
-    @property
-    def features(self) -> Iterator[int]:
-        """Features of its URL and of the anchors of links to it."""
-        yield from self.words
-        yield from self.anchors
+    def _set_anchors(self, features: list[int]) -> None:
+        self.anchors = array("I", features)
+        self.features = f"{self._words} {as_text(features)}"
 
     def save(self) -> list[Any]:
         """Return everything that :meth:`load` takes, as JSON has it."""
@@ -195,7 +207,7 @@ class Waiting:
     def load(cls, saved: list[Any]) -> Waiting:
         """Return what :meth:`save` was called on."""
         waiting = cls(*saved[:3])
-        waiting.anchors = array("I", saved[3])
+        waiting._set_anchors(saved[3])
         waiting.links, waiting.total, waiting.first, waiting.least, waiting.most, waiting.score = saved[4:]
         return waiting
 
@@ -208,14 +220,16 @@ def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
 
 
 try:
-    from vowpalwabbit import Workspace
+    from vowpalwabbit.pyvw import Workspace, pylibvw
 except ImportError:
-    Workspace = None
+    Workspace = pylibvw = None
 
 IS_INSTALLED: Final = Workspace is not None
 HOW_TO_INSTALL: Final = "pip install vowpalwabbit"
+_BITS: Final = 20
+_MASK: Final = (1 << _BITS) - 1
 _LOSS: Final = "--quiet --loss_function logistic"
-_OPTIONS: Final = f"{_LOSS} --noconstant --bit_precision 20 --learning_rate 1"
+_OPTIONS: Final = f"{_LOSS} --noconstant --bit_precision {_BITS} --learning_rate 1"
 """Vowpal Wabbit's own rule of learning: steps that are adaptive, normalised and safe for any importance weight
 (Karampatziakis and Langford 2011; Ross et al. 2013)."""
 
@@ -225,6 +239,9 @@ class Learner:
 
     All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
     features. The same calls give the same weights.
+
+    Examples go to the library below Vowpal Wabbit's Python classes (``pylibvw``, as ``Workspace.learn`` and ``predict``
+    do it), which take twice the time that it takes.
     """
 
     def __init__(self) -> None:
@@ -232,16 +249,23 @@ class Learner:
             raise InputError(f"URL_POLICY link needs Vowpal Wabbit: {HOW_TO_INSTALL}")
         self._model = Workspace(_OPTIONS)
 
-    def predict(self, prior: float, features: Iterable[int], facts: Sequence[float]) -> float:
-        """Return the log-odds of a document with such features and ``facts``, which are numbers in a fixed order."""
-        return float(self._model.predict(f"1 1 {prior:.6f} {_described(features, facts)}"))
+    def predict(self, prior: float, features: str, facts: Sequence[float]) -> float:
+        """Return the log-odds of a document with such features (see :func:`as_text`) and ``facts``, which are numbers
+        in a fixed order."""
+        (example,) = self._model._parse(f"1 1 {prior:.6f} {_described(features, facts)}")
+        pylibvw.vw.predict(self._model, example)
+        log_odds: float = example.get_simplelabel_prediction()
+        pylibvw.vw._finish_example(self._model, example)
+        return log_odds
 
-    def learn(self, prior: float, features: Iterable[int], facts: Sequence[float], target: float) -> None:
+    def learn(self, prior: float, features: str, facts: Sequence[float], target: float) -> None:
         """Learn that a document's probability was ``target``: as a positive and a negative example of that weight."""
         described = _described(features, facts)
         for label, weight in ((1, target), (-1, 1 - target)):
             if weight > 0:
-                self._model.learn(f"{label} {weight:.6f} {prior:.6f} {described}")
+                (example,) = self._model._parse(f"{label} {weight:.6f} {prior:.6f} {described}")
+                pylibvw.vw.learn(self._model, example)
+                pylibvw.vw._finish_example(self._model, example)
 
     def save(self) -> bytes:
         """Return the model in Vowpal Wabbit's format; equal models give equal bytes."""
@@ -259,9 +283,19 @@ class Learner:
             self._model = Workspace(f"{_LOSS} --preserve_performance_counters --initial_regressor {path}")
 
 
-def _described(features: Iterable[int], facts: Sequence[float]) -> str:
-    """Return a document in Vowpal Wabbit's text format: features with the value 1, and facts."""
-    return f"|f {' '.join(map(str, features))} |d {' '.join(f'{name}:{fact:.4f}' for name, fact in enumerate(facts))}"
+def as_text(features: Iterable[int]) -> str:
+    """Return features in Vowpal Wabbit's text format, with the value 1; of each the bits that tell its weight."""
+    return " ".join([str(feature & _MASK) for feature in features])
+
+
+def _described(features: str, facts: Sequence[float]) -> str:
+    """Return a document in Vowpal Wabbit's text format."""
+    return f"|f {features} |d {_format_of(len(facts)) % (*facts,)}"
+
+
+@cache
+def _format_of(facts: int) -> str:
+    return " ".join(f"{name}:%.4f" for name in range(facts))
 
 
 def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
@@ -313,6 +347,9 @@ class InTurn(Generic[K]):
         return True
 
 
+_NO_VALUES: Final = (0.0, 0)
+
+
 class RunningMeans(Generic[K]):
     """Means by key, of the ``most`` keys that were last added to: memory stays bounded in a crawl of any length."""
 
@@ -323,7 +360,7 @@ class RunningMeans(Generic[K]):
 
     def add(self, key: K, value: float) -> None:
         """Count a value."""
-        total, count = self._sums.pop(key, (0.0, 0))
+        total, count = self._sums.pop(key, _NO_VALUES)
         self._sums[key] = total + value, count + 1
         self._turns.moved(key)
         if len(self._sums) > self._most:
@@ -331,11 +368,12 @@ class RunningMeans(Generic[K]):
 
     def count(self, key: K) -> int:
         """Return how many values a key has."""
-        return self._sums.get(key, (0.0, 0))[1]
+        return self._sums.get(key, _NO_VALUES)[1]
 
     def shrunken(self, key: K, towards: float, weight: float) -> float:
         """Return the mean of a key, shrunken."""
-        return shrunken(*self._sums.get(key, (0.0, 0)), towards, weight)
+        total, count = self._sums.get(key, _NO_VALUES)
+        return shrunken(total, count, towards, weight)
 
     @staticmethod
     def is_valid(piece: Any) -> bool:

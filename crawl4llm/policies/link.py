@@ -198,13 +198,19 @@ class Policy(PageByPagePolicy):
             of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
         of_parents = shrunken(known.total, known.links, of_host, _PARENTS_PRIOR)
         of_siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
-        means = [_log_odds(mean) for mean in (of_host, of_place, of_parents, of_siblings)]
-        parents = [_log_odds(mean) for mean in (known.first, known.least, known.most)] if known.links else [-1.0] * 3
+        means = [_log_odds(of_host), _log_odds(of_place), _log_odds(of_parents), _log_odds(of_siblings)]
+        if known.links:
+            means += _log_odds(known.first), _log_odds(known.least), _log_odds(known.most)
+        else:
+            means += _NO_PARENTS
         prior = _PLACE_WEIGHT * means[1] + (1 - _PLACE_WEIGHT) * means[2]
-        return prior, [1.0, *(fact / 2 for fact in (*means, *parents)), math.log1p(known.links) / 2]
+        return prior, [1.0, *[mean / 2 for mean in means], math.log1p(known.links) / 2]
+
+
+_NO_PARENTS: Final = (-1.0, -1.0, -1.0)
 
 
 def _log_odds(probability: float) -> float:
     """Return the log-odds of a probability that is kept from 0 and 1."""
-    bounded = min(max(probability, 0.01), 0.99)
+    bounded = 0.01 if probability < 0.01 else min(probability, 0.99)
     return math.log(bounded / (1 - bounded))

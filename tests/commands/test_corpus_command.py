@@ -211,7 +211,7 @@ def test_damage_is_one_line(project: Project) -> None:
         (["show", KEY, KEY], "usage: scrapy corpus show ID-or-URL"),
         (["sample", "5"], "usage: scrapy corpus sample"),
         (["sample", "--number", "5"], "unknown option --number"),
-        (["sample", "--n", "0"], "argument --n: '0' is not a positive integer"),
+        (["sample", "--n", "0"], "argument -n/--n: '0' is not a positive integer"),
         (["index", "--jobs", "many"], "argument --jobs: 'many' is not a positive integer"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

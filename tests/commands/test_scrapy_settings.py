@@ -217,7 +217,11 @@ def test_what_scrapy_cannot_load(demo_web: Web, tmp_path: Path, name: str) -> No
         (["influence", "-s", "LOG_LEVEL=FOO"], {}, "LOG_LEVEL = 'FOO' is not known; known are: CRITICAL"),
         (["influence", "-s", "CONCURRENT_REQUESTS=abc"], {}, "CONCURRENT_REQUESTS = 'abc' must be"),
         (["nope"], {}, "there is no spider nope; known are: influence"),
-        (["influence"], {"SCRAPY_PROJECT": "lve"}, "SCRAPY_PROJECT=lve is not known; known are: default, live"),
+        (
+            ["influence"],
+            {"SCRAPY_PROJECT": "lve"},
+            "SCRAPY_PROJECT=lve is not known; known are: default, live, clueweb12",
+        ),
     ],
 )
 def test_one_line_before_the_crawl(args: list[str], env: dict[str, str], words: str, tmp_path: Path) -> None:

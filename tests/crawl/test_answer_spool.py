@@ -107,7 +107,7 @@ def test_redirects_to_another_owner_come_back_too(tmp_path: Path, monkeypatch: p
 
 
 def test_many_pages_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 100_000)
+    monkeypatch.setattr(outstanding, "_BYTES_IN_MEMORY", 110_000)
     spool = AnswerSpool(tmp_path / "spool")
     waiting = ReorderBuffer(spool)
     given = leases(range(100))

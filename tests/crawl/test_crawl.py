@@ -16,7 +16,9 @@ from driven_crawl import Driven, NotingPolicy, pages_at_once, scored
 from graph_corpus import URL, GraphCorpus
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.stats import is_documented
+from crawl4llm.crawl import reorder_buffer
 from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.policies import Candidate, Rating
 from crawl4llm.warc import ArchiveWriter
@@ -160,6 +162,23 @@ def test_answers_wait_in_bounded_number(new_crawl: NewCrawl) -> None:
         driven.fetch(slow)
         driven.advance()
         assert not driven.crawl.must_wait
+
+
+@pytest.mark.parametrize("large", ["html", "links"])
+def test_answers_wait_in_bounded_memory(new_crawl: NewCrawl, monkeypatch: pytest.MonkeyPatch, large: str) -> None:
+    monkeypatch.setattr(reorder_buffer, "_FULL", 50_000)
+    driven = new_crawl(scored({key: [] for key in "1234"}))
+    driven.start(*"1234")
+    waits = []
+    links = [Link(f"http://h.test/{'a' * 500}/{number}", None, "", False) for number in range(30)]
+    more: dict[str, Any] = {"html": b"a" * 20_000} if large == "html" else {"outlinks": links}
+    for lease in driven.dequeue():
+        driven.crawl.fetched(lease, PageRecord(lease.entry.key, "", **more), 200)
+        waits.append(driven.crawl.must_wait)
+    assert waits == [False, False, True, True]
+    driven.advance()
+    assert not driven.crawl.must_wait
+    assert len(driven.ids) == 4
 
 
 @pytest.mark.parametrize("slices", [1, 2, 100])

@@ -174,8 +174,11 @@ def test_a_piece_that_is_none_is_named(
         for key in keys:
             opened.put("state", key, value)
         opened.commit()
-    with pytest.raises(InputError, match=r"store\.mdb is damaged: \w+ [0-9a-f]+ of the policy is not of its kind; res"):
-        new_crawl("crawl", policy, crawl_batch_size=1).run(*SEEDS)
+    with (
+        pytest.raises(InputError, match=r"store\.mdb is damaged: \w+ [0-9a-f]+ of the policy is not of its kind; res"),
+        closing(new_crawl("crawl", policy, crawl_batch_size=1)) as driven,
+    ):
+        driven.run(*SEEDS)
 
 
 @pytest.mark.parametrize(

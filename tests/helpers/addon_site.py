@@ -54,8 +54,8 @@ class Site:
         return found if isinstance(found, Answer) else found[min(before, len(found) - 1)]
 
     def paths(self) -> list[str]:
-        """Paths in the order in which they were asked for, robots.txt apart."""
-        return [asked.path for asked in self.asked if asked.path != "/robots.txt"]
+        """Paths in the order in which they were asked for, those of robots.txt and well-known files apart."""
+        return [asked.path for asked in self.asked if not asked.path.startswith(("/robots.txt", "/.well-known/"))]
 
 
 def prose(goodness: float, words: int = 120, seed: int = 0) -> str:

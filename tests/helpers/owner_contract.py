@@ -186,6 +186,7 @@ class OwnerContract:
         assert not frontier.owners.occupy("four")
         assert frontier.owners.counts == OwnerCounts(0, 3, 0, 0)
         assert frontier.owners.documents == OwnerCounts(0, 3, 0, 0)
+        assert sorted(frontier.owners.names) == ["one", "three", "two"]
         assert frontier.owners.next_ready() == 5
         assert [frontier.owners.ready_at(name) for name in ("one", "two", "four")] == [5, 9, 5]
         frontier.owners.tick(5)

@@ -21,14 +21,9 @@ from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import USER_AGENT, crawl_live, moved, small_web, start_live, text_page
 from owner_sites import serve_owners
 from robots_helpers import Raw, faster, serve_bytes
-from scrapy import Spider, signals
-from scrapy.crawler import Crawler
-from scrapy.settings import Settings
 from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.live.robots import Robots
-from crawl4llm.live.robots_copies import Copies
 from crawl4llm.live.robots_rules import LIMIT
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.warc import cdxj
@@ -452,28 +447,3 @@ def test_dead_hosts_leave_no_traceback(tmp_path: Path) -> None:
     assert len([line for line in result.stderr.splitlines() if re.search("no-such-host|robots", line)]) == 0
     figures = json.loads((tmp_path / "run/stats.json").read_text())
     assert figures["crawl4llm/frontier/retried"] == figures["crawl4llm/given_up/dns"] == 30
-
-
-# -- what a frontier asks it ------------------------------------------------------------------------------------------
-
-
-def test_until_when_nobody_knows(tmp_path: Path) -> None:
-    now = 1_800_000_000.0
-    stored = Copies("testbot", RobotsStore(tmp_path), lambda: now)
-    stored.failed("http://failed.example", "robots_unknown", 500)
-    stored.answered("http://known.example", b"user-agent: testbot\ncrawl-delay: 7\n")
-    stored.answered("http://none.example", None)
-    stored.close()
-
-    class Any(Spider):
-        name = "any"
-
-    crawler = Crawler(Any, Settings({"ROBOTSTXT_OBEY": 1, "JOBDIR": str(tmp_path), "USER_AGENT": USER_AGENT}))
-    found = Robots(crawler, lambda: now + 100)
-    urls = [f"http://{host}.example/page" for host in ("failed", "known", "none", "new")]
-    assert [found.unknown_until(url) for url in urls] == [now + 500, None, None, None]
-    assert [found.crawl_delay(url) for url in urls] == [None, 7, None, None]
-    crawler.signals.send_catch_log(signals.spider_closed)
-    later = Robots(crawler, lambda: now + 500)
-    assert [later.unknown_until(url) for url in urls] == [None] * 4
-    crawler.signals.send_catch_log(signals.spider_closed)

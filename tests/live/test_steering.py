@@ -198,7 +198,7 @@ def test_the_report_has_each_request_that_the_servers_saw(steered: Steered) -> N
         assert told.returncode == 0, told.stderr
         *requests, last = map(json.loads, told.stdout.splitlines())
         found.update(
-            (request["url"].split(":")[1][2:] + "/" + request["url"].split("/")[3], request["status"])
+            (request["url"].split(":")[1][2:] + "/" + request["url"].split("/", 3)[3], request["status"])
             for request in requests
         )
         assert last["summary"]["requests"] == len(requests)

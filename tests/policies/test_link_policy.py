@@ -9,6 +9,7 @@ import pytest
 from policy_helpers import Told, page
 
 pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit")
+from vowpalwabbit import Workspace
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import _learning as learner
@@ -19,6 +20,7 @@ from crawl4llm.policies._learning import (
     RunningMeans,
     Waiting,
     anchor_features,
+    as_text,
     places_of,
     url_features,
     worst_of,
@@ -108,16 +110,16 @@ def test_equal_scores_have_equal_ranks() -> None:
 
 
 def test_a_learner_that_has_learnt_nothing_predicts_the_prior() -> None:
-    assert Learner().predict(-1.25, [1, 2, 3], [1.0, 0.5]) == pytest.approx(-1.25, abs=1e-5)
+    assert Learner().predict(-1.25, as_text([1, 2, 3]), [1.0, 0.5]) == pytest.approx(-1.25, abs=1e-5)
 
 
 def test_a_learner_learns_what_features_mean() -> None:
     model = Learner()
     for _ in range(50):
-        model.learn(0.0, [1, 7], [1.0], 1.0)
-        model.learn(0.0, [2, 7], [1.0], 0.0)
-        model.learn(0.0, [3, 7], [1.0], 0.25)
-    good, bad, quarter = (model.predict(0.0, [feature, 7], [1.0]) for feature in (1, 2, 3))
+        model.learn(0.0, "1 7", [1.0], 1.0)
+        model.learn(0.0, "2 7", [1.0], 0.0)
+        model.learn(0.0, "3 7", [1.0], 0.25)
+    good, bad, quarter = (model.predict(0.0, f"{feature} 7", [1.0]) for feature in (1, 2, 3))
     assert good > 1
     assert bad < quarter < good
     assert bad < -1
@@ -128,7 +130,7 @@ def test_a_learner_goes_on_from_what_was_saved() -> None:
     model = Learner()
 
     def teach(one: Learner) -> float:
-        features = [draw.randrange(1 << 32) for _ in range(20)]
+        features = as_text(draw.randrange(1 << 32) for _ in range(20))
         one.learn(draw.uniform(-2, 2), features, [draw.random()], draw.random())
         return one.predict(0.1, features, [0.5])
 
@@ -143,6 +145,18 @@ def test_a_learner_goes_on_from_what_was_saved() -> None:
     draw.setstate(state)
     assert went_on == [teach(model) for _ in range(100)]
     assert again.save() == model.save()
+
+
+def test_a_learner_does_what_vowpal_wabbits_own_classes_do() -> None:
+    draw, ours, theirs = random.Random(5), Learner(), Workspace(learner._OPTIONS)
+    for _ in range(50):
+        hashes = [draw.randrange(1 << 32) for _ in range(20)]
+        prior, fact, target = draw.uniform(-2, 2), draw.random(), draw.random()
+        text = f"{prior:.6f} |f {' '.join(map(str, hashes))} |d 0:{fact:.4f}"
+        assert ours.predict(prior, as_text(hashes), [fact]) == theirs.predict(f"1 1 {text}")
+        ours.learn(prior, as_text(hashes), [fact], target)
+        theirs.learn(f"1 {target:.6f} {text}")
+        theirs.learn(f"-1 {1 - target:.6f} {text}")
 
 
 def test_without_vowpal_wabbit_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """A web to try crawls on: real HTTP servers on 127.0.0.0/8, with the hosts of a real or a generated web.
 
-- ``pages``: where pages come from. ``misbehaviour``: all that servers do wrong, on demand.
+- ``pages``: where pages come from; ``mazes``: endless ones among them.
+- ``misbehaviour``: all that servers do wrong, on demand.
 - ``server``: serves HTTP/1.1 and logs each request. ``web``: puts a web together, and runs it.
 
 From tests and benchmarks::
@@ -12,6 +13,7 @@ From tests and benchmarks::
 By hand, from the root of the project: ``python -m tests.testweb --help``.
 """
 
+from tests.testweb.mazes import MazedPages
 from tests.testweb.misbehaviour import KINDS, NOWHERE, REFUSING
 from tests.testweb.pages import DemoPages, FewPages, Pages, RealPages
 from tests.testweb.server import Logged, read_log
@@ -25,6 +27,7 @@ __all__ = [
     "FewPages",
     "LocalWeb",
     "Logged",
+    "MazedPages",
     "Pages",
     "RealPages",
     "read_log",

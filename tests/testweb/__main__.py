@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
+from tests.testweb.mazes import MazedPages
 from tests.testweb.misbehaviour import EXAMPLES, check, host_of_example
 from tests.testweb.pages import DemoPages, Pages, RealPages
 from tests.testweb.server import read_log
@@ -28,7 +29,10 @@ def main() -> None:
     try:
         for kind in misbehaving.values():
             check(kind)
-        pages: Pages = RealPages(args.real, args.hosts) if args.real else DemoPages(args.pages, args.hosts or 100, 0)
+        size = args.pages, args.hosts or 100, 0
+        pages: Pages = MazedPages(*size, args.mazes) if args.mazes else DemoPages(*size)
+        if args.real:
+            pages = RealPages(args.real, args.hosts)
         robots = {"*": args.robots.read_text()} if args.robots else {}
         addresses, port = args.addresses, args.port
         web = LocalWeb(args.folder, pages, misbehaving=misbehaving, robots=robots, addresses=addresses, port=port)
@@ -65,6 +69,7 @@ def _arguments() -> argparse.Namespace:
     add("--real", type=Path, metavar="PATH", help="WARC files whose pages are served; without it the demo web's are")
     add("--pages", type=int, default=4000, help="of the demo web (4000)")
     add("--hosts", type=int, help="at most so many (demo web: 100)")
+    add("--mazes", type=int, default=0, help="among the hosts of the demo web: endless, each linked to by a few pages")
     add("--addresses", type=int, help="over which the hosts are spread (one each)")
     add("--port", type=int, default=0, help="of all servers (any that is free)")
     add("--robots", type=Path, metavar="FILE", help="robots.txt of all hosts (none)")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl4llm.base.errors import MissingRecord
+from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, Link
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.tools._action import Action
+from crawl4llm.tools.corpus.ranked import ranked_seeds
 from simulate.open import open_corpus
 
 if TYPE_CHECKING:
@@ -54,14 +56,28 @@ def _describe_links(corpus: Corpus, links: list[Link]) -> Iterator[str]:
 
 
 def _sample(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    if opts.ranks is not None:
+        yield from ranked_seeds(opts.ranks, opts.n, opts.without)
+        return
+    if opts.without is not None:
+        raise InputError("--without goes with --ranks FILE")
     corpus = open_corpus(settings)
     corpus.check()
     yield from corpus.sample(opts.n, opts.seed)
 
 
 def _add_sample_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--n", type=positive_integer, default=100, metavar="N", help="how many (default: 100)")
+    parser.add_argument("-n", "--n", type=positive_integer, default=100, metavar="N", help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw (default: 0)")
+    parser.add_argument(
+        "--ranks",
+        type=Path,
+        metavar="FILE",
+        help="of no corpus, but the home pages of the N hosts of highest PageRank in Common Crawl's ranks",
+    )
+    parser.add_argument(
+        "--without", type=Path, metavar="LIST", help="leave out those of a file of domains, such as spam"
+    )
 
 
 SHOW = Action(
@@ -70,7 +86,8 @@ SHOW = Action(
     "ID-or-URL",
 )
 SAMPLE = Action(
-    "Print the keys of random documents, one a line; the same for the same corpus, number and seed.",
+    "Print the keys of random documents, one a line; the same for the same corpus, number and seed. With --ranks, "
+    "seeds for a live crawl.",
     _sample,
     add_options=_add_sample_options,
 )

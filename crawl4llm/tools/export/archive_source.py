@@ -16,8 +16,9 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.base.reasons import NO_TEXT, OPT_OUT
+from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.blocklists import Blocklists, published
 from crawl4llm.crawl.control import read_blocked
 from crawl4llm.live.robots_rules import product_token
 from crawl4llm.optouts.said import from_text
@@ -62,8 +63,8 @@ _PURPOSE, _SIGNALS = (f'"{name}": '.encode() for name in (PURPOSE, SIGNALS))
 class ArchiveSource(Source):
     """The archive in a folder of WARC files with ``index.cdxj``, and the crawl log of the run it is of.
 
-    Pages of domains that were blocked in the crawl are left out. Raises InputError where a file that the index names is
-    not there, or a link in its place leads elsewhere.
+    Pages of domains that were blocked in the crawl, or that its block lists have at last, are left out. Raises
+    InputError where a file that the index names is not there, or a link in its place leads elsewhere.
     """
 
     def __init__(self, given: str, folder: Path, run: Path | None) -> None:
@@ -75,6 +76,7 @@ class ArchiveSource(Source):
         self._log = None if run is None else run / crawl_log.NAME
         self._texts = folder / TEXT_INDEX_NAME
         self._blocked = frozenset(() if run is None else read_blocked(run))
+        self._lists = Blocklists(()) if run is None else published(run)
         self._first_file = 0
         paths = sorted(path for path in folder.iterdir() if ".warc" in path.suffixes)
         self._numbers = {path.name.removesuffix(OPEN_SUFFIX): number for number, path in enumerate(paths)}
@@ -89,6 +91,7 @@ class ArchiveSource(Source):
             "digests": {path.name: f"sha256:{_digest(path)}" for path in read},
             "files": {Path(file.path).name: file.size for file in self.files},
             **({"blocked": sorted(self._blocked)} if self._blocked else {}),
+            **({"blocklists": [one.digest for one in self._lists.lists]} if self._lists else {}),
         }
         told = warcinfo_of(self)
         self._crawler = product_token(told.get("http-header-user-agent", ""))
@@ -109,7 +112,7 @@ class ArchiveSource(Source):
             next_file, next_at, _ = following[-3:] if following else (None, 0, 0)
             if next_file != file:
                 next_at = self.files[file].size
-            reason = OPT_OUT if is_below(url, self._blocked) else _reason(mime, status)
+            reason = self._blocked_as(url) or _reason(mime, status)
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
             if text is not None:
                 reason = None
@@ -142,6 +145,12 @@ class ArchiveSource(Source):
                 yield self._judged(row, next_at - end) if row.reason is None else row
         for left in map(_content_after, self.files, ends):
             self.left_out.update(left)
+
+    def _blocked_as(self, url: str) -> str | None:
+        """Return the reason for which pages of a URL's domain are left out; None where they are not."""
+        if is_below(url, self._blocked):
+            return OPT_OUT
+        return BLOCKLIST if self._lists.find(url) else None
 
     def _judged(self, row: Row, behind: int) -> Row:
         """Return a row with its signals, and the reason for which they leave it out, if they do."""

@@ -1,0 +1,182 @@
+"""The rules of SCOPE_* settings and block lists: which URLs they leave alone, and that a crawl heeds them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from crawl_helpers import crawl_log, error_of, scrapy
+from driven_crawl import Driven
+from graph_corpus import GraphCorpus
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.crawl.scope import Scope
+from crawl4llm.crawl.url_rules import UrlRules
+from crawl4llm.options import Options
+from crawl4llm.scope_options import FILE_TYPES
+
+
+def rules(**settings: object) -> UrlRules:
+    return UrlRules(Options(**settings))
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("https://a.example/report.pdf", "file_type"),
+        ("https://a.example/REPORT.PDF?page=2", "file_type"),
+        ("https://a.example/map.png", "file_type"),
+        ("https://a.example/a.tar.zst", "file_type"),
+        ("https://a.example/wiki/File:map.png", None),
+        ("https://a.example/wiki/File%3Amap.png", None),
+        ("https://a.example/map.png/", None),
+        ("https://a.example/map.png.html", None),
+        ("https://a.example/show?file=map.png", None),
+        ("https://a.example/png", None),
+        ("https://a.example/v1.7", None),
+        ("https://node.js/", None),
+        ("https://a.zip/", None),
+    ],
+)
+def test_file_types(url: str, rule: str | None) -> None:
+    assert rules(scope_skipped_types=("images", "documents", ".zst", ".zip")).off_scope(url) == rule
+
+
+def test_kinds_of_files_have_no_ending_twice() -> None:
+    endings = Counter(" ".join(FILE_TYPES.values()).split())
+    assert set(endings.values()) == {1}
+
+
+def test_https_only() -> None:
+    asked = ("https://a.example/", "http://a.example/", "http://https.example/")
+    assert list(map(rules(scope_https_only=True).off_scope, asked)) == [None, "scheme", "scheme"]
+
+
+def test_domains_and_suffixes(tmp_path: Path) -> None:
+    path = tmp_path / "domains"
+    path.write_text("co.uk\nno domain\nwww.one.example\n")
+    some = rules(scope_domains=("edu", "xn--mnchen-3ya.de", str(path)))
+    inside = ("http://www.mit.edu/", "https://münchen.de/", "http://a.b.co.uk:8080/x", "http://www.one.example/")
+    outside = ("http://edu.example/", "http://one.example/", "http://uk/", "http://co.uk.example/", "http://[::1]/")
+    assert [some.off_scope(url) for url in (*inside, *outside)] == [None] * 4 + ["domain"] * 5
+    assert some.faults == [f"SCOPE_DOMAINS {path}: left out line 2 ('no domain' is not one domain)"]
+
+
+def test_each_refusal_can_be_explained(tmp_path: Path) -> None:
+    path = tmp_path / "spam.txt"
+    path.write_text("\nspam.example\n")
+    some = rules(
+        blocklists=(str(path),), scope_https_only=True, scope_skipped_types=("images",), scope_domains=("example",)
+    )
+    given = (
+        "https://www.spam.example/",
+        "http://a.example/",
+        "https://a.example/b.GIF",
+        "https://b.org/",
+        "https://b.example/",
+    )
+    found = [some.why(url) for url in given]
+    assert [one and one.rule for one in found] == [
+        f"BLOCKLISTS spam.txt, line 2 (sha256:{some.identity['blocklists'][0]})",
+        "SCOPE_HTTPS_ONLY",
+        "SCOPE_SKIPPED_TYPES .gif",
+        "SCOPE_DOMAINS",
+        None,
+    ]
+
+
+class UrlGraph(GraphCorpus):
+    """A graph whose documents have the URLs that are given."""
+
+    def __init__(self, urls: dict[str, str], links: dict[str, list[str | None]]) -> None:
+        super().__init__(links)
+        self.urls = urls
+
+    def page(self, key: str) -> PageRecord:
+        return replace(super().page(key), url=self.urls[key])
+
+    def _outlinks(self, key: str) -> list[Link]:
+        return [link._replace(url=self.urls.get(str(link.key), link.url)) for link in super()._outlinks(key)]
+
+
+def test_a_crawl_counts_links_and_documents_that_it_leaves_alone(tmp_path: Path) -> None:
+    """Links are counted by rule and may be counted again; documents of listed domains end once; seeds too."""
+    (tmp_path / "list").write_text("spam.example\n")
+    urls = {
+        "a": "https://good.example/a",
+        "b": "http://good.example/b",
+        "c": "https://good.example/c.png",
+        "d": "https://spam.example/d",
+        "e": "https://else.org/e",
+        "f": "https://www.good.example/f",
+        "g": "https://www.spam.example/g",
+        "h": "https://good.example/h.gif",
+    }
+    links: dict[str, list[str | None]] = {"a": ["b", "c", "d", "e", "f", None], "f": ["b", "d", "a"], "g": [], "h": []}
+    given = rules(
+        blocklists=(str(tmp_path / "list"),),
+        scope_https_only=True,
+        scope_skipped_types=("images",),
+        scope_domains=("good.example", "spam.example"),
+    )
+    driven = Driven(UrlGraph(urls, links), tmp_path, url_policy="breadth_first")
+    crawl = driven.crawl
+    crawl.scope = Scope("web", crawl.visited, (), rules=given)
+    crawl._url_of_seed = urls.__getitem__
+    driven.run("a", "g", "h")
+    assert driven.ids == ["a", "f"]
+    assert [(line["id"], line["outcome"], line["reason"]) for line in driven.failures] == [
+        ("g", "dropped", "blocklist"),
+        ("h", "dropped", "off_scope"),
+        ("d", "dropped", "blocklist"),
+    ]
+    digest = given.identity["blocklists"][0]
+    by_list = f"BLOCKLISTS list, line 1 (sha256:{digest})"
+    assert [line["rule"] for line in driven.failures] == [by_list, "SCOPE_SKIPPED_TYPES .gif", by_list]
+    names = ("links/scheme", "links/file_type", "links/domain", "links/new", "links/seen", "links/without_key")
+    assert [driven.figures.get(name) for name in names] == [2, 1, 1, 2, 9, 1]
+    assert (driven.figures["dropped/blocklist"], driven.figures["dropped/off_scope"]) == (2, 1)
+    assert crawl.balance.problem is None
+    assert crawl.balance.discovered == 5
+    driven.close()
+
+
+def test_a_simulation_heeds_them_and_says_which_lists_held(tmp_path: Path) -> None:
+    """The same settings give the same bytes; a crawl with another list is another crawl."""
+    path = tmp_path / "list.txt"
+    base = ["crawl", "influence", "-s", "CORPUS=demo", "-s", "CRAWL_MAX_PAGES=60", "-s", "CRAWL_SEEDS=20"]
+
+    def crawl(name: str, *settings: str) -> Path:
+        output = tmp_path / name
+        given = [part for one in (f"OUTPUT_DIR={output}", *settings) for part in ("-s", one)]
+        result = scrapy(*base, *given)
+        assert result.returncode == 0, result.stderr
+        return output
+
+    hosts = Counter(line["url"].split("/")[2] for line in crawl_log(crawl("free")))
+    (worst, _), *_ = hosts.most_common(1)
+    path.write_text(f"{worst}\nbroken line\n")
+    runs = [crawl(name, f"BLOCKLISTS={path}") for name in ("one", "two")]
+    assert not any(worst in line["url"] for line in crawl_log(runs[0]))
+    assert (runs[0] / "crawl.jsonl").read_bytes() == (runs[1] / "crawl.jsonl").read_bytes()
+    facts = [json.loads((run / "settings.json").read_text()) for run in (*runs, tmp_path / "free")]
+    assert facts[0]["crawl_id"] == facts[1]["crawl_id"] != facts[2]["crawl_id"]
+    assert [path.name for path in (runs[0] / "blocklists").iterdir()] == facts[0]["url_rules"]["blocklists"]
+    assert "url_rules" not in facts[2]
+    stats = json.loads((runs[0] / "stats.json").read_text())
+    assert stats["crawl4llm/dropped/blocklist"] > 0
+
+
+@pytest.mark.parametrize("setting", ["BLOCKLISTS", "SCOPE_DOMAINS"])
+def test_a_list_that_cannot_be_read_starts_no_crawl(tmp_path: Path, setting: str) -> None:
+    options = (f"{setting}={tmp_path}/none", f"OUTPUT_DIR={tmp_path}/run", "CORPUS=demo")
+    result = scrapy("crawl", "influence", *(part for one in options for part in ("-s", one)))
+    assert result.returncode == 1
+    assert error_of(result) == f"{setting} {tmp_path}/none cannot be read: No such file or directory"
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError):
+        rules(**{setting.lower(): (f"{tmp_path}/none",)})

@@ -1,0 +1,136 @@
+"""Sitemaps as bytes: what is a URL of one, and that no file costs more than its bounds."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import time
+
+import pytest
+from crawl_helpers import PROJECT
+
+from crawl4llm.live.sitemap_files import MOST_BYTES, MOST_NAMED, Listing, named_sitemaps, read_sitemap
+
+SITE = "http://a.example"
+NS = b'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def urlset(*urls: str) -> bytes:
+    return b"<urlset %b>%b</urlset>" % (NS, b"".join(b"<url><loc>%b</loc></url>" % url.encode() for url in urls))
+
+
+def read(data: bytes, most: int = 100) -> Listing | None:
+    return read_sitemap(data, f"{SITE}/sitemap.xml", most, lambda url: "//a.example/" in url)
+
+
+def pages(data: bytes, most: int = 100) -> list[str]:
+    found = read(data, most)
+    assert found is not None
+    return [url.removeprefix(SITE) for url in found.pages]
+
+
+def test_robots_txt_names_sitemaps_outside_of_groups() -> None:
+    text = b"""\xef\xbb\xbfUser-agent: other
+Disallow: /
+Sitemap: http://a.example/one.xml # the first
+sitemap:/two.xml\rSITEMAP : https://cdn.example/a.example.xml.gz
+Sitemap: http://a.example/one.xml
+Sitemap: ftp://a.example/none
+Sitemap: http://user@a.example/none
+# Sitemap: http://a.example/comment
+Sitemap:
+"""
+    three = ["http://a.example/one.xml", "http://a.example/two.xml", "https://cdn.example/a.example.xml.gz"]
+    assert named_sitemaps(text, SITE) == three
+    many = b"".join(b"Sitemap: /%d.xml\n" % number for number in range(10_000))
+    assert len(named_sitemaps(many, SITE)) == MOST_NAMED
+
+
+PLAIN = urlset(f"{SITE}/1", "/2", " http://A.EXAMPLE:80/3#x ", f"{SITE}/1", f"{SITE}/4?a=1&amp;b=2")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PLAIN,
+        b"\xef\xbb\xbf \n<?xml version='1.0' encoding='UTF-8'?>" + PLAIN,
+        PLAIN.decode().encode("utf-16"),
+        gzip.compress(PLAIN),
+        PLAIN.replace(b"xmlns", b"xmlns:s").replace(b"</", b"</s:").replace(b"<u", b"<s:u").replace(b"<l", b"<s:l"),
+        PLAIN[: -len("</urlset>")],
+        PLAIN.replace(b"</loc>", b"</loc><image:loc>http://a.example/i</image:loc>"),
+        PLAIN + b"junk & <more",
+        gzip.compress(PLAIN + b" " * 100_000)[:-12],
+        b"http://a.example/1\r\n/2 is none\nhttp://a.example/2\nhttp://a.example/3\n\nhttp://a.example/4?a=1&b=2",
+    ],
+    ids=["plain", "marked", "utf-16", "gzip", "prefix", "open", "images", "junk", "cut gzip", "text"],
+)
+def test_forms_of_one_sitemap(data: bytes) -> None:
+    assert pages(data) == ["/1", "/2", "/3", "/4?a=1&b=2"]
+
+
+def test_indexes_and_foreign_urls() -> None:
+    index = b"<sitemapindex><sitemap><loc>/a.xml</loc></sitemap><sitemap><loc>http://b.example/b</loc></sitemap>"
+    assert read(index) == Listing([], [f"{SITE}/a.xml", "http://b.example/b"])
+    assert pages(urlset("http://b.example/", "javascript:x", f"{SITE}/" + "x" * 3000, "http://[", f"{SITE}/1")) == [
+        "/1"
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"<html><p>Not found", b"no sitemap\n", b"\x1f\x8bbroken", b"\x00" * 1000])
+def test_what_is_no_sitemap(data: bytes) -> None:
+    assert read(data) is None
+
+
+def test_a_document_type_ends_it() -> None:
+    laughs = b'<!DOCTYPE u [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>' + urlset("http://a.example/&b;")
+    assert read(laughs) is None
+
+
+def test_only_the_first_are_taken_of_a_million() -> None:
+    """And no more is unpacked than is needed for them."""
+    some = b"".join(b"<url><loc>http://a.example/%d</loc></url>" % number for number in range(20_000))
+    data = gzip.compress(b"<urlset>" + some * 60, 1)
+    began = time.process_time()
+    assert pages(data, 30) == [f"/{number}" for number in range(30)]
+    assert time.process_time() - began < 0.5
+    assert len(read(b"<sitemapindex>" + b"<sitemap><loc>/x%d</loc></sitemap>" % 5 * 10**5 + b"", 9) or ()) == 2
+
+
+BOMBS = """
+import resource, zlib
+from crawl4llm.live.sitemap_files import read_sitemap
+
+def packed(head, part, times=12):
+    press = zlib.compressobj(1, wbits=31)
+    return press.compress(head) + b"".join(press.compress(part(n)) for n in range(times)) + press.flush()
+
+MIB = 1 << 20
+bombs = {
+    "blanks": packed(b"<urlset>", lambda n: b" " * MIB, 70),
+    "elements": packed(b"<urlset>", lambda n: b"<x/>" * (MIB // 4)),
+    "names": packed(b"<urlset>", lambda n: b"".join(b"<x%x-%x/>" % (n, m) for m in range(MIB // 10))),
+    "attributes": packed(b"<urlset><x ", lambda n: b"".join(b"a%x-%x='' " % (n, m) for m in range(MIB // 10))),
+    "comment": packed(b"<urlset><!--", lambda n: b"x" * MIB),
+    "text": packed(b"<urlset><url><loc>", lambda n: b"x" * MIB),
+    "nested": packed(b"<urlset>", lambda n: b"<url>" * 10_000, 1),
+    "line": packed(b"http://a.example/", lambda n: b"x" * MIB),
+}
+for name, bomb in bombs.items():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = read_sitemap(bomb, "http://a.example/s", 100, bool)
+    print(name, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, len(found.pages) if found else 0)
+"""
+
+
+def test_memory_is_bounded_whatever_a_file_holds() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", BOMBS], capture_output=True, cwd=PROJECT, text=True, check=True, timeout=60
+    )
+    lines = map(str.split, result.stdout.splitlines())
+    found = {name: (int(mebibytes), int(pages)) for name, mebibytes, pages in lines}
+    assert len(found) == 8
+    assert max(mebibytes for mebibytes, _ in found.values()) < 48, found
+    assert not any(pages for _, pages in found.values()), found
+    assert MOST_BYTES == 10 << 20
