@@ -171,8 +171,7 @@ class Robots:
 
     def crawl_delay(self, url: str) -> float | None:
         """Return the Crawl-delay of a URL's site, in seconds; None where it has none, or none is known of."""
-        rules = self._copies.of(site_of(url)).rules_at(self._copies.now())
-        return None if rules is None else rules.crawl_delay
+        return self._copies.of(site_of(url)).crawl_delay_at(self._copies.now())
 
     def _closed(self) -> None:
         self._tdm_files.close()

@@ -43,7 +43,8 @@ class Known:
     """What is known of a site's robots.txt."""
 
     rules: Rules | None = None
-    """Of the last answer; None: there was none."""
+    """Of the last answer; None: there was none. Where that never came, they are of one whose record was lost: nothing
+    is allowed by them, but what they ask for holds."""
     fetched: float = -math.inf
     """When that came."""
     is_file: bool = False
@@ -73,6 +74,11 @@ class Known:
         """Return the time at which it may be asked for again after a failure; None where that is now."""
         until = self.failed + self.wait
         return until if self.failures and until > now else None
+
+    def crawl_delay_at(self, now: float) -> float | None:
+        """Return the Crawl-delay that is known of, in seconds; None where there is none."""
+        rules = self.rules_at(now) or (self.rules if self.fetched == -math.inf else None)
+        return None if rules is None else rules.crawl_delay
 
     def must_ask(self, now: float) -> bool:
         """Return whether an answer is wanted, and may be asked for."""
@@ -175,10 +181,12 @@ class Copies:
             reason=stored.reason if is_reason("failed", stored.reason) else ROBOTS_UNKNOWN,
         )
         if stored.fetched is not None:
-            known.rules, known.fetched = self._rules(stored.body), stored.fetched
-            known.is_file, known.source = stored.body is not None, stored.source or None
-            if self.listener is not None and stored.body is not None:
-                self.listener(site, stored.body, is_new=False)
+            known.rules = self._rules(stored.body)
+            if stored.source or not (self._store and self._store.proves):
+                known.fetched, known.is_file = stored.fetched, stored.body is not None
+                known.source = stored.source or None
+                if self.listener is not None and stored.body is not None:
+                    self.listener(site, stored.body, is_new=False)
         return known
 
     def _keep(self, site: str, known: Known) -> None:

@@ -31,8 +31,6 @@ _MOST: Final = 1 << 30
 """Bytes on disk; beyond, the answers that were written first make room."""
 _A_ROW: Final = 200
 """Bytes on disk of a row, besides the body."""
-_MOST_WAITING: Final = 32 << 20
-"""Bytes of answers that wait for a commit."""
 _LONGEST_COPY: Final = LIMIT + 4096
 """Bytes of a compressed body: zlib adds less to what it cannot compress."""
 
@@ -65,9 +63,8 @@ class RobotsStore:
         self._path = folder / ROBOTS
         self._most = most
         self._size = 0
-        self._waiting: dict[str, Stored] | None = None
-        """Answers that are written at the next commit; None where they are at once."""
-        self._waiting_bytes = 0
+        self._waiting: dict[str, str] | None = None
+        """Records of answers, by authority, that are written at the next commit; None where they are at once."""
         self._db: sqlite3.Connection | None = None
         try:
             try:
@@ -84,23 +81,28 @@ class RobotsStore:
             self._give_up(error)
 
     def wait_for_commits(self) -> None:
-        """Write answers with the commits of a crawl, since a record of the archive that was not committed may be lost:
-        the crawl that goes on then asks again, and has a record of that. Failures are still written at once."""
+        """Keep the records of answers with the commits of a crawl: a record of the archive that was not committed may
+        be lost. An answer without one is known by the next process, but not proven, so that it asks again."""
         self._waiting = {}
 
+    @property
+    def proves(self) -> bool:
+        """Whether an answer without a record is not proven."""
+        return self._waiting is not None
+
     def committed(self) -> None:
-        """Write the answers that came before a commit."""
-        waiting, self._waiting, self._waiting_bytes = self._waiting or {}, {}, 0
-        for authority, (fetched, body, failures, failed, wait, reason, source) in waiting.items():
-            assert fetched is not None
-            self._put(authority, fetched, body, source)
-            if failures:
-                self.put_failure(authority, failures, failed, wait, reason)
+        """Write down the records of the answers that came before a commit."""
+        if self._waiting and self._db is not None:
+            sources = [(source, authority) for authority, source in self._waiting.items()]
+            try:
+                with self._db:
+                    self._db.executemany("UPDATE copies SET source = ? WHERE authority = ?", sources)
+            except sqlite3.Error as error:
+                self._give_up(error)
+            self._waiting.clear()
 
     def get(self, authority: str) -> Stored | None:
         """Return what is kept for an authority; None where that is nothing, or nothing sound."""
-        if self._waiting and authority in self._waiting:
-            return self._waiting[authority]
         query = (
             "SELECT fetched, body, failures, failed, wait, reason, source FROM copies WHERE authority = ? "
             "AND ifnull(length(body), 0) <= ? AND length(reason) <= 50 AND length(source) <= 100"
@@ -112,7 +114,10 @@ class RobotsStore:
         except sqlite3.Error as error:
             self._give_up(error)
             return None
-        return None if row is None else _checked(*row)
+        stored = None if row is None else _checked(*row)
+        if stored is not None and self._waiting and (source := self._waiting.get(authority)):
+            return stored._replace(source=source)
+        return stored
 
     def latest(self) -> str | None:
         """Return the authority whose robots.txt came last; None where there is none."""
@@ -130,15 +135,10 @@ class RobotsStore:
         return None if row is None else str(row[0])
 
     def put(self, authority: str, fetched: float, body: bytes | None, source: str = "") -> None:
-        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now. One that is
-        to wait for a commit, and finds no room, is asked for again by the next process."""
-        if self._waiting is None:
-            self._put(authority, fetched, body, source)
-        elif self._waiting_bytes + len(body or b"") <= _MOST_WAITING:
-            self._waiting_bytes += len(body or b"")
-            self._waiting[authority] = Stored(fetched, body, source=source)
-
-    def _put(self, authority: str, fetched: float, body: bytes | None, source: str) -> None:
+        """Keep an answer, instead of what was kept; all of it or nothing, also where the process ends now. ``source``:
+        its record in the archive, if it has one."""
+        if self._waiting is not None:
+            self._waiting[authority], source = source, ""
         copy = None if body is None else zlib.compress(body)
         statement = "INSERT OR REPLACE INTO copies VALUES (?, ?, ?, 0, 0.0, 0.0, '', ?)"
         self._write(statement, (authority, fetched, copy, source))
@@ -146,9 +146,6 @@ class RobotsStore:
 
     def put_failure(self, authority: str, failures: int, failed: float, wait: float, reason: str) -> None:
         """Keep that requests have failed, beside the last answer."""
-        if self._waiting and (answer := self._waiting.get(authority)):
-            failure = {"failures": failures, "failed": failed, "wait": wait, "reason": reason}
-            self._waiting[authority] = answer._replace(**failure)  # type: ignore[arg-type]
         self._write(
             "INSERT INTO copies VALUES (?, NULL, NULL, ?, ?, ?, ?, '') ON CONFLICT (authority) DO UPDATE SET "
             "failures = excluded.failures, failed = excluded.failed, wait = excluded.wait, reason = excluded.reason",

@@ -67,6 +67,7 @@ class TdmFiles:
         self, send: Callable[[str, str], Awaitable[_Sent]], store: RobotsStore | None, clock: Callable[[], float]
     ) -> None:
         self._send, self._store, self._now = send, store, clock
+        self._proves = store is not None and store.proves
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._size = 0
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -150,7 +151,9 @@ class TdmFiles:
         if known is None:
             stored = None if self._store is None else self._store.get(site + PATH)
             known = _Known()
-            if stored is not None:
+            if stored is not None and stored.fetched is not None and not stored.source and self._proves:
+                known = _Known(PAGES)  # its record was lost: it is asked for again
+            elif stored is not None:
                 known = _Known(stored.failures, stored.fetched, _rules(stored.body), stored.source or None)
             self._keep(site, known)
         else:

@@ -212,11 +212,11 @@ def keep(folder: Path, body: bytes | None = FILE) -> None:
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None:
-    """Until then the next process does not know it; a failure it knows at once."""
+    """Before that the next process asks again, for its record may be lost; what it asked for holds meanwhile."""
     store = RobotsStore(tmp_path)
     store.wait_for_commits()
     copies = Copies("foo", store, most=0)
-    copies.answered(SITE, FILE, "sha1:A 2026-11-23T12:00:00Z")
+    copies.answered(SITE, FILE + b"crawl-delay: 7\n", "sha1:A 2026-11-23T12:00:00Z")
     copies.answered("http://other.example", b"")  # SITE is forgotten, but for the store
     assert may(copies) is False
     assert copies.of(SITE).source == "sha1:A 2026-11-23T12:00:00Z"
@@ -224,10 +224,14 @@ def test_an_answer_may_last_with_a_commit(tmp_path: Path, commits: bool) -> None
     if commits:
         store.committed()
     copies.close()
-    again = Copies("foo", RobotsStore(tmp_path))
+    store = RobotsStore(tmp_path)
+    store.wait_for_commits()
+    again = Copies("foo", store)
     assert may(again) is (False if commits else None)
-    assert again.of(SITE).failures == 1
-    assert again.of(SITE).source == ("sha1:A 2026-11-23T12:00:00Z" if commits else None)
+    known = again.of(SITE)
+    assert known.must_ask(again.now() + HOUR) is not commits
+    assert known.crawl_delay_at(again.now()) == 7
+    assert (known.failures, known.source) == (1, "sha1:A 2026-11-23T12:00:00Z" if commits else None)
     again.close()
 
 

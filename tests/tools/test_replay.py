@@ -17,6 +17,7 @@ import pytest
 from live_helpers import LATIN, Crawled, crawled_once
 from selectolax.lexbor import LexborHTMLParser
 
+from crawl4llm.warc.cdxj import ABOUT
 from simulate.warcs.corpus import WarcCorpus
 
 
@@ -26,21 +27,21 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
 
 
 def test_cdxj_indexer_writes_the_same_index(crawled: Crawled, tmp_path: Path) -> None:
-    """All fields that both have, of pages, redirects and revisits."""
+    """All fields that both have, of pages, redirects, revisits and robots.txt."""
     pytest.importorskip("cdxj_indexer", reason="needs the extra test")
     files = sorted(path for path in (crawled.output / "warc").glob("*.warc.gz") if "-text-" not in path.name)
     command = [sys.executable, "-m", "cdxj_indexer.main", *map(str, files)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     theirs = result.stdout.splitlines()
-    ours = [_without_id(line) for line in (crawled.output / "warc/index.cdxj").read_text().splitlines()]
+    ours = [_of_theirs(line) for line in (crawled.output / "warc/index.cdxj").read_text().splitlines()]
     assert len(ours) > 50
     assert ours == theirs
     assert sum('"warc/revisit"' in line for line in ours) == 1
 
 
-def _without_id(line: str) -> str:
+def _of_theirs(line: str) -> str:
     key, timestamp, fields = line.split(" ", 2)
-    kept = {name: value for name, value in json.loads(fields).items() if name != "id"}
+    kept = {name: value for name, value in json.loads(fields).items() if name not in {"id", *ABOUT}}
     return f"{key} {timestamp} {json.dumps(kept)}"
 
 
