@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawl4llm.option_checks import fixed, one_of
+from crawl4llm.option_checks import fixed, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,4 +16,10 @@ class ScopeOptions:
         one_of("web", "domain"),
         "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
         "that no seed's crawl leaves its domain.",
+    )
+    url_budget: int = fixed(
+        0,
+        whole(0),
+        "Fetches with which each owner and each URL prefix starts; more must be earned by good pages "
+        "([live.md](live.md#budgets)). 0: any number.",
     )

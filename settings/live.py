@@ -23,6 +23,9 @@ DOWNLOAD_DELAY_JITTER = 0
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_WARNSIZE = 0
 
+# An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
+URL_BUDGET = 10
+
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 

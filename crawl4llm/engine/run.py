@@ -21,6 +21,8 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
@@ -33,7 +35,8 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import Caps
+from crawl4llm.frontier import Caps, Frontier, OwnerFrontier
+from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.live.default_policy import settle_policy
@@ -149,14 +152,22 @@ class Run:
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        owned = job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
+        owned: OwnerFrontier | None = job.by_owners if job else None
+        if job is None and clock is not None:
+            owned = MemoryOwnerFrontier(caps, patience_of(options, clock))
+            job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
+        )
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        plain = job.frontier if job else MemoryFrontier(caps)
+        frontier: Frontier = owned or (job.frontier if job else MemoryFrontier(caps))
+        budgets = Budgets(options.url_budget) if options.url_budget else None
+        if budgets is not None:
+            frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, job.aside() if job else MemoryAside())
+            owned = owned and budgeted
         crawl = Crawl(
             options,
             policy=policy,
             rate=partial(web.rate, self.workers, text=archive.keeps_text),
-            frontier=plain if owned is None else owned,
+            frontier=frontier,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
             archive=archive,
@@ -168,10 +179,10 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
             clock=clock,
-            url_of_seed=web.url_of_seed if clock else None,
+            url_of_seed=web.url_of_seed if clock or budgets else None,
         )
         if job is not None:
-            job.take_up(policy)
+            job.take_up(policy, budgets)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):

@@ -98,6 +98,13 @@ class DurableFrontier:
         self._enter([entry])
         return True
 
+    def withdraw(self, lease: Lease) -> bool:
+        entry = self._leases.pop(lease.token, None)
+        if entry is None:
+            return False
+        entry.attempts -= 1
+        return True
+
     def __len__(self) -> int:
         return self._queued
 

@@ -79,6 +79,13 @@ class MemoryFrontier:
         self._enter(entry)
         return True
 
+    def withdraw(self, lease: Lease) -> bool:
+        entry = self._leases.pop(lease.token, None)
+        if entry is None:
+            return False
+        entry.attempts -= 1
+        return True
+
     def __len__(self) -> int:
         return len(self._queued)
 
