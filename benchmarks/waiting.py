@@ -29,6 +29,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.budgets import Budgets
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import OwnerFrontier, Patience
 from crawl4llm.frontier.aside import MemoryAside
@@ -36,6 +37,7 @@ from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options
 from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
@@ -102,10 +104,11 @@ async def _run(
     frontier: OwnerFrontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
     if options.url_budget:
         frontier = BudgetedFrontier(frontier, frontier, Budgets(options.url_budget), MemoryAside())
+    near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
     crawling = Crawl(
         options,
         policy=make_policy(workers, options),
-        rate=partial(rate_by_key, workers),
+        rate=partial(rate_by_key, workers, signature=near_duplicates is not None),
         frontier=frontier,
         by_owners=frontier,
         visited=MemoryVisited(),
@@ -115,6 +118,7 @@ async def _run(
         provenance={},
         clock=clock,
         url_of_seed=lambda key: subject.web.page(key).url,
+        near_duplicates=near_duplicates,
     )
     await crawling.begin(seeds)
     while not crawling.finished:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from crawl4llm.option_checks import fixed, one_of, whole
 
+OFF, FOLLOW, LEAVE = "off", "follow", "leave"
+"""Of NEAR_DUPLICATES."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
@@ -22,4 +25,11 @@ class ScopeOptions:
         whole(0),
         "Fetches with which each owner and each URL prefix starts; more must be earned by good pages "
         "([live.md](live.md#budgets)). 0: any number.",
+    )
+    near_duplicates: str = fixed(
+        OFF,
+        one_of(OFF, FOLLOW, LEAVE),
+        "Whether the text of each page is compared with those of the last 262,144 pages that were new: pages that are "
+        "like an earlier one are counted and noted, and their links are followed (`follow`), or not (`leave`) "
+        "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
     )

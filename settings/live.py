@@ -10,6 +10,9 @@ USER_AGENT = "crawl4llm"
 # learner is not installed, and in a crawl that was begun so, `parent_first` takes its place.
 URL_POLICY = "link"
 
+# Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
+NEAR_DUPLICATES = "follow"
+
 # The best document next whose owner may be asked: one request at a time an owner, and five seconds from the end of one
 # to the next, or more (docs/live.md). No more of the whole web than this machine scores. Owners that never answer
 # keep their places for DOWNLOAD_TIMEOUT, so there are many; unanticipated errors in a row are to be more than that.

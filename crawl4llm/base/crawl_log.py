@@ -45,6 +45,13 @@ class CrawlLine(TypedDict):
     """Documents fetched so far, likewise."""
 
 
+class ComparedLine(CrawlLine):
+    """One line of the crawl log where texts are compared (NEAR_DUPLICATES)."""
+
+    near_duplicate_of: int | None
+    """``order`` of the earlier page that its text is like; null where it is new, or there is none."""
+
+
 class FailureLine(TypedDict):
     """One line of the log of failures."""
 

@@ -23,6 +23,7 @@ from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
 from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.scope_options import LEAVE
 
 _REORDER_FACTOR = 8
 """Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
@@ -254,7 +255,7 @@ class Crawl(CrawlState):
                     new += self._extract(page)
                 else:
                     self._raised_n.hold_back(page)
-                lines.append(self._writer.line(page, leased, answer.status, self._batch))
+                lines.append(self._writer.line(page, leased, answer.status, self._batch, rated[leased.key]))
         finally:
             self._log.write(lines, failures)
         return new
@@ -286,7 +287,11 @@ class Crawl(CrawlState):
         self.counters.page(rated.influence)
         if self._budgeted is not None:
             self._budgeted.crawled(lease.entry, rated.influence, new_text=rated.has_new_text)
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, page.outlinks or ())
+        links = page.outlinks or ()
+        if rated.near_duplicate_of is not None and self.options.near_duplicates == LEAVE:
+            self.counters.counts["links/near_duplicate"] += len(links)
+            links = ()
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""

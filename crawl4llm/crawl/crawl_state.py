@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
@@ -21,6 +21,9 @@ from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.near_duplicates import NearDuplicates
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
 BUDGETS_SPENT = "budgets_spent"
@@ -72,6 +75,7 @@ class CrawlState:
         by_owners: OwnerFrontier | None = None,
         clock: Clock | None = None,
         url_of_seed: Callable[[str], str] | None = None,
+        near_duplicates: NearDuplicates | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -85,7 +89,13 @@ class CrawlState:
         """What broke the crawl off, in one line, if something did: only the last commit stands."""
         self.stopped: Stop | None = None
         """Why it was stopped, if it was."""
-        self._writer = PageWriter(archive, rate, visited=visited, counters=self.counters, provenance=provenance)
+        self._writer = PageWriter(
+            *(archive, rate),
+            visited=visited,
+            counters=self.counters,
+            provenance=provenance,
+            near_duplicates=near_duplicates,
+        )
         self._log = log
         self._commits = commits
         self._concurrent_leases = self._most_leases = concurrent_leases

@@ -19,6 +19,7 @@ from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.commits import JobCommits, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -142,10 +143,12 @@ class Job:
         """Return the documents set aside."""
         return StoredAside(self._store)
 
-    def take_up(self, policy: Policy, budgets: Budgets | None = None) -> None:
-        """Let policy and budgets go on from the last commit, and keep their state in the store. Raises InputError."""
-        if budgets is not None:
-            budgets.keep_in(self._pieces)
+    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | None) -> None:
+        """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
+        InputError."""
+        for other in others:
+            if other is not None:
+                other.keep_in(self._pieces)
         if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
             keep_in(self._pieces)
         if self.state.crawl is not None:

@@ -6,9 +6,9 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from crawl4llm.base.crawl_log import CrawlLine
+from crawl4llm.base.crawl_log import ComparedLine, CrawlLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -18,6 +18,9 @@ from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.near_duplicates import NearDuplicates
 
 REDIRECTS = "redirects/followed"
 """The count of redirect hops within a fetch; absent in a crawl that was begun by a version that did not count them."""
@@ -148,6 +151,8 @@ class Rated(NamedTuple):
     """Its main text, where the archive keeps that and it could be had."""
     has_new_text: bool = True
     """Whether it has text, and is no near duplicate; True too where NEAR_DUPLICATES is off."""
+    near_duplicate_of: int | None = None
+    """The earlier page, by its place in the crawl from 0, that its text is like."""
 
 
 class PageWriter:
@@ -164,18 +169,21 @@ class PageWriter:
         visited: VisitedSet,
         counters: Counters,
         provenance: Mapping[str, str],
+        near_duplicates: NearDuplicates | None = None,
     ) -> None:
         self._archive = archive
         self._rate = rate
         self._visited = visited
         self._counters = counters
         self._provenance = provenance
+        self._near_duplicates = near_duplicates
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
-        """Rate the pages among ``answers``; return the results by the keys of their leases."""
+        """Rate the pages among ``answers``, which are archived in this order; return the results by the keys of their
+        leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
-        if known and not self._archive.keeps_text:
+        if known and not self._archive.keeps_text and self._near_duplicates is None:
             return {entry.key: Rated(entry.score, None) for entry, _ in fetched}
         ratings = await self._rate([page for _, page in fetched])
         if not known:
@@ -186,7 +194,14 @@ class PageWriter:
         rated = {}
         for (entry, _), rating in zip(fetched, ratings, strict=True):
             text = rating.text if isinstance(rating, RatedText) else None
-            rated[entry.key] = Rated(entry.score if known else rating.score, text)
+            influence = entry.score if known else rating.score
+            if self._near_duplicates is None:
+                rated[entry.key] = Rated(influence, text)
+                continue
+            signature = rating.signature if isinstance(rating, RatedText) else b""
+            like = self._near_duplicates.add(self._counters.crawled + len(rated), signature)
+            self._counters.counts["pages/near_duplicates"] += like is not None
+            rated[entry.key] = Rated(influence, text, bool(signature) and like is None, like)
         return rated
 
     def archive(self, page: PageRecord, leased: Entry, rated: Rated, *, policy: str, iteration: int | None) -> None:
@@ -202,6 +217,7 @@ class PageWriter:
                 "depth": leased.depth,
                 "policy": policy,
                 "language": page.language,
+                "near-duplicate-of": rated.near_duplicate_of,
                 **self._provenance,
             },
             rated.text,
@@ -211,9 +227,11 @@ class PageWriter:
         """Archive the redirects that led from a document to another owner. Raises InputError as archive does."""
         self._archive.write_redirects(page, {"redirected-to": page.hops[-1], **self._provenance})
 
-    def line(self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None) -> CrawlLine:
+    def line(
+        self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None, rated: Rated
+    ) -> CrawlLine:
         """Return the crawl log's line for the page that was crawled last, as the figures stand now."""
-        return {
+        line: CrawlLine = {
             "order": self._counters.crawled - 1,
             "iteration": iteration,
             "id": page.entry.key,
@@ -226,6 +244,10 @@ class PageWriter:
             "visited": len(self._visited),
             "fetched": self._counters.counts["pages/fetched"],
         }
+        if self._near_duplicates is None:
+            return line
+        compared: ComparedLine = {**line, "near_duplicate_of": rated.near_duplicate_of}
+        return compared
 
 
 logger = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
@@ -43,6 +44,7 @@ from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
@@ -155,18 +157,17 @@ class Run:
         owned: OwnerFrontier | None = job.by_owners if job else None
         if job is None and clock is not None:
             owned = MemoryOwnerFrontier(caps, patience_of(options, clock))
-            job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
-        )
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        frontier: Frontier = owned or (job.frontier if job else MemoryFrontier(caps))
+        frontier: Frontier = (job.frontier if job else MemoryFrontier(caps)) if owned is None else owned
         budgets = Budgets(options.url_budget) if options.url_budget else None
         if budgets is not None:
             frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, job.aside() if job else MemoryAside())
-            owned = owned and budgeted
+            owned = None if owned is None else budgeted
+        near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         crawl = Crawl(
             options,
             policy=policy,
-            rate=partial(web.rate, self.workers, text=archive.keeps_text),
+            rate=partial(web.rate, self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
             frontier=frontier,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
@@ -180,9 +181,10 @@ class Run:
             limits=self._limits,
             clock=clock,
             url_of_seed=web.url_of_seed if clock or budgets else None,
+            near_duplicates=near_duplicates,
         )
         if job is not None:
-            job.take_up(policy, budgets)
+            job.take_up(policy, budgets, near_duplicates)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -218,6 +220,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 

@@ -53,11 +53,14 @@ class Rating(NamedTuple):
 
 
 class RatedText(NamedTuple):
-    """A rating with the text that it is for."""
+    """A rating with the text that it is for, or its signature."""
 
     score: float | None
     reason: str | None
-    text: str
+    text: str | None
+    """None where only the signature is wanted."""
+    signature: bytes = b""
+    """See :mod:`crawl4llm.scoring.signatures`; empty where it is not wanted, or the text is blank."""
 
 
 class SeveralScores(NamedTuple):
@@ -85,6 +88,14 @@ def influence_and_text(rater: PageRater, key: str) -> RatedText:
     """Return the influence score of a page's main text, and the text."""
     text = rater.text(key)
     return RatedText(*rate_text(rater.scorer, text, key), text)
+
+
+def influence_and_signature(rater: PageRater, page: str | HtmlPage, *, text: bool) -> RatedText:
+    """Return the influence score of a page's main text, its signature, and with ``text`` the text itself."""
+    from crawl4llm.scoring.signatures import signature_of
+
+    name, main = (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
+    return RatedText(*rate_text(rater.scorer, main, name), main if text else None, signature_of(main))
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:

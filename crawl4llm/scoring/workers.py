@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -197,18 +198,23 @@ def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rat
 
 
 async def rate_by_key(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
-    """Return the scores of pages that the workers look up in the corpus; with ``text``, and their main text."""
+    """Return the scores of pages that the workers look up in the corpus; if wanted, their main text and signature."""
     task: Callable[[PageRater, str], Rating | RatedText] = tasks.influence_and_text if text else tasks.influence
+    if signature:
+        task = partial(tasks.influence_and_signature, text=text)
     return await workers.run(task, [page.key for page in pages])
 
 
 async def rate_by_html(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False
+    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
-    """Return the scores of pages as they came; with ``text``, and their main text."""
-    return await workers.run(tasks.influence_task(text=text), [HtmlPage(page.key, page.html or b"") for page in pages])
+    """Return the scores of pages as they came; if wanted, their main text and its signature."""
+    task = tasks.influence_task(text=text)
+    if signature:
+        task = partial(tasks.influence_and_signature, text=text)
+    return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])
 
 
 class HtmlWorkers:

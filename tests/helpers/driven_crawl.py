@@ -21,12 +21,14 @@ from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
+from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveWriter, NullArchive
@@ -100,10 +102,12 @@ class Driven:
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
         workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
+        self._near_duplicates = near = NearDuplicates() if options.near_duplicates != OFF else None
         return Crawl(
             options,
             policy=make_policy(workers, options),
-            rate=partial(rate_by_key, workers, text=options.warc_text),
+            rate=partial(rate_by_key, workers, text=options.warc_text, signature=near is not None),
+            near_duplicates=near,
             provenance={"corpus": "graph"},
             concurrent_leases=leases,
             **parts,
@@ -210,7 +214,7 @@ class JobCrawl(Driven):
             log=self._log,
             commits=job.commits(self._log, self.archive),
         )
-        job.take_up(self.crawl.policy)
+        job.take_up(self.crawl.policy, self._near_duplicates)
         if job.state.crawl is not None:
             self.crawl.load(job.state.crawl, job.frontier.leases())
         self.dequeued = []

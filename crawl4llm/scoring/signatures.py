@@ -1,0 +1,38 @@
+"""Signatures of texts: how much of their words two texts share is estimated from theirs, without the texts.
+
+Broder 1997, On the resemblance and containment of documents: MinHash of the runs of five words. What is kept of it is
+short: the lowest bit of each hash (Li and König 2010, b-Bit minwise hashing), and a checksum of each band of eight, of
+which texts that are alike probably have one in common (Leskovec et al., Mining of Massive Datasets, 3.4).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+from zlib import crc32
+
+HASHES: Final = 128
+BANDS: Final = 16
+SIGNATURE: Final = struct.Struct(f"<QQ{BANDS}I")
+"""The bits, as two numbers, and the checksums."""
+SCHEME: Final = "rensa 2"
+"""What made the hashes: the ALGORITHM_VERSION of rensa. Signatures of others cannot be compared with them."""
+_WORDS, _SEED = 5, 1
+_BAND: Final = struct.Struct(f"<{HASHES // BANDS}I")
+
+
+def signature_of(text: str) -> bytes:
+    """Return the signature of a text, as SIGNATURE packs it: of its runs of five words in lower case, or of all of it
+    where it has fewer; empty for a blank text."""
+    from rensa import RMinHash
+
+    words = text.lower().encode("utf-8", "replace").decode().split()
+    if not words:
+        return b""
+    runs = {" ".join(words[start : start + _WORDS]) for start in range(max(len(words) - _WORDS + 1, 1))}
+    minhash = RMinHash(num_perm=HASHES, seed=_SEED)
+    minhash.update(list(runs))
+    hashes = minhash.digest()
+    bits = sum((value & 1) << place for place, value in enumerate(hashes))
+    bands = (crc32(_BAND.pack(*hashes[start::BANDS])) for start in range(BANDS))
+    return SIGNATURE.pack(bits & (1 << 64) - 1, bits >> 64, *bands)
