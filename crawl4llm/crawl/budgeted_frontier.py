@@ -111,7 +111,7 @@ class BudgetedFrontier:
         self._refund(lease)
         return True
 
-    def withdraw(self, lease: Lease) -> bool:
+    def withdraw(self, lease: Lease) -> Entry | None:
         return self._within.withdraw(lease)
 
     def __len__(self) -> int:
@@ -140,9 +140,9 @@ class BudgetedFrontier:
         return self._owned.drop_owner(owner, outcome, reason, most)
 
     def _set_aside(self, lease: Lease, owner: str, scope: str) -> None:
-        self._within.withdraw(lease)
-        self._aside.add(owner, scope, lease.entry)
-        self.budgets.wait(scope, waiting=True)
+        if (entry := self._within.withdraw(lease)) is not None:
+            self._aside.add(owner, scope, entry)
+            self.budgets.wait(scope, waiting=True)
         if self._owned is not None:
             self._owned.owners.release(owner, self._owned.owners.now)
 

@@ -180,8 +180,7 @@ class RunningMedian:
     def load(self, state: Sequence[Sequence[int]]) -> None:
         """Go on, in a new one, from what :meth:`save` returned."""
         self._bins = [bin_ for bin_, _ in state]
-        for bin_, count in state:
-            self._counts[bin_] = 0
+        self._counts = dict.fromkeys(self._bins, 0)
         for bin_, count in state:
             self._count(bin_, count)
 

@@ -112,9 +112,9 @@ class Frontier(Protocol):
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
         """Queue a leased document again, at its score; ``attempted``: this lease counts. False as for settle."""
 
-    def withdraw(self, lease: Lease) -> bool:
-        """End the lease of a document that leaves the frontier without an end; it does not count as one of its
-        leases. False as for settle."""
+    def withdraw(self, lease: Lease) -> Entry | None:
+        """Let a document leave the frontier without an end, and return it; the lease does not count. None: it had ended
+        before."""
 
     def __len__(self) -> int:
         """Return the number of documents queued, without those on lease."""

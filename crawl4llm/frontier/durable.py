@@ -98,12 +98,11 @@ class DurableFrontier:
         self._enter([entry])
         return True
 
-    def withdraw(self, lease: Lease) -> bool:
+    def withdraw(self, lease: Lease) -> Entry | None:
         entry = self._leases.pop(lease.token, None)
-        if entry is None:
-            return False
-        entry.attempts -= 1
-        return True
+        if entry is not None:
+            entry.attempts -= 1
+        return entry
 
     def __len__(self) -> int:
         return self._queued
