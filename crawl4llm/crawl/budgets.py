@@ -43,6 +43,9 @@ class Account(NamedTuple):
     """Whether documents may be set aside for want of it."""
 
 
+_NEW: Final = Account(0, 0, 0, False, False)
+
+
 class Budgets:
     """The accounts of owners and URL prefixes. A document is fetched if all of its have fetches left."""
 
@@ -67,7 +70,7 @@ class Budgets:
         self._median.load(state)
 
     def left(self, scope: str) -> int:
-        """Return the fetches that an owner or prefix has left; where rules or settings are others, less than 0."""
+        """Return the fetches that an owner or prefix has left; 0 or less: none."""
         return self._left(self._account(scope))
 
     def exhausted(self, scopes: Sequence[str]) -> str | None:
@@ -77,14 +80,14 @@ class Budgets:
     def spend(self, scopes: Sequence[str], *, seed: bool) -> None:
         """Take a fetch from each; ``seed``: it is for what the operator asked for."""
         for scope in scopes:
-            account = self._account(scope)
-            self._set(scope, account._replace(spent=account.spent + 1, seeded=account.seeded or seed))
+            spent, earned, vouched, seeded, waiting = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent + 1, earned, vouched, seeded or seed, waiting]
 
     def refund(self, scopes: Sequence[str]) -> None:
         """Give back a fetch that was not made."""
         for scope in scopes:
-            account = self._account(scope)
-            self._set(scope, account._replace(spent=account.spent - 1))
+            spent, *others = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent - 1, *others]
 
     def earn(self, scopes: Sequence[str], key: str, influence: float | None, *, new_text: bool) -> None:
         """Let a page that was fetched earn what it deserves."""
@@ -95,9 +98,9 @@ class Budgets:
         if not good and not vouched:
             return
         for scope in scopes:
-            account = self._account(scope)
-            pay = (self._start if vouched or account.seeded else 1) if good else 0
-            self._set(scope, account._replace(earned=account.earned + pay, vouched=account.vouched + vouched))
+            spent, earned, number, seeded, waiting = self._accounts.get(scope, _NEW)
+            pay = (self._start if vouched or seeded else 1) if good else 0
+            self._accounts[scope] = [spent, earned + pay, number + vouched, seeded, waiting]
 
     def linked(self, keys: Iterable[str]) -> None:
         """Note the documents to which a page links, and that other pages have linked to before."""
@@ -105,9 +108,9 @@ class Budgets:
 
     def wait(self, scope: str, *, waiting: bool) -> None:
         """Note whether documents are set aside for want of a budget."""
-        account = self._account(scope)
-        if account.waiting != waiting:
-            self._set(scope, account._replace(waiting=waiting))
+        *others, before = self._accounts.get(scope, _NEW)
+        if before != waiting:
+            self._accounts[scope] = [*others, waiting]
 
     def for_waiting(self, scopes: Sequence[str]) -> list[tuple[str, int]]:
         """Return those owners and prefixes for which documents wait that can go on, with the fetches they have left."""
@@ -115,11 +118,7 @@ class Budgets:
         return [(scope, left) for scope, one in accounts if one.waiting and (left := self._left(one)) > 0]
 
     def _account(self, scope: str) -> Account:
-        stored = self._accounts.get(scope)
-        return Account(0, 0, 0, False, False) if stored is None else Account(*stored)
-
-    def _set(self, scope: str, account: Account) -> None:
-        self._accounts[scope] = list(account)
+        return Account(*self._accounts.get(scope, _NEW))
 
     def _left(self, account: Account) -> int:
         allowed = self._start + account.earned

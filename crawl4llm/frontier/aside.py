@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import Protocol
@@ -74,6 +74,7 @@ class StoredAside:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._count = store.count(TABLE)
 
     def add(self, owner: str, scope: str, entry: Entry) -> None:
         record = encode(entry)
@@ -81,6 +82,7 @@ class StoredAside:
         if len(place) > _KEY_BYTES:  # which sort anyhow where they begin alike
             place = place[:_KEY_BYTES] + blake2b(place, digest_size=16).digest()
         self._store.put(TABLE, _hash(owner) + _hash(scope) + place, pack([record]))
+        self._count += 1
 
     def take(self, owner: str, scope: str, most: int) -> list[Entry]:
         return self._take(_hash(owner) + _hash(scope), most)
@@ -89,7 +91,8 @@ class StoredAside:
         return self._take(_hash(owner), most)
 
     def __len__(self) -> int:
-        return self._store.count(TABLE)
+        """The number is known when the store is closed, too."""
+        return self._count
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all documents, in the order of no meaning in which they lie."""
@@ -101,8 +104,7 @@ class StoredAside:
         while piece := list(islice(self._store.items(TABLE, start), _PIECE)):
             start = piece[-1][0] + b"\0"
             gone = [(key, entry) for key, value in piece if unwanted(entry := self._entry(value))]
-            for key, _ in gone:
-                self._store.delete(TABLE, key)
+            self._delete(key for key, _ in gone)
             if gone:
                 yield [entry for _, entry in gone]
 
@@ -113,9 +115,12 @@ class StoredAside:
                 if not key.startswith(prefix):
                     break
                 found.append((key, self._entry(value)))
-        for key, _ in found:
-            self._store.delete(TABLE, key)
+        self._delete(key for key, _ in found)
         return [entry for _, entry in found]
+
+    def _delete(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._count -= self._store.delete(TABLE, key)
 
     def _entry(self, value: bytes) -> Entry:
         try:

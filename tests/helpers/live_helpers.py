@@ -82,7 +82,7 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
 def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run a live crawl of a local web to its end, without the delay, rate and budgets that strangers' servers are due, and in
+    """Run a live crawl of a local web to its end, without the delay, rate and budgets that strangers are due, and in
     batches unless CRAWL_BATCH_SIZE is given."""
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
