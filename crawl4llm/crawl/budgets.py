@@ -25,6 +25,8 @@ from crawl4llm.crawl.linked_twice import LinkedTwice
 from crawl4llm.policies import Pieces
 
 _FOLDERS: Final = 2
+_PAY: Final = 3
+"""Times the start that a page earns which is vouched for."""
 _MOST_UNPROVEN: Final = 3
 """Times the start that a budget may have where its pages are not linked to as those of sites are."""
 _PROVEN: Final = 5
@@ -99,7 +101,7 @@ class Budgets:
             return
         for scope in scopes:
             spent, earned, number, seeded, waiting = self._accounts.get(scope, _NEW)
-            pay = (self._start if vouched or seeded else 1) if good else 0
+            pay = (_PAY * self._start if vouched or seeded else 1) if good else 0
             self._accounts[scope] = [spent, earned + pay, number + vouched, seeded, waiting]
 
     def linked(self, keys: Iterable[str]) -> None:
