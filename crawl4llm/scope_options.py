@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawl4llm.option_checks import fixed, one_of, whole
+from crawl4llm.base.url_traps import RULES
+from crawl4llm.option_checks import fixed, one_of, some_of, whole
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 """Of NEAR_DUPLICATES."""
@@ -25,6 +26,13 @@ class ScopeOptions:
         whole(0),
         "Fetches with which each owner and each URL prefix starts; more must be earned by good pages "
         "([live.md](live.md#budgets)). 0: any number.",
+    )
+    url_traps: tuple[str, ...] = fixed(
+        (),
+        some_of(*RULES),
+        "Rules by which links and redirects are dropped as `trap`, divided by commas: "
+        f"{', '.join(f'`{name}`' for name in RULES)} ([traps.md](traps.md#rules)). Seeds are not. Empty: none. The "
+        "live profile has all of them.",
     )
     near_duplicates: str = fixed(
         OFF,

@@ -10,6 +10,9 @@ USER_AGENT = "crawl4llm"
 # learner is not installed, and in a crawl that was begun so, `parent_first` takes its place.
 URL_POLICY = "link"
 
+# What by its URL leads into a trap is not asked for (docs/traps.md).
+URL_TRAPS = "cgi_bin,repeated_path,calendar,session_id,deep_path,many_parameters"
+
 # Pages whose text is like an earlier one's are counted; their links may lead to new ones all the same.
 NEAR_DUPLICATES = "follow"
 

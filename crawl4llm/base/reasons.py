@@ -13,6 +13,7 @@ CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
 ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
 IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
+TRAP = "trap"
 REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
 QUEUED, VISITED = "queued", "visited"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
@@ -43,6 +44,7 @@ DROPPED: Final = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
     OPT_OUT: "its domain was purged or is blocked",
+    TRAP: "a rule of URL_TRAPS holds of its URL",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawl4llm.base.reasons import TABLES, is_reason
 from crawl4llm.base.reasons import reference as reasons_reference
+from crawl4llm.base.url_traps import RULES
 
 PREFIX = "crawl4llm/"
 
@@ -33,6 +34,7 @@ KEYS = {
     "links/too_deep": "links to documents that are more links from a seed than DEPTH_LIMIT",
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
     "links/near_duplicate": "links on near duplicates, where NEAR_DUPLICATES leaves them",
+    "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of URL_TRAPS",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "simulation/seconds": "virtual seconds that the fetches took, where owners wait (SIMULATION_OWNER_DELAY)",
@@ -51,6 +53,8 @@ def is_documented(key: str) -> bool:
     outcome, _, reason = key.partition("/")
     if outcome == "given_up":
         return is_reason("failed", reason)
+    if key.startswith("links/trap/"):
+        return reason.removeprefix("trap/") in RULES
     return is_reason(outcome, reason) if outcome in TABLES else key in KEYS
 
 

@@ -82,7 +82,11 @@ class CrawlState:
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        self.scope = Scope(options.crawl_scope, visited, opted_out, limits, by_owners=by_owners is not None)
+        self.scope = Scope(
+            *(options.crawl_scope, visited, opted_out, limits),
+            by_owners=by_owners is not None,
+            traps=options.url_traps,
+        )
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, domain_of_url, is_below, owner_of
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, URL_TOO_LONG, VISITED
+from crawl4llm.base.reasons import DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, TRAP, URL_TOO_LONG, VISITED
+from crawl4llm.base.url_traps import Traps
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Outcome
@@ -31,7 +32,7 @@ NO_LIMITS = Limits()
 
 class Scope:
     """Follows what CRAWL_SCOPE ``name`` and ``limits`` let it, once, and nothing of domains that have opted out or are
-    blocked."""
+    blocked, or that leads into a trap by its URL."""
 
     def __init__(
         self,
@@ -41,13 +42,16 @@ class Scope:
         limits: Limits = NO_LIMITS,
         *,
         by_owners: bool = False,
+        traps: Sequence[str] = (),
     ) -> None:
-        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease."""
+        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease. ``traps``: rules
+        of :mod:`crawl4llm.base.url_traps`."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
+        self._traps = Traps(traps) if traps else None
 
     def block(self, domains: Iterable[str]) -> None:
         """Follow nothing of these domains either, and again what leads to others that were blocked before."""
@@ -71,14 +75,22 @@ class Scope:
         counts["links/new"] += len(new)
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
-        if not self._unwanted:
+        if not self._unwanted and self._traps is None:
             return candidates, []
         wanted: list[Candidate] = []
-        unwanted: list[Candidate] = []
+        lines: list[FailureLine] = []
         for candidate in candidates:
-            (unwanted if self.has_opted_out(candidate.url) else wanted).append(candidate)
-        counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
-        return wanted, [failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted]
+            if self.has_opted_out(candidate.url):
+                reason = OPT_OUT
+            elif self._traps is not None and (rule := self._traps.rule_of(candidate.url)) is not None:
+                reason = TRAP
+                counts[f"links/trap/{rule}"] += 1
+            else:
+                wanted.append(candidate)
+                continue
+            counts[f"{Outcome.DROPPED.value}/{reason}"] += 1
+            lines.append(failure_line(Outcome.DROPPED.value, reason, candidate))
+        return wanted, lines
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
@@ -121,7 +133,14 @@ class Scope:
         """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        return OPT_OUT if self.has_opted_out(key) else None
+        if self.has_opted_out(key):
+            return OPT_OUT
+        return TRAP if self._leads_into_trap(entry.url or entry.key, key) else None
+
+    def _leads_into_trap(self, source: str, target: str) -> bool:
+        """Return whether a redirect leads into a trap from where its source, such as a seed, is not in itself."""
+        rule = None if self._traps is None else self._traps.rule_of(target)
+        return rule is not None and self._traps is not None and rule != self._traps.rule_of(source)
 
     def _is_too_long(self, url: str) -> bool:
         return 0 < self._limits.url_length < len(url)

@@ -46,6 +46,7 @@ from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 
@@ -82,6 +83,8 @@ class Run:
             if web_class(settings).profile == "live":
                 settle_policy(settings)
             self.options = options = _read_options(settings)
+            if options.near_duplicates != OFF:
+                require_library()
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
             self._clock = _clock(self.web, options)
@@ -220,6 +223,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
+            **({"url_traps": options.url_traps} if options.url_traps else {}),
             **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }

@@ -11,6 +11,8 @@ import struct
 from typing import Final
 from zlib import crc32
 
+from crawl4llm.base.errors import InputError
+
 HASHES: Final = 128
 BANDS: Final = 16
 SIGNATURE: Final = struct.Struct(f"<QQ{BANDS}I")
@@ -19,6 +21,16 @@ SCHEME: Final = "rensa 2"
 """What made the hashes: the ALGORITHM_VERSION of rensa. Signatures of others cannot be compared with them."""
 _WORDS, _SEED = 5, 1
 _BAND: Final = struct.Struct(f"<{HASHES // BANDS}I")
+
+
+def require_library() -> None:
+    """Raise InputError where the library that makes the hashes is not installed, or one that makes others."""
+    try:
+        from rensa import RMinHash
+    except ImportError:
+        RMinHash = None  # noqa: N806 - the class, where there is one
+    if RMinHash is None or f"rensa {RMinHash.ALGORITHM_VERSION}" != SCHEME:
+        raise InputError("NEAR_DUPLICATES needs rensa 0.5; pip install 'rensa>=0.5,<0.6', or set it to off")
 
 
 def signature_of(text: str) -> bytes:

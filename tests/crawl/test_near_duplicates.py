@@ -107,11 +107,13 @@ def test_a_crawl_that_is_killed_again_and_again_says_the_same(tmp_path: Path, ba
     whole = crawl(tmp_path / "whole", "leave", crawl_batch_size=batch_size)
     ids: list[str] = []
     (tmp_path / "parts").mkdir()
-    for parts in range(100):
+    parts = 0
+    while parts < 100:
+        parts += 1
         part = JobCrawl(web(), tmp_path / "parts", **options)
         part.start("p00")
         in_flight = part.crawl.unanswered()
-        for _ in range(19):  # the last ones are in no commit
+        for _ in range(12):  # the last ones are in no commit
             in_flight += part.dequeue()
             if in_flight:
                 part.fetch(in_flight.pop(0))
@@ -121,7 +123,7 @@ def test_a_crawl_that_is_killed_again_and_again_says_the_same(tmp_path: Path, ba
         part.close()
         if finished:
             break
-    assert parts > 3
+    assert 3 < parts < 100
     assert ids == whole.ids
     assert [line["near_duplicate_of"] for line in lines] == [line["near_duplicate_of"] for line in whole.lines]
 

@@ -194,9 +194,9 @@ class MazedPages:
 
     @property
     def homes(self) -> Mapping[str, str]:
-        """The hosts of both; nobody begins at those of mazes by their own choice."""
+        """See :class:`tests.testweb.pages.Pages`; no crawl begins in a maze."""
         bases = [base for maze in self.mazes.mazes if maze.honest is None for base in maze.bases]
-        return {**self._honest.homes, **{urlsplit(base).hostname or "": "/" for base in bases}}
+        return {**self._honest.homes, **{urlsplit(base).hostname or "": "" for base in bases}}
 
     def find(self, host: str, path: str) -> bytes | str | None:
         """Return the page of a maze, or an honest one with its links into mazes."""

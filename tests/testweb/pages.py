@@ -18,7 +18,7 @@ class Pages(Protocol):
 
     @property
     def homes(self) -> Mapping[str, str]:
-        """The path to begin at, by host, for all hosts."""
+        """The path to begin at, by host, for all hosts; empty where no crawl begins."""
 
     def find(self, host: str, path: str) -> bytes | str | None:
         """Return the HTML at a path with its query, in UTF-8; a path, of a redirect; None where there is nothing."""

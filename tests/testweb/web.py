@@ -63,7 +63,7 @@ class LocalWeb:
 
     @property
     def seeds_file(self) -> Path:
-        """A page of each host."""
+        """A page of each host, but of those at which no crawl begins."""
         return self._folder / "seeds.txt"
 
     @property
@@ -74,7 +74,7 @@ class LocalWeb:
     @property
     def seeds(self) -> list[str]:
         """What the seeds file has."""
-        return [self.url(host) for host in self.hosts]
+        return [self.url(host) for host in self.hosts if self._pages.homes.get(host, "/")]
 
     def url(self, host: str, path: str | None = None) -> str:
         """Return a URL of a host; without a path, of its shortest one."""
