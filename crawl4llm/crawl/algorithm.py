@@ -299,7 +299,7 @@ class Crawl(CrawlState):
         new, refused = self.scope.new_documents(page, self.counters.counts)
         self._refused += refused
         if self._budgeted is not None:
-            self._budgeted.linked(page, (candidate.key for candidate in new))
+            self._budgeted.linked(page, new)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(new)
         return new

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
-from crawl4llm.crawl.budgets import Budgets, scopes_of
+from crawl4llm.crawl.budgets import LISTED, Budgets, scopes_of
 from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.frontier.aside import Aside
-from crawl4llm.policies import CrawledPage
+from crawl4llm.policies import Candidate, CrawledPage
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""
@@ -51,9 +53,17 @@ class BudgetedFrontier:
         self.budgets.earn(scopes, entry.key, influence, new_text=new_text)
         self._take_back(scopes)
 
-    def linked(self, page: CrawledPage, new: Iterable[str]) -> None:
-        """Note the links of a page; ``new``: those that no page before it had."""
-        self.budgets.linked({link.key for link in page.links if link.key is not None}.difference(new, [page.entry.key]))
+    def linked(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
+        """Note the links of a page; ``new``: the documents that no page before it led to."""
+        known = {link.key for link in page.links if link.key is not None}
+        self.budgets.linked(known.difference([page.entry.key], (candidate.key for candidate in new)))
+        if len(new) >= LISTED:
+            places = [scopes_of(candidate.url or candidate.key) for candidate in new]
+            counts = Counter(chain.from_iterable(places))
+            listed = {scope for scope, count in counts.items() if count >= LISTED}
+            for scope in sorted(listed.difference(_scopes(page.entry))):
+                self.budgets.trust(scope)
+                self._take_back([next(scopes[0] for scopes in places if scope in scopes), scope])
 
     def save(self) -> Any:
         """Return the state of the budgets, as JSON takes it."""

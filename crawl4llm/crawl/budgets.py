@@ -5,9 +5,9 @@ its path, and, of a URL with a query, the path itself. Each starts with URL_BUDG
 new, and whose influence score is above the running median of the crawl, earns
 
 - one fetch, for each of its budgets; up to three times URL_BUDGET in all;
-- URL_BUDGET fetches, if it is *vouched for*: another page than the one on which it was found links to it, or the
-  operator has given a seed of the same owner or prefix. Budgets with five pages that two others link to, whatever
-  these are worth, and those of seeds, may earn any number.
+- three times URL_BUDGET fetches, if another page than the one on which it was found links to it, and for budgets that
+  are *trusted*: of a seed, or of documents that a page elsewhere lists, five or more at once. Trusted budgets, and
+  those with five pages that two others link to, whatever these are worth, may earn any number.
 
 Pages that please the scorer can be made without end, and so can links; but a maze that never ends has always new
 addresses, so that hardly any of its pages is linked to twice, whereas sites of people link to what they have.
@@ -31,6 +31,8 @@ _MOST_UNPROVEN: Final = 3
 """Times the start that a budget may have where its pages are not linked to as those of sites are."""
 _PROVEN: Final = 5
 """Pages that two others link to, from which on its site is no maze."""
+LISTED: Final = 5
+"""New documents of one owner or prefix on a page elsewhere that make it a list of them."""
 
 
 class Account(NamedTuple):
@@ -40,7 +42,8 @@ class Account(NamedTuple):
     earned: int
     vouched: int
     """Pages that two others link to."""
-    seeded: bool
+    trusted: bool
+    """Whether the operator, or a list elsewhere, leads there."""
     waiting: bool
     """Whether documents may be set aside for want of it."""
 
@@ -82,8 +85,8 @@ class Budgets:
     def spend(self, scopes: Sequence[str], *, seed: bool) -> None:
         """Take a fetch from each; ``seed``: it is for what the operator asked for."""
         for scope in scopes:
-            spent, earned, vouched, seeded, waiting = self._accounts.get(scope, _NEW)
-            self._accounts[scope] = [spent + 1, earned, vouched, seeded or seed, waiting]
+            spent, earned, vouched, trusted, waiting = self._accounts.get(scope, _NEW)
+            self._accounts[scope] = [spent + 1, earned, vouched, trusted or seed, waiting]
 
     def refund(self, scopes: Sequence[str]) -> None:
         """Give back a fetch that was not made."""
@@ -100,13 +103,19 @@ class Budgets:
         if not good and not vouched:
             return
         for scope in scopes:
-            spent, earned, number, seeded, waiting = self._accounts.get(scope, _NEW)
-            pay = (_PAY * self._start if vouched or seeded else 1) if good else 0
-            self._accounts[scope] = [spent, earned + pay, number + vouched, seeded, waiting]
+            spent, earned, number, trusted, waiting = self._accounts.get(scope, _NEW)
+            pay = (_PAY * self._start if vouched or trusted else 1) if good else 0
+            self._accounts[scope] = [spent, earned + pay, number + vouched, trusted, waiting]
 
     def linked(self, keys: Iterable[str]) -> None:
         """Note the documents to which a page links, and that other pages have linked to before."""
         self._linked_twice.add(keys)
+
+    def trust(self, scope: str) -> None:
+        """Let an owner or prefix earn as sites do."""
+        *others, trusted, waiting = self._accounts.get(scope, _NEW)
+        if not trusted:
+            self._accounts[scope] = [*others, True, waiting]
 
     def wait(self, scope: str, *, waiting: bool) -> None:
         """Note whether documents are set aside for want of a budget."""
@@ -124,7 +133,7 @@ class Budgets:
 
     def _left(self, account: Account) -> int:
         allowed = self._start + account.earned
-        if not account.seeded and account.vouched < _PROVEN:
+        if not account.trusted and account.vouched < _PROVEN:
             allowed = min(allowed, _MOST_UNPROVEN * self._start)
         return allowed - account.spent
 

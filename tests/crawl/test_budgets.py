@@ -26,6 +26,7 @@ from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.store import Store
+from crawl4llm.policies import Candidate, CrawledPage
 
 SITE, MAZE = "http://site.example/", "http://maze.example/"
 
@@ -223,6 +224,32 @@ def test_what_was_not_fetched_is_not_spent(frontier: BudgetedFrontier) -> None:
     assert frontier.give_back(lease, attempted=False)
     assert lease_all(frontier) == [keys[3]]
     assert frontier.set_aside == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "fetched"), [("b.example", 5, 60), ("b.example", 4, 6), ("a.example", 9, 6)]
+)
+def test_what_a_page_elsewhere_lists_is_trusted(
+    frontier: BudgetedFrontier, source: str, number: int, fetched: int
+) -> None:
+    """Pages that are as good as they could be, none of them linked to twice."""
+    for place in range(99):
+        frontier.budgets.earn([], str(place), 0.5, new_text=True)
+    urls = [f"http://a.example/{place}" for place in range(60)]
+    page = f"http://{source}/list"
+    new = [Candidate(url, url, 1, page) for url in urls[:number]]
+    frontier.push(Entry(url, url, 0.5, 1, page) for url in urls)
+    found = 0
+    for _ in range(60):
+        for lease in frontier.lease(1):
+            found += 1
+            frontier.settle(lease, Outcome.ARCHIVED)
+            release(frontier, lease.entry)
+            frontier.crawled(lease.entry, 0.9, new_text=True)
+        if found == 6:  # by then all are set aside, and go on
+            links = [Link(url, url, "", False) for url in urls]
+            frontier.linked(CrawledPage(Entry(page, page, 0.5, 0, None), 0.5, links[:number]), new)
+    assert found == fetched
 
 
 def test_an_owner_that_is_dropped_is_dropped_whole() -> None:
