@@ -6,6 +6,8 @@ lease the best document whose owner may be asked now: ``owners`` is the index th
 worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
 is the file in which waits outlive the process.
 
+``aside`` keeps documents that are out of its order for a while, in memory or in the store.
+
 ``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
 knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
 is committed to.
