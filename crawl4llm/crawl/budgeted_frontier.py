@@ -111,14 +111,16 @@ class BudgetedFrontier:
         if not self._within.settle(lease, outcome, reason):
             return False
         if outcome is Outcome.DROPPED and reason in _NOT_FETCHED:
-            self._refund(lease)
+            scopes = _scopes(lease.entry)
+            self.budgets.refund(scopes)
+            self._take_back(scopes)
         return True
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
-        """A document that is asked for again spends once."""
+        """A document that is asked for again spends once: what it gives back is its own."""
         if not self._within.give_back(lease, attempted=attempted):
             return False
-        self._refund(lease)
+        self.budgets.refund(_scopes(lease.entry))
         return True
 
     def withdraw(self, lease: Lease) -> Entry | None:
@@ -155,11 +157,6 @@ class BudgetedFrontier:
             self.budgets.wait(scope, waiting=True)
         if self._owned is not None:
             self._owned.owners.release(owner, self._owned.owners.now)
-
-    def _refund(self, lease: Lease) -> None:
-        scopes = _scopes(lease.entry)
-        self.budgets.refund(scopes)
-        self._take_back(scopes)
 
 
 def _scopes(entry: Entry) -> list[str]:
