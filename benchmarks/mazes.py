@@ -32,6 +32,7 @@ from benchmarks.waiting import CAPACITY, _run
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.url_traps import RULES
 from crawl4llm.options import Options, setting_name
 from simulate.demo.web import Web
 from simulate.open import HOSTS, PAGES, demo_web
@@ -44,7 +45,8 @@ SHARES = (0.10, 0.25, 0.50)
 SHARES_OF_REAL = (0.10, 0.25)
 MOST_IN_A_MAZE = 30
 MOST_LOST = 0.01
-KEEPING_OUT = {"URL_BUDGET": "10", "NEAR_DUPLICATES": "follow"}
+_MOST_MADE = 1000
+KEEPING_OUT = {"URL_BUDGET": "10", "NEAR_DUPLICATES": "follow", "URL_TRAPS": ",".join(RULES)}
 """Settings of live crawls; those that this checkout does not have are left out."""
 
 Settings = tuple[tuple[str, str], ...]
@@ -54,7 +56,9 @@ class MazedWeb(MemoryWeb):
     """A web with mazes: their pages are made when they are asked for, and are not among its ``keys``."""
 
     def __init__(self, honest: MemoryWeb, mazes: Mazes) -> None:
-        self._mazes, self._made = mazes, dict[str, PageRecord]()
+        self._mazes = mazes
+        self._made: dict[str, PageRecord] = {}
+        """The last ones: each is asked for when it is fetched, and when it is scored."""
         pages = {key: honest.page(key) for key in honest.keys()}
         inlinks = {key: honest.inlinks(key) for key in pages}
         for key, page in pages.items():
@@ -72,6 +76,8 @@ class MazedWeb(MemoryWeb):
             return super().page(key)
         except MissingRecord:
             if key not in self._made and (page := self._mazes.page(key)) is not None:
+                if len(self._made) >= _MOST_MADE:
+                    self._made.clear()
                 links = [Link(url, url, anchor, False) for url, anchor in page.links]
                 self._made[key] = PageRecord(key, key, text=page.text, outlinks=links)
             return self._made[key]

@@ -75,22 +75,33 @@ class Scope:
         counts["links/new"] += len(new)
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
-        if not self._unwanted and self._traps is None:
-            return candidates, []
+        candidates, trapped = self._without_traps(candidates, counts)
+        if not self._unwanted:
+            return candidates, trapped
         wanted: list[Candidate] = []
+        unwanted: list[Candidate] = []
+        for candidate in candidates:
+            (unwanted if self.has_opted_out(candidate.url) else wanted).append(candidate)
+        counts[f"{Outcome.DROPPED.value}/{OPT_OUT}"] += len(unwanted)
+        return wanted, [*trapped, *(failure_line(Outcome.DROPPED.value, OPT_OUT, one) for one in unwanted)]
+
+    def _without_traps(
+        self, candidates: list[Candidate], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that no rule of URL_TRAPS holds of, and log lines of the others, which are counted."""
+        if self._traps is None:
+            return candidates, []
+        others: list[Candidate] = []
         lines: list[FailureLine] = []
         for candidate in candidates:
-            if self.has_opted_out(candidate.url):
-                reason = OPT_OUT
-            elif self._traps is not None and (rule := self._traps.rule_of(candidate.url)) is not None:
-                reason = TRAP
-                counts[f"links/trap/{rule}"] += 1
+            rule = self._traps.rule_of(candidate.url)
+            if rule is None:
+                others.append(candidate)
             else:
-                wanted.append(candidate)
-                continue
-            counts[f"{Outcome.DROPPED.value}/{reason}"] += 1
-            lines.append(failure_line(Outcome.DROPPED.value, reason, candidate))
-        return wanted, lines
+                counts[f"links/trap/{rule}"] += 1
+                lines.append(failure_line(Outcome.DROPPED.value, TRAP, candidate))
+        counts[f"{Outcome.DROPPED.value}/{TRAP}"] += len(lines)
+        return others, lines
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
         """Visit targets of redirects, which take the place of the documents; drop those that may not be followed.
@@ -135,12 +146,9 @@ class Scope:
             return OFF_SCOPE
         if self.has_opted_out(key):
             return OPT_OUT
-        return TRAP if self._leads_into_trap(entry.url or entry.key, key) else None
-
-    def _leads_into_trap(self, source: str, target: str) -> bool:
-        """Return whether a redirect leads into a trap from where its source, such as a seed, is not in itself."""
-        rule = None if self._traps is None else self._traps.rule_of(target)
-        return rule is not None and self._traps is not None and rule != self._traps.rule_of(source)
+        if self._traps is not None and (rule := self._traps.rule_of(key)) is not None:
+            return TRAP if rule != self._traps.rule_of(entry.url or entry.key) else None  # a seed may be in it
+        return None
 
     def _is_too_long(self, url: str) -> bool:
         return 0 < self._limits.url_length < len(url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from crawl4llm.crawl import near_duplicates
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier.store import Store
-from crawl4llm.scoring.signatures import SIGNATURE, signature_of
+from crawl4llm.scoring import signatures
+from crawl4llm.scoring.signatures import SIGNATURE, require_library, signature_of
 
 PAGES, COPIES = 40, 20
 WORDS = [f"word{number}" for number in range(3000)]
@@ -74,6 +76,17 @@ def test_short_texts_and_blank_ones(tmp_path: Path) -> None:
     assert signature_of(" \n") == b""
     assert [found.add(number, b"") for number in (3, 4)] == [None, None]
     assert len(signature_of("a lone \ud800 half of a character")) == SIGNATURE.size
+
+
+def test_a_library_that_is_missing_or_another_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_library()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "rensa", None)
+        with pytest.raises(InputError, match="pip install 'rensa"):
+            require_library()
+    monkeypatch.setattr(signatures, "SCHEME", "rensa 3")
+    with pytest.raises(InputError, match="pip install 'rensa"):
+        require_library()
 
 
 def test_the_links_of_near_duplicates_are_followed_or_left(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from crawl_helpers import PROJECT, crawl_log
@@ -18,7 +20,20 @@ from live_helpers import crawl_live, text_page
 
 from crawl4llm.live.addresses import read_hosts
 from simulate.demo.web import Web
-from tests.testweb import KINDS, NOWHERE, REFUSING, DemoPages, FewPages, LocalWeb, RealPages, read_log, running, waits
+from tests.testweb import (
+    KINDS,
+    NOWHERE,
+    REFUSING,
+    DemoPages,
+    FewPages,
+    LocalWeb,
+    MazedPages,
+    RealPages,
+    mazes,
+    read_log,
+    running,
+    waits,
+)
 from tests.testweb.misbehaviour import EXAMPLES, host_of_example
 
 PAGE = (
@@ -198,6 +213,36 @@ def test_a_crawl_of_it(tmp_path: Path) -> None:
     assert {(one.host, one.path) for one in read_log(web.log_file)} == {
         (host, path) for host in ("a.test", "b.test") for path in ("/", "/robots.txt")
     }
+
+
+def test_mazes_have_no_end_and_honest_pages_lead_into_them() -> None:
+    pages, again = (MazedPages(1000, 20, 0, mazes=15) for _ in range(2))
+    assert not any(pages.homes[host] for host in pages.homes.keys() - DemoPages(1000, 20, 0).homes.keys())
+    led_into = set()
+    for url, entries in pages.mazes.entries.items():
+        place = urlsplit(url)
+        shown = pages.find(place.hostname or "", f"{place.path}{'?' if place.query else ''}{place.query}")
+        assert isinstance(shown, bytes)
+        for target, _ in entries:
+            assert f'href="{target}"'.encode() in shown
+            led_into.add(pages.mazes.maze_of(target))
+    assert led_into == set(pages.mazes.mazes)
+    assert {(maze.kind, maze.place) for maze in led_into if maze} == set(
+        product(mazes.KINDS, [mazes.OWN, mazes.SPREAD, mazes.BELOW])
+    )
+    for maze in pages.mazes.mazes:
+        url, seen = maze.bases[0], set[str]()
+        for _ in range(60):
+            page = pages.mazes.page(url)
+            assert page is not None
+            assert page == again.mazes.page(url)
+            assert 5 <= len(page.links) <= 20
+            assert {pages.mazes.maze_of(target) for target, _ in page.links} == {maze}
+            seen.add(url)
+            url = next(target for target, _ in page.links if target not in seen)
+        assert len(url) < 1000
+        place = urlsplit(url)
+        assert pages.find(place.hostname or "", place.path) is not None
 
 
 def test_by_hand(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ _ENTRIES: Final = 4
 _SUBDOMAINS: Final = 40
 _FEWEST, _MOST = 5, 20
 """Links of a page into its maze."""
+_DEEPEST: Final = 40
+"""Segments of a path that are repeated: servers take no URLs of any length."""
 _MODELS: Final = 400
 """Honest pages, the best, of which the Markov chain is made."""
 _WORDS: Final = sorted(
@@ -133,9 +135,9 @@ class Mazes:
         if maze.kind == RANDOM:
             return f"{base}{'/'.join(random.choice(_NAMES) for _ in range(random.randint(2, 4)))}", title
         names = stream(self._seed, "names", maze.number).sample(_NAMES, 5)
-        path = urlsplit(url).path.removeprefix(urlsplit(base).path).lstrip("/")
+        path = urlsplit(url).path.removeprefix(urlsplit(base).path).strip("/").split("/")
         more = random.choices(names, k=random.randint(1, 2))
-        return f"{base}{path}{'/'.join(more)}/", more[-1]
+        return f"{base}{'/'.join([*filter(None, path[-_DEEPEST:]), *more])}/", more[-1]
 
     def _paragraphs(self, maze: Maze, random: Random) -> Iterator[str]:
         if maze.kind == REPEATED:
