@@ -7,7 +7,7 @@ new, and whose influence score is above the running median of the crawl, earns
 - one fetch, for each of its budgets; up to three times URL_BUDGET in all;
 - three times URL_BUDGET fetches, if another page than the one on which it was found links to it, and for budgets that
   are *trusted*: of a seed, or of documents that a page elsewhere lists, five or more at once. Trusted budgets, and
-  those with five pages that two others link to, whatever these are worth, may earn any number.
+  those with four pages that two others link to, whatever these are worth, may earn any number.
 
 Pages that please the scorer can be made without end, and so can links; but a maze that never ends has always new
 addresses, so that hardly any of its pages is linked to twice, whereas sites of people link to what they have.
@@ -29,7 +29,7 @@ _PAY: Final = 3
 """Times the start that a page earns which is vouched for."""
 _MOST_UNPROVEN: Final = 3
 """Times the start that a budget may have where its pages are not linked to as those of sites are."""
-_PROVEN: Final = 5
+_PROVEN: Final = 4
 """Pages that two others link to, from which on its site is no maze."""
 LISTED: Final = 5
 """New documents of one owner or prefix on a page elsewhere that make it a list of them."""
