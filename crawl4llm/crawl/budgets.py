@@ -7,7 +7,7 @@ new, and whose influence score is above the running median of the crawl, earns
 - one fetch, for each of its budgets; up to three times URL_BUDGET in all;
 - three times URL_BUDGET fetches, if another page than the one on which it was found links to it, and for budgets that
   are *trusted*: of a seed, or of documents that a page elsewhere lists, five or more at once. Trusted budgets, and
-  those with four pages that two others link to, whatever these are worth, may earn any number.
+  those with four pages that earned so, may earn any number.
 
 Pages that please the scorer can be made without end, and so can links; but a maze that never ends has always new
 addresses, so that hardly any of its pages is linked to twice, whereas sites of people link to what they have.
@@ -30,7 +30,7 @@ _PAY: Final = 3
 _MOST_UNPROVEN: Final = 3
 """Times the start that a budget may have where its pages are not linked to as those of sites are."""
 _PROVEN: Final = 4
-"""Pages that two others link to, from which on its site is no maze."""
+"""Such pages from which on it is no maze."""
 LISTED: Final = 5
 """New documents of one owner or prefix on a page elsewhere that make it a list of them."""
 
@@ -41,7 +41,7 @@ class Account(NamedTuple):
     spent: int
     earned: int
     vouched: int
-    """Pages that two others link to."""
+    """Pages that earned, and that two others link to."""
     trusted: bool
     """Whether the operator, or a list elsewhere, leads there."""
     waiting: bool
@@ -99,12 +99,12 @@ class Budgets:
         good = influence is not None and self._median.is_below(influence) and new_text
         if influence is not None:
             self._median.add(influence)
-        vouched = key in self._linked_twice
-        if not good and not vouched:
+        if not good:
             return
+        vouched = key in self._linked_twice
         for scope in scopes:
             spent, earned, number, trusted, waiting = self._accounts.get(scope, _NEW)
-            pay = (_PAY * self._start if vouched or trusted else 1) if good else 0
+            pay = _PAY * self._start if vouched or trusted else 1
             self._accounts[scope] = [spent, earned + pay, number + vouched, trusted, waiting]
 
     def linked(self, keys: Iterable[str]) -> None:
