@@ -7,5 +7,6 @@ NETWORK_ALLOWED = "127.0.0.0/8"
 SCORER = "length"
 DELAY_FACTOR = 0
 IP_RATE = 0
+URL_BUDGET = 0
 CONCURRENT_REQUESTS = 128
 EXTENSIONS = {**EXTENSIONS, "benchmarks.live_runs.Meter": 0}  # noqa: F405

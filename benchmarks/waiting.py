@@ -27,9 +27,12 @@ from benchmarks.policies import SEEDS, Subject, _subjects, prepare
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import owner_of
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
-from crawl4llm.frontier import Patience
+from crawl4llm.frontier import OwnerFrontier, Patience
+from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options
@@ -98,7 +101,9 @@ async def _run(
 ) -> list[str]:
     """Keys of the pages crawled, in their order."""
     workers = PageWorkers(PageRater(subject.web, subject.scorer, extractor=None), processes=0, time_limit=60.0)
-    frontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
+    frontier: OwnerFrontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
+    if options.url_budget:
+        frontier = BudgetedFrontier(frontier, frontier, Budgets(options.url_budget), MemoryAside())
     near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
     crawling = Crawl(
         options,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.url_traps import RULES
-from crawl4llm.option_checks import fixed, flag, one_of, option, some_of, text
+from crawl4llm.option_checks import fixed, flag, one_of, option, some_of, text, whole
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 """Of NEAR_DUPLICATES."""
@@ -96,6 +96,12 @@ class ScopeOptions:
         flag,
         "Live crawls: whether pages are fetched and archived that may not be trained on; they are marked and never "
         "exported ([opt-outs.md](opt-outs.md)).",
+    )
+    url_budget: int = fixed(
+        0,
+        whole(0),
+        "Fetches with which each owner and each URL prefix starts; more must be earned by good pages "
+        "([live.md](live.md#budgets)). 0: any number.",
     )
     url_traps: tuple[str, ...] = fixed(
         (),

@@ -32,6 +32,9 @@ DOWNLOAD_WARNSIZE = 0
 # What is no page by the ending of its name is not asked for: the answer would be dropped as `not_html`.
 SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
 
+# An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
+URL_BUDGET = 10
+
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 

@@ -295,6 +295,8 @@ class Crawl(CrawlState):
         self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
         self.counters.page(rated.influence)
+        if self._budgeted is not None:
+            self._budgeted.crawled(lease.entry, rated.influence, new_text=rated.has_new_text)
         links = page.outlinks or ()
         if not page.follows:
             self.counters.counts["links/nofollow"] += len(links)
@@ -309,6 +311,8 @@ class Crawl(CrawlState):
         self.policy.crawled(page)
         new, refused = self.scope.new_documents(page, self.counters.counts)
         self._refused += refused
+        if self._budgeted is not None:
+            self._budgeted.linked(page, new)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(new)
         return new

@@ -11,6 +11,7 @@ from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.url_rules import UrlRules
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
+BUDGETS_SPENT = "budgets_spent"
 
 
 class Stop(NamedTuple):
@@ -105,6 +107,7 @@ class CrawlState:
         self._commits = commits
         self._concurrent_leases = self._most_leases = concurrent_leases
         self._by_owners = by_owners
+        self._budgeted = frontier if isinstance(frontier, BudgetedFrontier) else None
         self.clock = clock or RealClock()
         self.turns: Turns | None = None if by_owners is None else self.clock.turns(by_owners.owners)
         """Who is told of leases, where the frontier goes by owners."""
@@ -260,12 +263,19 @@ class CrawlState:
         if self.is_full:
             return MAX_PAGES
         waits = self._seeds_wait or self._lists or self.expects
-        return FRONTIER_EMPTY if not (self._buffer or self._raised_n or waits or len(self.frontier)) else None
+        if self._buffer or self._raised_n or waits or len(self.frontier):
+            return None
+        return BUDGETS_SPENT if self.set_aside else FRONTIER_EMPTY
 
     @property
     def is_full(self) -> bool:
         """Whether it has its N pages."""
         return self.crawled >= self.options.crawl_max_pages
+
+    @property
+    def set_aside(self) -> int:
+        """Documents for which an owner or URL prefix has no budget."""
+        return 0 if self._budgeted is None else self._budgeted.set_aside
 
     @property
     def _seeds_wait(self) -> bool:
@@ -275,7 +285,7 @@ class CrawlState:
     @property
     def balance(self) -> Balance:
         """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.counters.counts, self.owners)
+        return balance(self.visited, self.frontier, self.counters.counts, self.owners, self.set_aside)
 
     def statistics(self) -> dict[str, float | None]:
         """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
@@ -290,6 +300,9 @@ class CrawlState:
         if self.owners is not None:
             figures["frontier/parked"] = states.parked
             figures["owners/parked"] = self.owners.counts.parked
+        if self._budgeted is not None:
+            figures["frontier/parked"] = states.parked
+            figures["parked/budget"] = self.set_aside
         figures["influence/mean"] = self.counters.mean_influence
         if self._by_owners is not None:
             figures.update(self.clock.statistics())
@@ -317,6 +330,7 @@ class CrawlState:
             "influence": [self.counters.influence_sum, self.counters.influence_pages],
             **self._raised_n.save(),
             **({} if self._by_owners is None else {"clock": self.clock.save()}),
+            **({} if self._budgeted is None else {"budgets": self._budgeted.save()}),
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
@@ -327,6 +341,8 @@ class CrawlState:
         self.counters.influence_sum, self.counters.influence_pages = state["influence"]
         self._raised_n.load(state)
         self._begun = True
+        if self._budgeted is not None:
+            self._budgeted.budgets.load(state.get("budgets", []))
         if self._by_owners is not None:
             # They kept no owner from being asked while nothing ran, and two may be of one owner.
             for lease in leases:

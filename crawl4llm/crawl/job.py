@@ -16,6 +16,7 @@ from crawl4llm.base.files import sync_path
 from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
+from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.commits import JobCommits, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
 from crawl4llm.crawl.near_duplicates import NearDuplicates
@@ -23,6 +24,7 @@ from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps
+from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
@@ -137,11 +139,16 @@ class Job:
         self._opened.callback(self.visited.close)
         self.visited.load_filter(progress=wants_bar(options.progress_bar))
 
-    def take_up(self, policy: Policy, near_duplicates: NearDuplicates | None = None) -> None:
+    def aside(self) -> StoredAside:
+        """Return the documents set aside."""
+        return StoredAside(self._store)
+
+    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | None) -> None:
         """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
         InputError."""
-        if near_duplicates is not None:
-            near_duplicates.keep_in(self._pieces)
+        for other in others:
+            if other is not None:
+                other.keep_in(self._pieces)
         if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
             keep_in(self._pieces)
         if self.state.crawl is not None:

@@ -16,6 +16,7 @@ from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import Balance, balance
 from crawl4llm.crawl.store_check import check_store
+from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
 from crawl4llm.frontier.store import Store
@@ -85,6 +86,11 @@ class StoredCrawl:
         return stored_frontier(self.store)
 
     @cached_property
+    def aside(self) -> StoredAside:
+        """Documents for which an owner or URL prefix has no budget."""
+        return StoredAside(self.store)
+
+    @cached_property
     def visited(self) -> DurableVisited:
         """The visited set, without its filter: a look-up reads the disk."""
         return DurableVisited(self.store, self._dir.filter_path, cache=1, filter_bytes=1)
@@ -104,7 +110,7 @@ class StoredCrawl:
     def balance(self) -> Balance:
         """The states of its documents."""
         owners = self.frontier.owners if isinstance(self.frontier, DurableOwnerFrontier) else None
-        return balance(self.visited, self.frontier, self.counts, owners)
+        return balance(self.visited, self.frontier, self.counts, owners, len(self.aside))
 
     def check_balance(self) -> None:
         """Raise InputError unless each document discovered is in exactly one state."""

@@ -22,6 +22,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
@@ -34,7 +36,8 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import Caps
+from crawl4llm.frontier import Caps, Frontier, OwnerFrontier
+from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options, read_options
@@ -143,15 +146,21 @@ class Run:
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        owned = job.by_owners if job else MemoryOwnerFrontier(caps, patience_of(options, clock)) if clock else None
+        owned: OwnerFrontier | None = job.by_owners if job else None
+        if job is None and clock is not None:
+            owned = MemoryOwnerFrontier(caps, patience_of(options, clock))
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        plain = job.frontier if job else MemoryFrontier(caps)
+        frontier: Frontier = (job.frontier if job else MemoryFrontier(caps)) if owned is None else owned
+        budgets = Budgets(options.url_budget) if options.url_budget else None
+        if budgets is not None:
+            frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, job.aside() if job else MemoryAside())
+            owned = None if owned is None else budgeted
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         crawl = Crawl(
             options,
             policy=policy,
             rate=partial(web.rate, self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
-            frontier=plain if owned is None else owned,
+            frontier=frontier,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
             archive=archive,
@@ -163,12 +172,12 @@ class Run:
             spool=job.answers() if job and web.keeps_answers else None,
             limits=self._limits,
             clock=clock,
-            url_of_seed=web.url_of_seed if clock or self.rules else None,
+            url_of_seed=web.url_of_seed if clock or self.rules or budgets else None,
             rules=self.rules,
             near_duplicates=near_duplicates,
         )
         if job is not None:
-            job.take_up(policy, near_duplicates)
+            job.take_up(policy, budgets, near_duplicates)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):

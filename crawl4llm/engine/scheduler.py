@@ -162,6 +162,8 @@ class InfluenceScheduler(BaseScheduler):
         self._dequeue()
         if self._ready:
             self._wake_engine()
+        elif finished := self._crawl.finished:
+            self._close(finished)
         elif self._parked_since is not None and (
             self._crawl.clock.now() >= self._parked_since + self._crawl.options.crawl_wait
         ):

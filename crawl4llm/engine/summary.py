@@ -16,17 +16,18 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
+from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import DEMO
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",
     FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
+    BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget",
     ONLY_PARKED: "only documents of parked owners remain",
     "shutdown": "interrupted",
 }
-_DONE = (MAX_PAGES, FRONTIER_EMPTY)
+_DONE = (MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT)
 _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
 """What two runs must have in common for their mean influence to be compared."""
 _FEWEST_ASKED = 20
@@ -59,8 +60,12 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
     lines.append(f"  documents        {crawl.balance}")
     if parked := figures.get("owners/parked"):
-        documents = f"{int(figures['frontier/parked'] or 0):,} documents of {int(parked):,} owners"
+        documents = f"{crawl.owners.documents.parked if crawl.owners else 0:,} documents of {int(parked):,} owners"
         lines.append(f"  parked           {documents}, whose robots.txt ask for more than CRAWL_DELAY_CAP")
+    if waiting := figures.get("parked/budget"):
+        lines.append(
+            f"  without budget   {int(waiting):,} documents, whose owners or URL prefixes have not earned more"
+        )
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     if crawl.lasting and reason not in _DONE:

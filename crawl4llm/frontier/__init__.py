@@ -6,6 +6,8 @@ lease the best document whose owner may be asked now: ``owners`` is the index th
 worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
 is the file in which waits outlive the process.
 
+``aside`` keeps documents that are out of its order for a while, in memory or in the store.
+
 ``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
 knows most of what is new) and ``fingerprints`` (the sorted runs of keys). ``store`` is the file that everything durable
 is committed to.
@@ -111,6 +113,10 @@ class Frontier(Protocol):
 
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
         """Queue a leased document again, at its score; ``attempted``: this lease counts. False as for settle."""
+
+    def withdraw(self, lease: Lease) -> Entry | None:
+        """Let a document leave the frontier without an end, and return it; the lease does not count. None: it had ended
+        before."""
 
     def __len__(self) -> int:
         """Return the number of documents queued, without those on lease."""

@@ -98,6 +98,12 @@ class DurableFrontier:
         self._enter([entry])
         return True
 
+    def withdraw(self, lease: Lease) -> Entry | None:
+        entry = self._leases.pop(lease.token, None)
+        if entry is not None:
+            entry.attempts -= 1
+        return entry
+
     def __len__(self) -> int:
         return self._queued
 

@@ -79,6 +79,12 @@ class MemoryFrontier:
         self._enter(entry)
         return True
 
+    def withdraw(self, lease: Lease) -> Entry | None:
+        entry = self._leases.pop(lease.token, None)
+        if entry is not None:
+            entry.attempts -= 1
+        return entry
+
     def __len__(self) -> int:
         return len(self._queued)
 

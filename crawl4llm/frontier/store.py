@@ -28,8 +28,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 
 NAME = "store.mdb"
-TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners")
-_LATER = {"owned", "owners"}
+TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners", "aside")
+_LATER = {"owned", "owners", "aside"}
 """Tables that stores of older versions lack: empty, where such a store is only read."""
 
 _CRC_BYTES = 4

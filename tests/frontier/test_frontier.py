@@ -112,6 +112,9 @@ class Reopened:
     def give_back(self, lease: Lease, *, attempted: bool) -> bool:
         return self._open().give_back(lease, attempted=attempted)
 
+    def withdraw(self, lease: Lease) -> Entry | None:
+        return self._open().withdraw(lease)
+
     def __len__(self) -> int:
         return len(self._frontier)
 

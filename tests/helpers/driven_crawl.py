@@ -19,11 +19,14 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
+from crawl4llm.frontier.aside import Aside, MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
@@ -102,6 +105,11 @@ class Driven:
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
         workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
+        self._budgets = budgets = Budgets(options.url_budget) if options.url_budget else None
+        if budgets is not None:
+            owned = parts.get("by_owners")
+            parts["frontier"] = budgeted = BudgetedFrontier(parts["frontier"], owned, budgets, self._aside())
+            parts["by_owners"] = None if owned is None else budgeted
         self._near_duplicates = near = NearDuplicates() if options.near_duplicates != OFF else None
         return Crawl(
             options,
@@ -112,6 +120,9 @@ class Driven:
             concurrent_leases=leases,
             **parts,
         )
+
+    def _aside(self) -> Aside:
+        return MemoryAside()
 
     def start(self, *seeds: str) -> None:
         asyncio.run(self.crawl.begin(seeds))
@@ -153,7 +164,9 @@ class Driven:
         in_flight = await self._begin(seeds)
         while not self.crawl.finished:
             in_flight += self.dequeue()
-            assert in_flight, "the crawl is not finished, yet there is nothing to do"
+            assert in_flight or self.crawl.set_aside, "the crawl is not finished, yet there is nothing to do"
+            if not in_flight:
+                continue
             self.fetch(in_flight.pop(order.randrange(len(in_flight)) if order else 0))
             while self.crawl.can_advance:
                 await self.crawl.advance()
@@ -216,11 +229,14 @@ class JobCrawl(Driven):
                 log=self._log,
                 commits=job.commits(self._log, self.archive),
             )
-            job.take_up(self.crawl.policy, self._near_duplicates)
+            job.take_up(self.crawl.policy, self._budgets, self._near_duplicates)
             if job.state.crawl is not None:
                 self.crawl.load(job.state.crawl, job.frontier.leases())
             opened.pop_all()
         self.dequeued = []
+
+    def _aside(self) -> Aside:
+        return self.job.aside()
 
     async def _begin(self, seeds: Sequence[str]) -> list[Lease]:
         if self.job.state.crawl is None:

@@ -166,6 +166,17 @@ class FrontierContract:
         tokens += [lease.token for lease in leases]
         assert tokens == sorted(set(tokens))
 
+    def test_what_is_withdrawn_is_gone_and_may_come_again(self, frontier: Frontier) -> None:
+        frontier.push([entry("a", 0.3), entry("b", 0.2)])
+        (a,) = frontier.lease(1)
+        withdrawn = frontier.withdraw(a)
+        assert withdrawn == entry("a", 0.3)
+        assert (len(frontier), frontier.leased, dict(frontier.outcomes)) == (1, 0, {})
+        assert frontier.withdraw(a) is None
+        assert not frontier.settle(a, Outcome.ARCHIVED)
+        frontier.push([withdrawn])
+        assert [lease.entry.attempts for lease in frontier.lease(2)] == [1, 1]
+
     def test_what_is_given_back_keeps_its_place(self, frontier: Frontier) -> None:
         frontier.push([entry("a", 0.3), entry("b", 0.2), entry("c", 0.1)])
         a, b = frontier.lease(2)

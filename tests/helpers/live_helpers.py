@@ -82,7 +82,7 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
 def crawl_live(
     urls: Sequence[str], output: Path, env: Mapping[str, str] | None = None, **settings: object
 ) -> subprocess.CompletedProcess[str]:
-    """Run a live crawl of a local web to its end, without the delay and rate that strangers' servers are due, and in
+    """Run a live crawl of a local web to its end, without the delay, rate and budgets that strangers are due, and in
     batches unless CRAWL_BATCH_SIZE is given."""
     return scrapy(*live_args(urls, output, **settings), env={"SCRAPY_PROJECT": "live", **(env or {})})
 
@@ -117,6 +117,7 @@ def live_args(urls: Sequence[str], output: Path, **settings: object) -> list[str
         "NETWORK_ALLOWED": "127.0.0.0/8",
         "DOWNLOAD_MAXSIZE": 100_000,
         "RETRY_TIMES": 1,
+        "URL_BUDGET": 0,
         **settings,
     }
     options = [part for name, value in given.items() if value is not None for part in ("-s", f"{name}={value}")]

@@ -39,6 +39,7 @@ class Undelayed:
         self.frontier = frontier
         self.push, self.rerank = frontier.push, frontier.rerank
         self.settle, self.give_back, self.close = frontier.settle, frontier.give_back, frontier.close
+        self.withdraw = frontier.withdraw
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []

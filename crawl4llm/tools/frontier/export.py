@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -33,11 +34,12 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             yield from _lines(crawl)
             return
         _write(path, crawl)
-        yield f"{len(crawl.frontier):,} documents written to {path}"
+        yield f"{len(crawl.frontier) + len(crawl.aside):,} documents written to {path}"
 
 
 def _lines(crawl: StoredCrawl) -> Iterator[str]:
-    for entry in tqdm(crawl.frontier, "Exporting", len(crawl.frontier), unit=" documents", disable=None):
+    number = len(crawl.frontier) + len(crawl.aside)
+    for entry in tqdm(chain(crawl.frontier, crawl.aside), "Exporting", number, unit=" documents", disable=None):
         others = {name: getattr(entry, name) for name in ("url", "score", "depth", "parent", "attempts")}
         yield json.dumps({"id": entry.key, **others})
 

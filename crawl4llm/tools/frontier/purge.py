@@ -73,8 +73,9 @@ class _Purge:
 
     def going(self) -> str:
         """Return a text with the counts."""
-        frontier = self._crawl.frontier
-        reading = tqdm(frontier, "Reading the frontier", len(frontier), unit=" documents", disable=None)
+        frontier, aside = self._crawl.frontier, self._crawl.aside
+        number = len(frontier) + len(aside)
+        reading = tqdm(chain(frontier, aside), "Reading the frontier", number, unit=" documents", disable=None)
         queued = sum(map(self._is_unwanted, reading))
         leased = sum(self._is_unwanted(lease.entry) for lease in frontier.leases())
         injected = sum(self._domain.holds(self._url(key)) for key in self._crawl.state.seeds)
@@ -92,7 +93,8 @@ class _Purge:
     def queued(self) -> int:
         """Drop the queued documents; returns how many there were."""
         dropped = 0
-        for gone in tqdm(self._crawl.frontier.rewrite(self._is_unwanted), "Purging", unit=" pieces", disable=None):
+        frontier, aside = self._crawl.frontier.rewrite(self._is_unwanted), self._crawl.aside.purge(self._is_unwanted)
+        for gone in tqdm(chain(frontier, aside), "Purging", unit=" pieces", disable=None):
             self._crawl.frontier.count_dropped(OPT_OUT, len(gone))
             self._commit(gone)
             dropped += len(gone)

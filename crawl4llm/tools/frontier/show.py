@@ -84,7 +84,7 @@ def _states(crawl: StoredCrawl) -> Iterator[str]:
     states, ended = crawl.balance, ended_documents(crawl.frontier, crawl.counts)
     ended[Outcome.REDIRECTED]["within an owner"] += crawl.counts.get(REDIRECTS, 0)
     yield f"queued     {states.queued:,}"
-    yield f"parked     {states.parked:,}"
+    yield f"parked     {states.parked:,}{f' (budget {waiting:,})' if (waiting := len(crawl.aside)) else ''}"
     yield f"leased     {states.leased:,}"
     yield f"archived   {states.archived:,}"
     for outcome in (Outcome.REDIRECTED, Outcome.FAILED, Outcome.DROPPED):

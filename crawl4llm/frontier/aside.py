@@ -1,0 +1,134 @@
+"""Documents set aside: discovered and not crawled, and out of the frontier's order until they may be asked for again.
+
+They wait by scope (an owner, or a URL prefix), best first; :mod:`crawl4llm.crawl.budgets` says which scopes have no
+budget left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import Protocol
+
+from crawl4llm.frontier import Entry
+from crawl4llm.frontier.runs import decode, encode, pack, unpack
+from crawl4llm.frontier.store import Store
+
+TABLE = "aside"
+_HASH_BYTES = 8
+_KEY_BYTES = 470
+"""Bytes of a sort key that fit into an LMDB key, with owner, scope and, of a longer one, a hash."""
+_PIECE = 10_000
+"""Documents that are looked at between two commits of a purge."""
+
+
+class Aside(Protocol):
+    """Documents by owner and scope."""
+
+    def add(self, owner: str, scope: str, entry: Entry) -> None:
+        """Set a document aside."""
+
+    def take(self, owner: str, scope: str, most: int) -> list[Entry]:
+        """Take the best ``most`` documents of a scope, best first."""
+
+    def take_owner(self, owner: str, most: int) -> list[Entry]:
+        """Take ``most`` documents of an owner, of whichever scope."""
+
+    def __len__(self) -> int:
+        """Return the number of documents set aside."""
+
+
+class MemoryAside:
+    """Implements :class:`Aside`; ends with the process."""
+
+    def __init__(self) -> None:
+        self._scopes: defaultdict[str, dict[str, list[tuple[float, str, Entry]]]] = defaultdict(dict)
+        """Heaps by owner and scope."""
+        self._count = 0
+
+    def add(self, owner: str, scope: str, entry: Entry) -> None:
+        heapq.heappush(self._scopes[owner].setdefault(scope, []), (-entry.score, entry.key, entry))
+        self._count += 1
+
+    def take(self, owner: str, scope: str, most: int) -> list[Entry]:
+        heap = self._scopes.get(owner, {}).get(scope, [])
+        taken = [heapq.heappop(heap)[-1] for _ in range(min(most, len(heap)))]
+        self._count -= len(taken)
+        return taken
+
+    def take_owner(self, owner: str, most: int) -> list[Entry]:
+        taken: list[Entry] = []
+        for scope in self._scopes.get(owner, {}):
+            taken += self.take(owner, scope, most - len(taken))
+        return taken
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class StoredAside:
+    """Implements :class:`Aside` in a store, whose commit makes it last. Nothing of it is in memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._count = store.count(TABLE)
+
+    def add(self, owner: str, scope: str, entry: Entry) -> None:
+        record = encode(entry)
+        place = record[0]
+        if len(place) > _KEY_BYTES:  # which sort anyhow where they begin alike
+            place = place[:_KEY_BYTES] + blake2b(place, digest_size=16).digest()
+        self._store.put(TABLE, _hash(owner) + _hash(scope) + place, pack([record]))
+        self._count += 1
+
+    def take(self, owner: str, scope: str, most: int) -> list[Entry]:
+        return self._take(_hash(owner) + _hash(scope), most)
+
+    def take_owner(self, owner: str, most: int) -> list[Entry]:
+        return self._take(_hash(owner), most)
+
+    def __len__(self) -> int:
+        """The number is known when the store is closed, too."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield all documents, in the order of no meaning in which they lie."""
+        return (self._entry(value) for _, value in self._store.items(TABLE))
+
+    def purge(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
+        """Take documents out; yield those of each piece, to be committed. Nothing else may be done meanwhile."""
+        start = b""
+        while piece := list(islice(self._store.items(TABLE, start), _PIECE)):
+            start = piece[-1][0] + b"\0"
+            gone = [(key, entry) for key, value in piece if unwanted(entry := self._entry(value))]
+            self._delete(key for key, _ in gone)
+            if gone:
+                yield [entry for _, entry in gone]
+
+    def _take(self, prefix: bytes, most: int) -> list[Entry]:
+        found: list[tuple[bytes, Entry]] = []
+        if most > 0:
+            for key, value in islice(self._store.items(TABLE, prefix), most):
+                if not key.startswith(prefix):
+                    break
+                found.append((key, self._entry(value)))
+        self._delete(key for key, _ in found)
+        return [entry for _, entry in found]
+
+    def _delete(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._count -= self._store.delete(TABLE, key)
+
+    def _entry(self, value: bytes) -> Entry:
+        try:
+            (record,) = unpack(value)
+        except ValueError as error:
+            raise self._store.damaged(f"a document set aside: {error}") from None
+        return decode(record)
+
+
+def _hash(name: str) -> bytes:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()

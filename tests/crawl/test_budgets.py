@@ -1,0 +1,318 @@
+"""Owners and URL prefixes are fetched from as long as they have a budget."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driven_crawl import Driven, JobCrawl
+from graph_corpus import GraphCorpus
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.reasons import NOT_HTML, OPT_OUT, ROBOTS
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgets import Budgets, RunningMedian, scopes_of
+from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY
+from crawl4llm.crawl.linked_twice import LinkedTwice
+from crawl4llm.crawl.pieces import StoredPieces
+from crawl4llm.frontier import Entry, Outcome
+from crawl4llm.frontier.aside import MemoryAside
+from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.store import Store
+from crawl4llm.policies import Candidate, CrawledPage
+
+SITE, MAZE = "http://site.example/", "http://maze.example/"
+
+
+class Urls(GraphCorpus):
+    """A graph whose keys are URLs."""
+
+    def page(self, key: str) -> PageRecord:
+        page = super().page(key)
+        return replace(page, url=key, outlinks=[replace_url(link) for link in page.outlinks or ()])
+
+
+def replace_url(link: Link) -> Link:
+    return link._replace(url=link.key or "")
+
+
+def web(pages: int = 60) -> GraphCorpus:
+    """An honest site whose pages link to each other, one of which leads into an endless maze that scores as well; and a
+    folder of the site that is worth nothing."""
+    links: dict[str, list[str | None]] = {}
+    texts: dict[str, str] = {}
+    for number in range(pages):
+        key = f"{SITE}{number}"
+        links[key] = [f"{SITE}{(number + step) % pages}" for step in (1, 2, 3)]
+        texts[key] = f"0.{50 + number % 7} text of {number}"
+    links[f"{SITE}1"] += [MAZE, f"{SITE}poor/0"]
+    for number in range(pages):
+        links[f"{SITE}poor/{number}"] = [f"{SITE}poor/{other}" for other in range(pages)]
+        texts[f"{SITE}poor/{number}"] = f"0.1 nothing {number}"
+    for number in range(400):
+        key = f"{MAZE}{number}/" if number else MAZE
+        links[key] = [f"{MAZE}{child}/" for child in range(4 * number + 1, 4 * number + 5) if child < 400]
+        texts[key] = f"0.{53 + number % 4} maze {number}"
+    return Urls(links, texts)
+
+
+def options(**others: Any) -> dict[str, Any]:
+    return {"url_policy": "parent_first", "url_budget": 10, "crawl_batch_size": 0, **others}
+
+
+def by_owner(ids: list[str]) -> dict[str, int]:
+    """Pages crawled in the site, its poor folder, and the maze."""
+    kinds = [key.rpartition("/")[0] if "poor" in key else owner_of(key) for key in ids]
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+
+# -- accounts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "scopes"),
+    [
+        ("https://www.a.co.uk/", ["a.co.uk", "www.a.co.uk/"]),
+        ("http://www.a.co.uk/x.html", ["a.co.uk", "www.a.co.uk/"]),
+        ("http://a.example/x/y/z/u.html", ["a.example", "a.example/", "a.example/x/", "a.example/x/y/"]),
+        ("http://a.example/x/?page=2", ["a.example", "a.example/", "a.example/x/", "a.example/x/?"]),
+        ("http://a.example?page=/2/3/", ["a.example", "a.example/", "a.example?"]),
+        ("http://1.github.io:80/x/", ["1.github.io", "1.github.io:80/", "1.github.io:80/x/"]),
+        ("clueweb22-en0000-00-00000", []),
+    ],
+)
+def test_the_budgets_of_a_url(url: str, scopes: list[str]) -> None:
+    assert scopes_of(url) == scopes
+
+
+def spent(budgets: Budgets, scopes: list[str], *, good: bool, linked: bool = False, new_text: bool = True) -> int:
+    """Fetches until nothing is left, 200 at most."""
+    for number in range(200):
+        if budgets.exhausted(scopes):
+            return number
+        budgets.spend(scopes, seed=False)
+        if linked:
+            budgets.linked([str(number)])
+        budgets.earn(scopes, str(number), 0.9 if good else 0.1, new_text=new_text)
+    return 200
+
+
+def test_what_is_earned() -> None:
+    budgets = Budgets(10)
+    for number in range(1000):
+        budgets.earn([], str(number), 0.5, new_text=True)
+    assert spent(budgets, ["poor"], good=False) == 10
+    assert spent(budgets, ["a copy"], good=True, new_text=False) == 10
+    assert spent(budgets, ["a maze"], good=True) == 30
+    assert spent(budgets, ["poor, linked twice"], good=False, linked=True) == 10
+    assert spent(budgets, ["a site"], good=True, linked=True) == 200
+    budgets.spend(["a seed"], seed=True)
+    assert spent(budgets, ["a seed"], good=True) == 200
+    budgets.earn(["unrated"], "x", None, new_text=True)
+    assert budgets.left("unrated") == 10
+
+
+@given(st.lists(st.sampled_from([-3.0, -0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 7.0]), min_size=1))
+def test_the_running_median_is_the_lower_median(numbers: list[float]) -> None:
+    median, loaded = RunningMedian(), RunningMedian()
+    for number in numbers:
+        median.add(number)
+    loaded.load(median.save())
+    expected = statistics.median_low(numbers)
+    for number in (-4.0, *numbers, 8.0):
+        assert median.is_below(number) == loaded.is_below(number) == (number > expected)
+
+
+def test_nothing_is_above_the_median_of_nothing() -> None:
+    assert not RunningMedian().is_below(1.0)
+
+
+def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawl4llm.crawl.linked_twice._MOST", 500)
+    keys = [f"http://a.example/{number}" for number in range(1700)]
+    at_once = LinkedTwice()
+    at_once.add(keys)
+    kept: list[bool] = []
+    for start in range(0, 1700, 170):  # each part by another process
+        store = Store(tmp_path / "store", fsync=False)
+        pieces = StoredPieces(store)
+        known = LinkedTwice()
+        known.keep_in(pieces)
+        known.add(keys[start : start + 170])
+        known.save()
+        pieces.save()
+        store.commit()
+        store.close()
+        kept = [key in known for key in keys]
+    assert kept == [key in at_once for key in keys]
+    assert sum(kept[:1000]) < 20
+    assert all(kept[1000:])
+
+
+# -- the frontier ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[False, True])
+def frontier(request: pytest.FixtureRequest) -> BudgetedFrontier:
+    owned = MemoryOwnerFrontier() if request.param else None
+    if owned is not None:
+        owned.owners.tick(0)
+    return BudgetedFrontier(owned or MemoryFrontier(), owned, Budgets(2), MemoryAside())
+
+
+def lease_all(frontier: BudgetedFrontier, most: int = 99) -> list[str]:
+    """Take and archive one document after the other."""
+    keys = []
+    for _ in range(most):
+        for lease in (leases := frontier.lease(1)):
+            keys.append(lease.entry.key)
+            frontier.settle(lease, Outcome.ARCHIVED)
+            release(frontier, lease.entry)
+        if not leases:
+            break
+    return keys
+
+
+def release(frontier: BudgetedFrontier, entry: Entry) -> None:
+    if frontier._owned is not None:
+        frontier.owners.release(owner_of(entry.url), 0)
+
+
+def test_what_has_no_budget_is_set_aside_and_comes_back(frontier: BudgetedFrontier) -> None:
+    keys = [f"http://a.example/x/{number}" for number in range(6)]
+    frontier.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
+    other = "http://b.example/"
+    frontier.push([Entry(other, other, 0.1, 1, "p")])
+    assert lease_all(frontier) == [*keys[:2], other]
+    assert (len(frontier), frontier.set_aside, frontier.leased) == (0, 4, 0)
+    for number in range(9):
+        frontier.budgets.earn([], str(number), 0.5, new_text=True)
+    frontier.crawled(Entry(keys[0], keys[0], 0.9, 1, "p", attempts=1), 0.9, new_text=True)
+    assert (len(frontier), frontier.set_aside) == (1, 3)
+    assert lease_all(frontier) == [keys[2]]
+    frontier.crawled(Entry(keys[1], keys[1], 0.9, 1, "p", attempts=1), 0.9, new_text=False)
+    assert lease_all(frontier) == []
+    assert frontier.set_aside == 3
+
+
+def test_what_was_not_fetched_is_not_spent(frontier: BudgetedFrontier) -> None:
+    keys = [f"http://a.example/x/{number}" for number in range(6)]
+    frontier.push(Entry(key, key, 0.9 - number / 10, 1, "p") for number, key in enumerate(keys))
+    for reason, key in ((ROBOTS, keys[0]), (OPT_OUT, keys[1]), (NOT_HTML, keys[2])):
+        (lease,) = frontier.lease(1)
+        assert lease.entry.key == key
+        frontier.settle(lease, Outcome.DROPPED, reason)
+        release(frontier, lease.entry)
+    (lease,) = frontier.lease(1)
+    assert frontier.give_back(lease, attempted=True)
+    release(frontier, lease.entry)
+    (lease,) = frontier.lease(1)
+    assert (lease.entry.key, lease.entry.attempts) == (keys[3], 2)
+    assert frontier.lease(9) == []
+    release(frontier, lease.entry)
+    assert frontier.lease(9) == []
+    assert frontier.set_aside == 2
+    assert frontier.give_back(lease, attempted=False)
+    assert lease_all(frontier) == [keys[3]]
+    assert frontier.set_aside == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "fetched"), [("b.example", 5, 60), ("b.example", 4, 6), ("a.example", 9, 6)]
+)
+def test_what_a_page_elsewhere_lists_is_trusted(
+    frontier: BudgetedFrontier, source: str, number: int, fetched: int
+) -> None:
+    """Pages that are as good as they could be, none of them linked to twice."""
+    for place in range(99):
+        frontier.budgets.earn([], str(place), 0.5, new_text=True)
+    urls = [f"http://a.example/{place}" for place in range(60)]
+    page = f"http://{source}/list"
+    new = [Candidate(url, url, 1, page) for url in urls[:number]]
+    frontier.push(Entry(url, url, 0.5, 1, page) for url in urls)
+    found = 0
+    for _ in range(60):
+        for lease in frontier.lease(1):
+            found += 1
+            frontier.settle(lease, Outcome.ARCHIVED)
+            release(frontier, lease.entry)
+            frontier.crawled(lease.entry, 0.9, new_text=True)
+        if found == 6:  # by then all are set aside, and go on
+            links = [Link(url, url, "", False) for url in urls]
+            frontier.linked(CrawledPage(Entry(page, page, 0.5, 0, None), 0.5, links[:number]), new)
+    assert found == fetched
+
+
+def test_an_owner_that_is_dropped_is_dropped_whole() -> None:
+    owned = MemoryOwnerFrontier()
+    owned.owners.tick(0)
+    frontier = BudgetedFrontier(owned, owned, Budgets(2), MemoryAside())
+    keys = [f"http://a.example/x/{number}" for number in range(6)]
+    frontier.push(Entry(key, key, 0.9, 1, "p") for key in keys)
+    assert lease_all(frontier) == keys[:2]
+    frontier.push([Entry("http://a.example/y", "http://a.example/y", 0.9, 1, "p")])
+    dropped = frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
+    dropped += frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3)
+    assert sorted(entry.key for entry in dropped) == [*keys[2:], "http://a.example/y"]
+    assert (len(frontier), frontier.set_aside) == (0, 0)
+    assert frontier.drop_owner("a.example", Outcome.DROPPED, OPT_OUT, 3) == []
+
+
+# -- the crawl ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [0, 7])
+def test_a_maze_starves_and_a_site_does_not(tmp_path: Path, batch_size: int) -> None:
+    driven = Driven(web(), tmp_path, **options(crawl_batch_size=batch_size, crawl_max_pages=600)).run(f"{SITE}0")
+    assert driven.crawl.finished == BUDGETS_SPENT
+    crawled = by_owner(driven.ids)
+    assert crawled == {"http://site.example/poor": 10, "maze.example": crawled["maze.example"], "site.example": 60}
+    assert 10 < crawled["maze.example"] <= 30
+    figures = driven.figures
+    assert figures["parked/budget"] == figures["frontier/parked"] == driven.crawl.set_aside
+    assert driven.crawl.balance.problem is None
+    assert driven.crawl.balance.parked == driven.crawl.set_aside > 50
+    without = tmp_path / "without"
+    without.mkdir()
+    plain = Driven(web(), without, **options(crawl_max_pages=600, url_budget=0)).run(f"{SITE}0")
+    assert plain.crawl.finished == FRONTIER_EMPTY
+    assert "parked/budget" not in plain.crawl.statistics()
+
+
+@pytest.mark.parametrize("batch_size", [0, 7])
+def test_a_crawl_that_is_killed_again_and_again_is_the_same(tmp_path: Path, batch_size: int) -> None:
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    kept = options(crawl_batch_size=batch_size, crawl_max_pages=600, commit_interval_pages=5, commit_fsync=False)
+    whole = Driven(web(), tmp_path / "whole", **options(crawl_batch_size=batch_size, crawl_max_pages=600))
+    whole.run(f"{SITE}0")
+    parts = 0
+    while parts < 100:
+        parts += 1
+        part = JobCrawl(web(), tmp_path / "parts", **kept)
+        in_flight = part.crawl.unanswered() if part.job.state.crawl else []
+        part.start(f"{SITE}0")
+        for _ in range(19):  # the last ones are in no commit
+            in_flight += part.dequeue()
+            if in_flight:
+                part.fetch(in_flight.pop(0))
+            if part.crawl.can_advance:
+                part.advance()
+        assert part.crawl.balance.problem is None
+        finished, lines, aside = part.crawl.finished, part.lines, part.crawl.set_aside
+        part.close()
+        if finished:
+            break
+    assert parts > 3
+    assert finished == BUDGETS_SPENT
+    assert lines == whole.lines
+    assert aside == whole.crawl.set_aside
