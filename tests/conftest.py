@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from crawl_helpers import SHARED, Web
@@ -29,28 +30,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
-@pytest.fixture(autouse=True)
-def _stores_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test that leaves a store open: LMDB ends the process, in a later test, where that is collected in another
-    thread than the one that opened it."""
-    opened: list[Store] = []
+_opened: WeakSet[Store] = WeakSet()
+"""Stores that tests of this process have opened, and not closed."""
+
+
+def pytest_configure() -> None:
+    """Note which stores are open."""
     begin, close = Store.__init__, Store.close
 
     def note(self: Store, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        opened.append(self)
+        _opened.add(self)
 
     def forget(self: Store) -> None:
+        _opened.discard(self)
         close(self)
-        opened[:] = [one for one in opened if one is not self]
 
-    monkeypatch.setattr(Store, "__init__", note)
-    monkeypatch.setattr(Store, "close", forget)
-    yield
-    left = [one.path for one in opened]
-    for one in opened:
-        close(one)
-    assert not left
+    Store.__init__, Store.close = note, forget  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[object]:
+    """Close the stores that a test leaves to the garbage collector: where that runs in another thread than the one that
+    opened them, LMDB ends the process, in a later test."""
+    done = yield
+    for store in list(_opened):
+        store.close()
+    return done
 
 
 @pytest.fixture(scope="session")

@@ -239,7 +239,7 @@ def test_a_slow_host_does_not_hold_up_the_others(project: Project, tmp_path: Pat
         crawl(project, "hosts", site, tmp_path / "out")
     for host in ("good", "bad"):
         assert [path for path in site.paths() if host in path] == [f"/{host}/{number}" for number in range(4)]
-    assert site.paths()[1] == "/good/0"
+    assert "/good/0" in site.paths()[1:3]  # asked for first, but on a connection of its own
     assert site.paths().index("/bad/1") < site.paths().index("/good/3")
 
 

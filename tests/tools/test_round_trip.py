@@ -30,6 +30,7 @@ def corpus(crawled: Crawled, tmp_path: Path) -> WarcCorpus:
 def replay(crawled: Crawled, corpus: Path, output: Path, **settings: object) -> list[dict[str, Any]]:
     """The log of a simulation on an archive, from the seeds of the crawl."""
     given = {"SCORER": SCORER, "SCORING_WORKERS": 1, "CORPUS": corpus, "OUTPUT_DIR": output, "CRAWL_BATCH_SIZE": 5}
+    given["NEAR_DUPLICATES"] = "follow"  # as the live profile has it
     options = [part for name, value in {**given, **settings}.items() for part in ("-s", f"{name}={value}")]
     shutil.copy(Path(__file__).parents[2] / "scrapy.cfg", output.parent)  # its index shall lie there
     result = scrapy("crawl", "influence", "-a", f"seeds={crawled.output / 'seeds.txt'}", *options, cwd=output.parent)
