@@ -79,7 +79,10 @@ class PageScoring:
             self._run.stop(error)
             return None
         if isinstance(rating, RatedText):
-            request.meta[meta.TEXT] = rating.text
+            if rating.text is not None:
+                request.meta[meta.TEXT] = rating.text
+            if self._run.budgets is not None:
+                self._run.budgets.crawled(request, rating.score, rating.signature)
         if rating.reason == NO_TEXT:
             self._run.count("pages/no_text")
         elif rating.reason is not None:

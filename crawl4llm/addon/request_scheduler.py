@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from scrapy.dupefilters import BaseDupeFilter
     from twisted.internet.defer import Deferred
 
-_Waiting: TypeAlias = tuple[int, float, int, Request]
-"""Priority and score, both negative so that the best is the smallest; the order of arrival; the request."""
+    from crawl4llm.addon.request_budgets import Waiting
 
 
 class RequestScheduler(BaseScheduler):
@@ -34,14 +33,15 @@ class RequestScheduler(BaseScheduler):
 
     Requests wait in memory as they are, with all that they carry. This is a queue of requests, where
     :mod:`crawl4llm.frontier` is one of documents: several may have the same URL, and one that was redirected or is
-    tried again comes back as another. Duplicates are told by Scrapy's DUPEFILTER_CLASS.
+    tried again comes back as another. Duplicates are told by Scrapy's DUPEFILTER_CLASS. With URL_BUDGET, requests for
+    which an owner or URL prefix has no budget are set aside when their turn comes.
     """
 
     def __init__(self, crawler: Crawler, dupefilter: BaseDupeFilter) -> None:
         self._crawler = crawler
         self._run = AddonRun.of(crawler)
         self._dupefilter = dupefilter
-        self._heaps: dict[str, list[_Waiting]] = {}
+        self._heaps: dict[str, list[Waiting]] = {}
         """By downloader slot, which is the host unless the spider says otherwise; none is empty."""
         self._waiting = 0
         self._arrival = count()
@@ -61,31 +61,46 @@ class RequestScheduler(BaseScheduler):
         return self._dupefilter.close(reason)
 
     def has_pending_requests(self) -> bool:
-        return self._waiting > 0
+        """Requests that are set aside are none: a crawl that has no others ends."""
+        return len(self) > 0
 
     def __len__(self) -> int:
-        return self._waiting
+        return self._waiting + (self._run.budgets.returning if self._run.budgets else 0)
 
     def enqueue_request(self, request: Request) -> bool:
         if not request.dont_filter and self._dupefilter.request_seen(request):
             self._dupefilter.log(request, self._spider)
+            if self._run.budgets:
+                self._run.budgets.found_again(request)
             return False
-        heap = self._heaps.setdefault(self._engine.downloader.get_slot_key(request), [])
-        heapq.heappush(heap, (-request.priority, -score_of(request), next(self._arrival), request))
-        self._waiting += 1
+        if self._run.budgets:
+            self._run.budgets.found(request)
+        self._push((-request.priority, -score_of(request), next(self._arrival), request))
         self._count("enqueued")
         return True
 
     def next_request(self) -> Request | None:
-        slot = self._best_slot()
-        if slot is None:
-            return None  # Scrapy asks again when a request is done
-        *_, request = heapq.heappop(self._heaps[slot])
-        if not self._heaps[slot]:
-            del self._heaps[slot]
-        self._waiting -= 1
-        self._count("dequeued")
-        return request
+        budgets = self._run.budgets
+        while True:
+            if budgets:
+                for one in budgets.take_back():
+                    self._push(one)
+                self._run.publish("parked/budget", budgets.set_aside)
+            slot = self._best_slot()
+            if slot is None:
+                return None  # Scrapy asks again when a request is done
+            waiting = heapq.heappop(self._heaps[slot])
+            if not self._heaps[slot]:
+                del self._heaps[slot]
+            self._waiting -= 1
+            if budgets is None or budgets.may_be_sent(waiting):
+                self._count("dequeued")
+                return waiting[-1]
+
+    def _push(self, waiting: Waiting) -> None:
+        heap = self._heaps.setdefault(self._engine.downloader.get_slot_key(waiting[-1]), [])
+        heapq.heappush(heap, waiting)
+        self._waiting += 1
 
     @property
     def _engine(self) -> ExecutionEngine:

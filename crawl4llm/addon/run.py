@@ -17,6 +17,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from crawl4llm import __version__
 from crawl4llm.addon.meta import found
+from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import utc_date
@@ -33,6 +34,7 @@ from crawl4llm.live.web import LiveCorpus, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import HtmlWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
@@ -46,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 OPTIONS = (
     *("SCORER", "SCORER_MODEL", "SCORER_LABEL", "SCORING_WORKERS", "TEXT_EXTRACTOR", "TEXT_TIME_LIMIT"),
-    *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR"),
+    *("CRAWL_CONCURRENT_LEASES", "OUTPUT_DIR", "URL_BUDGET"),
     *("WARC_ENABLED", "WARC_MAX_BYTES", "WARC_PREFIX", "WARC_MAX_AGE", "WARC_COMPRESSION", "WARC_TEXT"),
     *("WARC_REVISITS", "WARC_FSYNC", "WARC_OPERATOR", "ARCHIVE_CREDENTIALS"),
 )
@@ -78,6 +80,8 @@ class AddonRun:
         """The name by which opt-outs are addressed to the crawl."""
         self.concurrent_requests = 0
         """Requests between the scheduler and the end of their callback, at most; 0: any number."""
+        self.budgets: RequestBudgets | None = None
+        """Where URL_BUDGET is set."""
         assert crawler.stats is not None
         self.stats = crawler.stats
         self._crawler = crawler
@@ -174,6 +178,8 @@ class AddonRun:
             raise InputError(f"TWISTED_REACTOR {settings['TWISTED_REACTOR']} has no asyncio; leave it at its default")
         options = _read_options(settings)
         _warn_of_open_doors(settings)
+        if options.url_budget:
+            require_library()
         scorer = load_scorer(options)
         load_extractor(options.text_extractor)
         rater = PageRater(LiveCorpus(), scorer, options.text_extractor)
@@ -182,7 +188,12 @@ class AddonRun:
         self.extractor = options.text_extractor
         output = claim_output_dir(options.output_dir)
         keeps_text = options.warc_enabled and options.warc_text
-        self.workers = HtmlWorkers(rater, options.workers, options.text_time_limit, text=keeps_text)
+        if options.url_budget:
+            self.budgets = RequestBudgets(options.url_budget)
+        signature = self.budgets is not None
+        self.workers = HtmlWorkers(
+            rater, options.workers, options.text_time_limit, text=keeps_text, signature=signature
+        )
         opened.callback(self.workers.close)
         self.workers.start()
         crawl_id = uuid.uuid4()

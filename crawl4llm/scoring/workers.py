@@ -218,11 +218,16 @@ async def rate_by_html(
 
 
 class HtmlWorkers:
-    """Worker processes, as PageWorkers, that rate pages one by one as they come; with ``text`` they give it too."""
+    """Worker processes, as PageWorkers, that rate pages one by one as they come.
 
-    def __init__(self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False) -> None:
+    With ``text`` they give the main text too, with ``signature`` that of it.
+    """
+
+    def __init__(
+        self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False, signature: bool = False
+    ) -> None:
         self._workers = PageWorkers(rater, processes, time_limit)
-        self._task = tasks.influence_task(text=text)
+        self._task = partial(tasks.influence_and_signature, text=text) if signature else tasks.influence_task(text=text)
 
     def start(self) -> None:
         """Start the processes."""

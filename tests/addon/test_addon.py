@@ -233,6 +233,26 @@ def test_requests_are_ranked_by_priority_then_score(project: Project, tmp_path: 
     assert by_path["/data.json"]["influence"] is None
 
 
+def test_what_has_no_budget_waits_until_good_pages_earn_more(project: Project, tmp_path: Path) -> None:
+    """An endless maze of good pages gets three times the budget, what is bad the budget, a site all that it has."""
+    good = [f"/good/{number}" for number in range(12)]
+    answers = {"/": page(0.5, [*good[:6], "/bad/0", "/maze/0"])}
+    answers |= {path: page(0.8, good, seed=number) for number, path in enumerate(good)}
+    answers |= {f"/bad/{n}": page(0.0, [f"/bad/{n + 1}", f"/bad/{n + 2}"], seed=100 + n) for n in range(40)}
+    answers |= {f"/maze/{n}": page(1.0, [f"/maze/{2 * n + m}" for m in (1, 2)], seed=200 + n) for n in range(200)}
+    given = ("-s", "URL_BUDGET=3", "-s", "CONCURRENT_REQUESTS=1")
+    with serve(answers) as site:
+        crawled = crawl(project, "links", site, tmp_path / "out", *given)
+    fetched = {
+        kind: [path for path in site.paths() if path.startswith(f"/{kind}/")] for kind in ("good", "bad", "maze")
+    }
+    assert sorted(fetched["good"]) == sorted(good)
+    assert len(fetched["bad"]) == 3
+    assert 3 < len(fetched["maze"]) <= 9
+    assert crawled.figures["parked/budget"] == crawled.stats["scheduler/enqueued"] - len(site.paths()) > 0
+    assert crawled.stats["finish_reason"] == "finished"
+
+
 def test_a_slow_host_does_not_hold_up_the_others(project: Project, tmp_path: Path) -> None:
     answers = {"/": page(0.5), **{f"/{host}/{number}": page(0.5) for host in ("good", "bad") for number in range(4)}}
     with serve(answers) as site:
