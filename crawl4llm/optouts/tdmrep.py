@@ -18,7 +18,8 @@ LIMIT: Final = 500 * 1024
 """Bytes of a file that is read; of a longer one nothing is."""
 
 _RESERVED: Final = {"1": True, "0": False, "True": True, "False": False}
-_BYTES_A_RULE: Final = 700
+_BYTES_OF_RULES, _BYTES_A_RULE = 500, 700
+"""Memory of what is read of a file, and of each rule."""
 _LONGEST: Final = 2048
 """Characters of a location or a policy's URL."""
 
@@ -30,6 +31,7 @@ class TdmRules:
         """Any bytes give some rules, or none."""
         self._rules = [rule for one in _entries(body) if (rule := _rule(one))]
         self.size = sum(_BYTES_A_RULE + 3 * len(pattern.text) + len(policy) for pattern, _, policy in self._rules)
+        self.size += _BYTES_OF_RULES if self._rules else 0
         """Bytes of memory, roughly, and rather too many."""
 
     def of(self, url: str) -> list[Said]:
