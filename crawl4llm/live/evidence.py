@@ -1,7 +1,7 @@
 """Evidence: what was asked for that is no page, archived so that the crawl can be explained from its archive.
 
-That are the answers to requests for robots.txt and the like, whole, and of documents that a server refused, or that
-their own head opts out, the head alone: what nobody may keep is not kept, but who said so is.
+These are the answers to requests for robots.txt and the like, whole. Of documents that a server refused, or that their
+own head opts out, it is the head alone: what nobody may keep is not kept, but who said so is.
 """
 
 from __future__ import annotations
