@@ -16,12 +16,13 @@ from urllib.parse import urljoin
 from w3lib.url import safe_url_string
 
 from crawl4llm.base.domains import owner_of
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import HELD
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH, site_of
 from crawl4llm.live.stopping import Withdrawn
-from crawl4llm.live.verdicts import machine_error
+from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
 
 if TYPE_CHECKING:
@@ -108,14 +109,16 @@ class TdmFiles:
         try:
             body, source = await self._body(site, rules)
         except Exception as error:
-            if isinstance(error, Withdrawn) or machine_error(error) is not None:
+            if isinstance(error, (Withdrawn, InputError)) or machine_error(error) is not None:
                 raise
             if isinstance(error, Later) and error.reason in {None, HELD}:
                 raise
             self._answered(site, None, None)
             if isinstance(error, Later):
                 raise
-            logger.debug("%s%s cannot be had: %r", site, PATH, error)
+            unforeseen = verdict(error) is None
+            level = logging.ERROR if unforeseen else logging.DEBUG
+            logger.log(level, "%s%s cannot be had: %r", site, PATH, error, exc_info=unforeseen)
         else:
             self._answered(site, body, source)
 
