@@ -72,15 +72,22 @@ class PageWorkers(Generic[R]):
         self.close()
 
     def start(self) -> None:
-        """Start the processes and wait until one of them answers, unless they may not be needed."""
+        """Load what the rater needs, start the processes and wait until one of them answers; unless there are scores in
+        the cache, by which all that may not be needed."""
         self._started = self._processes > 0
-        if self._started and (self.scores is None or self.scores.is_new):
+        if self.scores is not None and not self.scores.is_new:
+            return
+        self._load()
+        if self._started:
             self._begin().result()
+
+    def _load(self) -> None:
+        if load := getattr(self.rater, "load", None):
+            load()
 
     def _begin(self) -> Future[Any]:
         """Start processes; the result of what is returned is there when one of them answers."""
-        if load := getattr(self.rater, "load", None):
-            load()
+        self._load()
         self._pool = ProcessPool(
             max_workers=self._processes,
             initializer=_initialise,
