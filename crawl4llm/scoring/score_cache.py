@@ -161,7 +161,8 @@ class ScoreCache:
         at = window.find(digest)
         if at < 0 or at % _ENTRY.size:
             at = self._free(window)
-        entry = _ENTRY.pack(digest, rating.score or 0.0, _REASONS.index(rating.reason), 0)[:_CHECKED]
+        score = 0.0 if rating.score is None else rating.score
+        entry = _ENTRY.pack(digest, score, _REASONS.index(rating.reason), 0)[:_CHECKED]
         os.pwrite(fd, entry + struct.pack("<I", crc32(entry)), offset + at)
 
     def _place(self, page: str) -> tuple[bytes, int]:
