@@ -78,14 +78,15 @@ class ScoreCache:
 
     @property
     def is_new(self) -> bool:
-        """Whether it held nothing when it was opened."""
+        """Whether it held nothing when it was opened, or cannot be used."""
         self._open()
-        return self._is_new
+        return self._is_new or self._fd is None
 
     def find(self, pages: Sequence[str]) -> list[Rating | None]:
         """Return what pages scored, in their order; None where that is not known."""
-        if self.is_new or self._fd is None:
+        if self.is_new:
             return [None] * len(pages)
+        assert self._fd is not None
         try:
             ratings = [self._find(self._fd, page) for page in pages]
         except OSError as error:
