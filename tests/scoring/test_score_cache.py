@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import random
@@ -14,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+import psutil
 import pytest
 from crawl_helpers import Web, crawl, crawl_args, crawl_log, stats
 from demo_helpers import start_python
@@ -23,8 +26,9 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.options import Options
 from crawl4llm.scoring import score_cache as module
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
-from crawl4llm.scoring.rating import PageRater, Rating
+from crawl4llm.scoring.rating import PageRater, Rating, influence
 from crawl4llm.scoring.score_cache import ScoreCache, score_cache
+from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.survey import Survey
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
@@ -110,6 +114,22 @@ def test_damaged_entries_are_computed_again(damage: str, tmp_path: Path, caplog:
     assert bits(opened(tmp_path).find(KEYS)) == bits(RATINGS)
     lines = [record.message for record in caplog.records]
     assert lines == [f"SCORE_CACHE {path} is damaged; scores that were lost are computed again"] * (damage != "zeros")
+
+
+@pytest.mark.parametrize(("score", "reason"), [(math.nan, 0), (math.inf, 1), (0.5, 4), (0.5, 2**32 - 1)])
+def test_an_entry_that_says_what_cannot_be(
+    score: float, reason: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its checksum is right: somebody made it so."""
+    opened(tmp_path).add(["page"], [Rating(0.25)])
+    path = opened(tmp_path).path
+    data = path.read_bytes()
+    begin = data.find(struct.pack("<d", 0.25)) - 16
+    entry = data[begin : begin + 16] + struct.pack("<dI", score, reason)
+    entry += struct.pack("<I", crc32(entry))
+    path.write_bytes(data[:begin] + entry + data[begin + len(entry) :])
+    assert opened(tmp_path).find(["page"]) == [None]
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize("obstacle", ["folder", "file above", "fifo", "link"])
@@ -203,6 +223,23 @@ def test_processes_fill_it_at_once_and_are_killed(tmp_path: Path, caplog: pytest
         filler.communicate()
     assert bits(opened(tmp_path).find(KEYS)) == bits(RATINGS)
     assert not caplog.records
+
+
+def test_processes_are_started_by_the_first_page_that_is_missing(tmp_path: Path) -> None:
+    texts = {key: f"0.{number + 1}" for number, key in enumerate("abcdef")}
+    rater = PageRater(GraphCorpus(dict.fromkeys(texts, ()), texts), NumberScorer(), None)
+    known = score_cache(tmp_path, rater)
+    known.add(list("abc"), [Rating(9.0)] * 3)
+    known.close()
+    with PageWorkers(rater, 2, 30.0, score_cache(tmp_path, rater)) as workers:
+        workers.start()
+        before = set(psutil.Process().children())
+        assert asyncio.run(workers.run(influence, list("cab"))) == [Rating(9.0)] * 3
+        assert set(psutil.Process().children()) == before
+        rated = [Rating(0.4), Rating(9.0), Rating(0.6), Rating(0.4), Rating(None, "http_404")]
+        assert asyncio.run(workers.run(influence, ["d", "a", "f", "d", "gone"])) == rated
+        assert len(set(psutil.Process().children()) - before) == 2
+    assert score_cache(tmp_path, rater).find(["d", "e", "gone"]) == [rated[0], None, rated[-1]]
 
 
 # -- crawls and evaluations -------------------------------------------------------------------------------------------
