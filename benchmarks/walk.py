@@ -2,9 +2,10 @@
 
     python -m benchmarks.walk [--corpus CLUEWEB22] [--model PATH]
 
-A crawl of a ClueWeb22 tree without worker processes, watched from the call of ``InfluenceScheduler.open`` to the close
-of the last WARC file. Left out are the progress extension, the summary, and ``__init__`` files. Prints each file with
-the function that is called first in it, in the order of the walk, and last how many there are.
+A crawl of a ClueWeb22 tree without worker processes and score cache, watched from the call of
+``InfluenceScheduler.open`` to the close of the last WARC file. Left out are the progress extension, the summary, and
+``__init__`` files. Prints each file with the function that is called first in it, in the order of the walk, and last
+how many there are.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def main() -> None:
             "CORPUS": args.corpus,
             "SCORER_MODEL": args.model,
             "SCORING_WORKERS": 0,
+            "SCORE_CACHE": "",
             "CRAWL_MAX_PAGES": 300,
             "CRAWL_SEEDS": 20,
             "CRAWL_BATCH_SIZE": 10,

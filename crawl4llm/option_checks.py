@@ -62,6 +62,11 @@ def optional_text(value: Any) -> str | None:
     return None if value is None or value == "" else text(value)
 
 
+def text_or_empty(value: Any) -> str:
+    """Take a string or path, which may be empty."""
+    return "" if value == "" else text(value)
+
+
 def file_name_part(value: Any) -> str:
     """Take a string that can stand in a file name, and leaves room for the rest of it."""
     if "/" in text(value) or not text(value).isprintable():
@@ -246,7 +251,7 @@ _CHECKS: dict[type, Check] = {
     bool: flag,
     int: whole(-sys.maxsize),
     float: real_number(-sys.float_info.max),
-    str: lambda value: value if value == "" else text(value),
+    str: text_or_empty,
 }
 """The check of a setting that a class of somebody else names, by the type of its default."""
 

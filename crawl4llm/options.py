@@ -35,6 +35,7 @@ from crawl4llm.option_checks import (
     some_of,
     terms,
     text,
+    text_or_empty,
     weighs_dotted,
     whole,
 )
@@ -144,6 +145,13 @@ class Options(LiveOptions, ScopeOptions):
         _number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
+    )
+    score_cache: str | None = option(
+        None,
+        text_or_empty,
+        "Simulations: folder in which influence scores are kept, for other crawls and `scrapy evaluate` "
+        "([simulation-and-live.md](simulation-and-live.md#the-score-cache)). Not set: `scores` in the project's "
+        "`.scrapy`; empty: none.",
     )
     url_policy: str = fixed(
         "influence",

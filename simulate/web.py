@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError, PageError
@@ -14,10 +15,11 @@ from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.crawl.web import load_rater
-from crawl4llm.options import DEMO, read_options
+from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.score_cache import ScoreCache, score_cache
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.open import demo_web, open_corpus
+from simulate.open import data_dir, demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class SimulatedWeb:
 
     profile: ClassVar[str] = "simulation"
     corpus: Corpus
+    scores: ScoreCache | None
     rate = staticmethod(rate_by_key)
     keeps_answers = False
     control = Control()
@@ -64,6 +67,7 @@ class SimulatedWeb:
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open corpus and scorer."""
         self.corpus, rater = open_rater(self._settings, others)
+        self.scores = open_scores(rater, self.options)
         return rater
 
     def seeds_wait(self) -> bool:
@@ -107,3 +111,11 @@ def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Co
     extractor = None if options.simulation_text == "corpus" else options.text_extractor
     rater = load_rater(lambda: open_corpus(settings), options, extractor, others)
     return rater.corpus, rater
+
+
+def open_scores(rater: PageRater, options: Options) -> ScoreCache | None:
+    """Return the influence scores of a rater's pages that are kept as SCORE_CACHE says; None for none."""
+    if options.score_cache == "":
+        return None
+    folder = data_dir() / "scores" if options.score_cache is None else Path(options.score_cache).expanduser()
+    return score_cache(folder, rater)

@@ -29,6 +29,8 @@ KEYS = {
     "redirected/<reason>": "documents that ended with a redirect to another owner, by what became of its target",
     "iterations": "batches finished (batch order)",
     "influence/mean": "mean influence score of the crawled pages that have one",
+    "scores/cached": "influence scores that SCORE_CACHE had, since the crawl was begun or resumed",
+    "scores/computed": "influence scores that it had not, with a SCORE_CACHE",
     "links/seen": "links on crawled pages, and in sitemaps",
     "links/nofollow": "live: links on pages whose head says nofollow or none; they are not followed, nor in links/seen",
     "links/off_scope": "links that CRAWL_SCOPE forbids to follow",

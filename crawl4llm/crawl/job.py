@@ -117,7 +117,7 @@ class Job:
 
     def open(self, *, reranks: bool, clock: Clock | None = None) -> None:
         """Open frontier and visited set as they were at the last commit; the frontier goes by owners if there is a
-        clock. Workers must have been forked before."""
+        clock. Processes that are forked later must not touch them."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         self._store = Store(self._dir.store_path, fsync=options.commit_fsync)

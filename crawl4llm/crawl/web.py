@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
+    from crawl4llm.scoring.score_cache import ScoreCache
 
 
 class Web(Protocol):
@@ -38,6 +39,8 @@ class Web(Protocol):
     None: they do not wait."""
     corpus: Corpus
     """The pages that can be looked up without a fetch."""
+    scores: ScoreCache | None
+    """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
     rate: RateInWorkers

@@ -54,6 +54,7 @@ class DryRun:
             "CRAWL_BATCH_SIZE": min(PAGES // 10, self.options.crawl_batch_size),
             "OUTPUT_DIR": str(folder / "run"),
             "JOBDIR": str(self._jobdir) if self._jobdir else None,
+            "SCORE_CACHE": "",
         }
         short.setdict(values, priority="cmdline")
         self.run = Run(short, seeds_file)

@@ -20,6 +20,7 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
+from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
@@ -93,7 +94,9 @@ class Run:
                 opened.callback(self.job.close)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
-            self.workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
+            self.workers = opened.enter_context(
+                PageWorkers(rater, options.workers, options.text_time_limit, self.web.scores)
+            )
             policy = make_policy(self.workers, options)
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
@@ -231,6 +234,8 @@ class Run:
 
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
+        if (scores := self.web.scores) is not None:
+            stats |= {f"{PREFIX}scores/cached": scores.found, f"{PREFIX}scores/computed": scores.added}
         write_json(self.output / STATS, dict(sorted(stats.items())))
 
 

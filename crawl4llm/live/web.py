@@ -95,6 +95,7 @@ class LiveWeb:
 
     profile: ClassVar[str] = "live"
     corpus: Corpus
+    scores = None
     text = "extracted"
     rate = staticmethod(rate_by_html)
     keeps_answers = True

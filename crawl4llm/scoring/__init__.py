@@ -23,7 +23,10 @@ SCORERS = {
 
 
 class Scorer(Protocol):
-    """Rates the main text of pages. Must survive a fork, and pickling where processes are spawned."""
+    """Rates the main text of pages. Must survive a fork, and pickling where processes are spawned.
+
+    One that loads much when the first text comes has a method ``load``: worker processes are forked after it.
+    """
 
     @classmethod
     def from_options(cls, options: Options) -> Scorer:
@@ -35,6 +38,12 @@ class Scorer(Protocol):
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one finite score for each text; higher is better."""
+
+
+def load_now(scorer: Scorer) -> None:
+    """Load what a scorer would load when the first text comes. Raises InputError."""
+    if load := getattr(scorer, "load", None):
+        load()
 
 
 def score_of(scorer: Scorer, text: str, page: str) -> float:

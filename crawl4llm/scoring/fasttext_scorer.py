@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ class FastTextScorer:
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
     The classifier predicts on the line that :func:`one_line` makes of the text. fastText overshoots 1 by 1e-5 (it adds
-    that before each logarithm), so the result is clipped. Text without a word scores 0.
+    that before each logarithm), so the result is clipped. Text without a word scores 0. The model is loaded by the
+    first text, or by :meth:`load`.
 
     Raises InputError where the file is no whole model, has a weight that is NaN or infinite, or lacks the label.
     """
@@ -35,7 +37,6 @@ class FastTextScorer:
                 f"SCORER_LABEL {label!r} is not a label of {path}; its labels are: {', '.join(self.file.labels)}"
             )
         self.label = label
-        self._load()
 
     @classmethod
     def from_options(cls, options: Options) -> FastTextScorer:
@@ -67,18 +68,20 @@ class FastTextScorer:
         """SHA-256 of the model file."""
         return self.file.digest
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Load the model, unless it is loaded."""
+        _ = self._predict
+
+    @cached_property
+    def _predict(self) -> Callable[..., Any]:
         import fasttext
 
         # the Python wrapper's predict() goes through NumPy for each text; the binding below it does not
-        self._predict = fasttext.load_model(str(self.file.path)).f.predict
+        predict: Callable[..., Any] = fasttext.load_model(str(self.file.path)).f.predict
+        return predict
 
     def __getstate__(self) -> dict[str, Any]:
         return {"file": self.file, "label": self.label}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._load()
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one probability for each text. Raises InputError where the model gives NaN."""

@@ -22,6 +22,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.scoring.rating import PageRater, Rating
+from crawl4llm.scoring.score_cache import ScoreCache
 from crawl4llm.scoring.workers import PageWorkers
 
 if TYPE_CHECKING:
@@ -114,10 +115,12 @@ class Task(Generic[T]):
     """The question in a word or two, for the progress bar."""
     depends_on: Mapping[str, Any]
     """Everything but the pages that the result depends on."""
-    of_page: Callable[[PageRater, str], T]
-    """The function, which a worker process finds by its module and name."""
+    of_page: Callable[[PageRater, Any], T]
+    """The function, which a worker process finds by its module and name; it is given a page's key."""
     pack: Callable[[Sequence[T | Rating]], Arrays]
     """Function that makes the block of some pages; a page that failed is a Rating with the reason."""
+    scores: ScoreCache | None = None
+    """A cache for the scores that the function gives: it is given each page's key with the Rating that is known."""
 
 
 def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path) -> list[Arrays]:
@@ -140,10 +143,20 @@ def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, ca
                 bar=wants_bar(options.progress_bar),
             ) as bar:
                 for number, keys in _keys_of(pages.keys(), missing):
-                    blocks[number] = task.pack(asyncio.run(workers.run(task.of_page, keys)))
+                    blocks[number] = task.pack(_answers(task, keys, workers))
                     store.save(number, blocks[number])
                     bar.update(len(keys))
     return [blocks[number] for number in numbers]
+
+
+def _answers(task: Task[Any], keys: Sequence[str], workers: PageWorkers[PageRater]) -> list[Any]:
+    if task.scores is None:
+        return asyncio.run(workers.run(task.of_page, keys))
+    known = task.scores.find(keys)
+    answers: list[Any] = asyncio.run(workers.run(task.of_page, list(zip(keys, known, strict=True))))
+    new = [place for place, rating in enumerate(known) if rating is None]
+    task.scores.add([keys[place] for place in new], [answers[place] for place in new])
+    return answers
 
 
 def blocks_of(count: int) -> int:

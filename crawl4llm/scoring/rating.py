@@ -12,7 +12,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import ERROR, NO_TEXT
-from crawl4llm.scoring import Scorer, score_of
+from crawl4llm.scoring import Scorer, load_now, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,11 @@ class PageRater:
     """Name of the extractor of text from HTML; None for the corpus's own clean text."""
     others: Mapping[str, Scorer] = field(default_factory=dict)
     """Scorers that the policy needs besides, by name."""
+
+    def load(self) -> None:
+        """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
+        for scorer in (self.scorer, *self.others.values()):
+            load_now(scorer)
 
     def text(self, key: str) -> str:
         """Return the text that is scored. Raises PageError."""

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -22,6 +22,7 @@ from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.scoring import rating as tasks
 from crawl4llm.scoring.rating import HtmlPage, PageRater, R, RatedText, Rating, T, rate_all
+from crawl4llm.scoring.score_cache import ScoreCache
 
 _SMALLEST_CHUNK, _LARGEST_CHUNK, _CHUNKS_PER_WORKER = 16, 128, 4
 _CHUNKS_AHEAD = 2
@@ -52,13 +53,16 @@ class Comparable(Protocol):
 class PageWorkers(Generic[R]):
     """A pool that rates pages in ``processes`` worker processes (none: in this one), ``time_limit`` seconds a page.
 
-    Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model.
+    Processes are started by :meth:`start`, best before the reactor runs: a forked worker shares the loaded model. Where
+    there is a cache that holds influence scores, they are started by the first page whose score it lacks.
     """
 
-    def __init__(self, rater: R, processes: int, time_limit: float) -> None:
+    def __init__(self, rater: R, processes: int, time_limit: float, scores: ScoreCache | None = None) -> None:
         self.rater = rater
+        self.scores = scores
         self._processes, self._time_limit = processes, time_limit
         self._pool: ProcessPool | None = None
+        self._started = False
         self._last_answer = 0.0
 
     def __enter__(self) -> PageWorkers[R]:
@@ -68,27 +72,40 @@ class PageWorkers(Generic[R]):
         self.close()
 
     def start(self) -> None:
-        """Start the processes and wait until one of them answers."""
-        if self._processes:
-            self._pool = self._new_pool()
-            with sigint_blocked():
-                first = _submit(self._pool, _nothing)
-            first.result()
+        """Load what the rater needs, start the processes and wait until one of them answers; unless there are scores in
+        the cache, by which all that may not be needed."""
+        self._started = self._processes > 0
+        if self.scores is not None and not self.scores.is_new:
+            return
+        self._load()
+        if self._started:
+            self._begin().result()
 
-    def _new_pool(self) -> ProcessPool:
-        return ProcessPool(
+    def _load(self) -> None:
+        if load := getattr(self.rater, "load", None):
+            load()
+
+    def _begin(self) -> Future[Any]:
+        """Start processes; the result of what is returned is there when one of them answers."""
+        self._load()
+        self._pool = ProcessPool(
             max_workers=self._processes,
             initializer=_initialise,
             initargs=(self.rater, os.getpid()),
             context=multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn"),
         )
+        with sigint_blocked():
+            return _submit(self._pool, _nothing)
 
     def close(self) -> None:
         """Stop the processes, whatever they are at."""
+        self._started = False
         if self._pool is not None:
             self._pool.stop()
             self._pool.join()
             self._pool = None
+        if self.scores is not None:
+            self.scores.close()
 
     async def run(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
         """Return a task's result for each page, in the order of ``pages``.
@@ -96,7 +113,18 @@ class PageWorkers(Generic[R]):
         The task is found in the workers by its module and name. A page that exceeds the time limit fails as
         ``timeout``; one that ends its process twice as ``killed``.
         """
-        if self._pool is None:
+        scores = self.scores if task is tasks.influence else None
+        if scores is None:
+            return await self._compute(task, pages)
+        known = scores.find(cast(Sequence[str], pages))
+        missing = [page for page, rating in zip(pages, known, strict=True) if rating is None]
+        computed = await self._compute(task, missing)
+        scores.add(cast(Sequence[str], missing), cast(list[Rating], computed))
+        left = iter(computed)
+        return [next(left) if rating is None else rating for rating in known]
+
+    async def _compute(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        if not self._started:
             return rate_all(self.rater, task, pages)
         ordered = sorted(set(pages))  # by key is by file and offset, so that a worker reads forward
         share = -(-len(ordered) // (self._processes * _CHUNKS_PER_WORKER))
@@ -160,13 +188,13 @@ class PageWorkers(Generic[R]):
         return bool(pool.active) and pool is self._pool
 
     def _living_pool(self) -> ProcessPool:
-        assert self._pool is not None
-        pool: ProcessPool = self._pool
-        if not pool.active:  # pebble gives up a pool when a process ends that had nothing to do
-            pool.stop()
-            pool.join()
-            pool = self._pool = self._new_pool()
-        return pool
+        if self._pool is not None and not self._pool.active:  # pebble gives up a pool when an idle process ends
+            self._pool.stop()
+            self._pool.join()
+            self._pool = None
+        if self._pool is None:
+            self._begin()
+        return self._pool
 
 
 def _submit(pool: ProcessPool, task: Callable[..., Any], *args: object, timeout: float | None = None) -> Future[Any]:

@@ -37,6 +37,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "text_time_limit": [("0.5", 0.5), (30, 30.0), ("1e3", 1000.0)],
     "scorer_model": [("model.bin", "model.bin"), (Path("model.ftz"), "model.ftz"), ("", None)],
     "scorer_label": [("__label__größe", "__label__größe")],
+    "score_cache": [("/scores", "/scores"), (Path("scores"), "scores"), ("", "")],
     "scoring_workers": [("-1", -1), ("0", 0), (2, 2), (4 * cores(), 4 * cores())],
     "url_policy": [
         *((name, name) for name in (*known_policies(), "my.policies.Best", "scorer:length", "scorer:my.own.Scorer")),
@@ -147,6 +148,7 @@ BAD: dict[str, list[object]] = {
     "text_time_limit": ["", "0", 0, "-1", "nan", "inf", "-inf", "soon", [1], "1e999", 10**400],
     "scorer_model": [["model.bin"], {"model": 1}],
     "scorer_label": ["", " \t"],
+    "score_cache": [["/scores"], " "],
     "scoring_workers": ["-2", 4 * cores() + 1, "1_000_000", *_NO_WHOLE_NUMBER],
     "url_policy": ["", "best", "Influence", "__init__", "scorer:", "scorer:words", "scorer"],
     "order": ["", "ascending", "DESC"],

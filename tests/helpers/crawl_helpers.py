@@ -50,7 +50,7 @@ def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subp
 
 def crawl_args(web: Web | None, output: Path, seeds: Path | None = None, **settings: object) -> list[str]:
     """Arguments of ``scrapy`` for a crawl."""
-    given: dict[str, object] = {"OUTPUT_DIR": output, "SCORING_WORKERS": 1, **settings}
+    given: dict[str, object] = {"OUTPUT_DIR": output, "SCORING_WORKERS": 1, "SCORE_CACHE": "", **settings}
     if web is not None:
         given = {"CORPUS": web.corpus, "SCORER_MODEL": web.model, **given}
     args = ["crawl", "influence"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -27,6 +28,7 @@ from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
+from simulate.web import open_scores
 
 
 class ScoredPage(NamedTuple):
@@ -49,6 +51,12 @@ def scored_page(rater: PageRater, key: str) -> ScoredPage:
     """Return score and tokens from one look at the text."""
     text = rater.text(key)
     return ScoredPage(*rate_text(rater.scorer, text, key), count_tokens(text))
+
+
+def counted_page(rater: PageRater, page: tuple[str, Rating | None]) -> ScoredPage:
+    """Return the same of a page that is given by its key with the score that is known, if any."""
+    key, known = page
+    return scored_page(rater, key) if known is None else ScoredPage(*known, count_tokens(rater.text(key)))
 
 
 def targets(rater: PageRater, key: str) -> Targets:
@@ -84,7 +92,8 @@ class TopicPages:
 class Survey:
     """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
 
-    Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample.
+    Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample. With
+    ``cache`` what is found out is kept there alone, and in SCORE_CACHE only where that is set.
     """
 
     def __init__(
@@ -101,6 +110,7 @@ class Survey:
         self.size = len(corpus)
         self.sampled = sample is not None and sample < self.size
         self._cache = data_dir() / "evaluation" if cache is None else cache
+        self._shares_scores = cache is None or options.score_cache is not None
         self._parts = [Pages(WHOLE, self.size, corpus.keys)]
         if sample is not None and self.sampled:
             seed = options.crawl_seed
@@ -117,7 +127,10 @@ class Survey:
             "model": rater.scorer.digest,
             "label": getattr(rater.scorer, "label", self.options.scorer_label),
         }
-        blocks = self._run(Task("scores", depends_on, scored_page, _pack_scores), rater)
+        known = open_scores(rater, self.options) if self._shares_scores else None
+        with closing(known) if known else nullcontext():
+            of_page: Callable[..., ScoredPage] = counted_page if known else scored_page
+            blocks = self._run(Task("scores", depends_on, of_page, _pack_scores, known), rater)
         reasons: Counter[str] = Counter()
         for block in blocks[: blocks_of(self.surveyed)]:
             reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))

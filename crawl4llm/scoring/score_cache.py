@@ -1,0 +1,218 @@
+"""The score cache: influence scores of a corpus's pages, kept on disk for all crawls and evaluations of it.
+
+One file a corpus, model and text: a table of slots of 32 bytes. A page's digest names a slot, and its entry lies there
+or in one of the next 63. So it is found with one read and added with one write, whatever the table's size; an entry
+with its checksum stands by itself, so that processes share the file without locks, one that is killed leaves whole
+entries, and damage costs no more than the entries that it hits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+from zlib import crc32
+
+from crawl4llm import __version__
+from crawl4llm.base.errors import MissingRecord
+from crawl4llm.base.reasons import NO_HTML, NO_TEXT
+from crawl4llm.scoring.rating import PageRater, Rating
+
+logger = logging.getLogger(__name__)
+
+_FORMAT: Final = 1
+"""Version of the entries, and of how text is made from pages: another one has files of its own."""
+_ENTRY: Final = struct.Struct("<16sdII")
+"""Digest of the page's key, score, place in _REASONS, CRC-32 of what stands before."""
+_CHECKED: Final = _ENTRY.size - 4
+_EMPTY: Final = bytes(_ENTRY.size)
+_WINDOW: Final = 64 * _ENTRY.size
+_SLOTS_PER_PAGE: Final = 3
+"""So many that a page finds all 64 slots of its window taken in one of 10^12 cases."""
+_REASONS: Final = (None, NO_TEXT, MissingRecord.reason, NO_HTML)
+"""Properties of a page. What is not here belongs to the moment (time limit, killed worker, disk error), to a setting
+(DOWNLOAD_MAXSIZE), or can be repaired (damaged record), and is found out again."""
+_SCORED: Final = (None, NO_TEXT)
+_NAME: Final = re.compile(r"[0-9a-f]{32}\.scores")
+_LARGEST_FILE: Final = 1 << 30
+"""Bytes, holes included; in a table that is too small for its corpus, new entries take the places of old ones."""
+_LARGEST_FOLDER: Final = 4 << 30
+
+
+class Scored(Protocol):
+    """A :class:`~crawl4llm.scoring.rating.Rating`, or more."""
+
+    @property
+    def score(self) -> float | None:
+        """See Rating."""
+
+    @property
+    def reason(self) -> str | None:
+        """See Rating."""
+
+
+class ScoreCache:
+    """The file in a folder for the scores that ``depends_on`` identifies, of a corpus of so many pages.
+
+    It is opened when it is first used. Where it cannot be opened, read or written, that is logged once, and from then
+    on it holds nothing and keeps nothing.
+    """
+
+    def __init__(self, folder: Path, depends_on: Mapping[str, Any], pages: int) -> None:
+        identity = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).digest()
+        self.path = folder / f"{identity.hex()[:32]}.scores"
+        self.found = self.added = 0
+        """Scores that it had, and that it was given."""
+        self._hash = hashlib.blake2b(digest_size=16, key=identity)
+        most = (_LARGEST_FILE - _WINDOW) // _ENTRY.size
+        self._slots = min(max(pages, 1) * _SLOTS_PER_PAGE, most)
+        self._fd: int | None = None
+        self._is_new = self._opened = self._has_warned = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it held nothing when it was opened, or cannot be used."""
+        self._open()
+        return self._is_new or self._fd is None
+
+    def find(self, pages: Sequence[str]) -> list[Rating | None]:
+        """Return what pages scored, in their order; None where that is not known."""
+        if self.is_new:
+            return [None] * len(pages)
+        assert self._fd is not None
+        try:
+            ratings = [self._find(self._fd, page) for page in pages]
+        except OSError as error:
+            self._give_up(error)
+            return [None] * len(pages)
+        self.found += len(pages) - ratings.count(None)
+        return ratings
+
+    def add(self, pages: Sequence[str], ratings: Iterable[Scored]) -> None:
+        """Keep what pages scored, but for what may be otherwise at the next time."""
+        self._open()
+        for page, rating in zip(pages, ratings, strict=True):
+            self.added += 1
+            if self._fd is None or rating.reason not in _REASONS:
+                continue
+            try:
+                self._add(self._fd, page, rating)
+            except OSError as error:
+                self._give_up(error)
+
+    def close(self) -> None:
+        """Release the file handle."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _open(self) -> None:
+        if self._opened:
+            return
+        self._opened, size = True, self._slots * _ENTRY.size + _WINDOW
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_room(size)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            found = os.fstat(self._fd).st_size
+            if found != size:
+                os.ftruncate(self._fd, size)  # what is no regular file fails here; holes take no room
+                if found:
+                    self._warn_of_damage()
+            self._is_new = not found
+            os.utime(self._fd)
+        except OSError as error:
+            self._give_up(error)
+
+    def _make_room(self, size: int) -> None:
+        """Remove other files, that which was used longest ago first, until one of that size can stay beside them."""
+        with os.scandir(self.path.parent) as entries:
+            others = [entry for entry in entries if _NAME.fullmatch(entry.name) and entry.name != self.path.name]
+        found = [(entry.stat(follow_symlinks=False), entry.path) for entry in others]
+        total = size + sum(status.st_size for status, _ in found)
+        for status, path in sorted(found, key=lambda file: file[0].st_mtime_ns):
+            if total <= _LARGEST_FOLDER:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= status.st_size
+
+    def _find(self, fd: int, page: str) -> Rating | None:
+        digest, offset = self._place(page)
+        window = os.pread(fd, _WINDOW, offset)
+        at = window.find(digest)
+        if at < 0:
+            return None
+        entry = window[at : at + _ENTRY.size]
+        if not _is_whole(entry):
+            self._warn_of_damage()
+            return None
+        _, score, reason, _ = _ENTRY.unpack(entry)
+        return Rating(score if _REASONS[reason] in _SCORED else None, _REASONS[reason])
+
+    def _add(self, fd: int, page: str, rating: Scored) -> None:
+        digest, offset = self._place(page)
+        window = os.pread(fd, _WINDOW, offset)
+        at = window.find(digest)
+        if at < 0 or at % _ENTRY.size:
+            at = self._free(window)
+        score = 0.0 if rating.score is None else rating.score
+        entry = _ENTRY.pack(digest, score, _REASONS.index(rating.reason), 0)[:_CHECKED]
+        os.pwrite(fd, entry + struct.pack("<I", crc32(entry)), offset + at)
+
+    def _place(self, page: str) -> tuple[bytes, int]:
+        """Return a page's digest, and the offset of its window."""
+        hashed = self._hash.copy()
+        hashed.update(page.encode("utf-8", "surrogatepass"))
+        digest = hashed.digest()
+        return digest, int.from_bytes(digest[:8], "little") % self._slots * _ENTRY.size
+
+    def _free(self, window: bytes) -> int:
+        """Return the first place without a whole entry; the first of all where there is none."""
+        for at in range(0, len(window), _ENTRY.size):
+            entry = window[at : at + _ENTRY.size]
+            if entry == _EMPTY:
+                return at
+            if not _is_whole(entry):
+                self._warn_of_damage()
+                return at
+        return 0
+
+    def _warn_of_damage(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning("SCORE_CACHE %s is damaged; scores that were lost are computed again", self.path)
+
+    def _give_up(self, error: OSError) -> None:
+        logger.warning("SCORE_CACHE %s is not used: %s", self.path, error.strerror)
+        self.close()
+
+
+def _is_whole(entry: bytes) -> bool:
+    """Return whether an entry is one that was written so, with values that can be."""
+    if len(entry) < _ENTRY.size:
+        return False
+    _, score, reason, check = _ENTRY.unpack(entry)
+    return check == crc32(entry[:_CHECKED]) and reason < len(_REASONS) and math.isfinite(score)
+
+
+def score_cache(folder: Path, rater: PageRater) -> ScoreCache:
+    """Return the cache of a rater's influence scores: by corpus, model, label, and extractor with its version."""
+    from importlib.metadata import version
+
+    scorer, extractor = rater.scorer, rater.extractor
+    depends_on = {
+        "format": [_FORMAT, __version__],
+        "corpus": rater.corpus.identity(),
+        "scorer": f"{type(scorer).__module__}.{type(scorer).__qualname__}",
+        "model": scorer.digest,
+        "label": getattr(scorer, "label", None),
+        "extractor": extractor and [extractor, version(extractor)],
+    }
+    return ScoreCache(folder, depends_on, len(rater.corpus))
