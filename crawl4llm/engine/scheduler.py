@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.crawl_state import ONLY_PARKED
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
 from crawl4llm.live.capturing import go_on, hop_of
 from crawl4llm.live.outage import may_try
 
@@ -38,6 +38,9 @@ BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "in
 
 _PUBLISH_SECONDS: Final = 1.0
 """In continuous order the stats are so old at most, until the crawl ends."""
+
+_SEE_NO_REQUESTS: Final = ("crawl4llm.", "scrapy.core.downloader", "scrapy.extensions.corestats")
+"""Modules of components to which it makes no difference for how many documents a request is."""
 
 iteration_done = object()
 """Scrapy signal: a batch is logged and its outlinks are enqueued; sent with ``crawl``."""
@@ -78,6 +81,7 @@ class InfluenceScheduler(BaseScheduler):
         """Score the seeds and hand out the first documents."""
         self._spider = cast("InfluenceSpider", spider)
         self._crawl = self._spider.crawl
+        self._together = self._documents_of_a_request()
         self._crawl.wake = self._when_steered
         return deferred_from_coro(self._begin())
 
@@ -91,7 +95,7 @@ class InfluenceScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Take back a leased document (a retry, a redirect), or serve a request that a spider makes besides."""
         self._accepted = True
-        if is_leased(request):
+        if leases_of(request):
             self._ready.appendleft(request)
         else:
             self._ready.append(request)
@@ -123,7 +127,31 @@ class InfluenceScheduler(BaseScheduler):
         self._ask_for(self._crawl.unanswered())
         self._dequeue()
 
-    def _ask_for(self, leases: Iterable[Lease]) -> None:
+    def _documents_of_a_request(self) -> int:
+        """Return for how many documents a request may be: Scrapy takes longer for a request than a corpus for a page.
+
+        In batches for CONCURRENT_REQUESTS, if the middleware that answers takes them, and nothing but Scrapy and this
+        project would see requests and responses; else for one.
+        """
+        engine = self._crawler.engine
+        assert engine is not None
+        assert self._crawler.extensions is not None
+        fetching = engine.downloader.middleware.middlewares
+        others = [*self._crawler.extensions.middlewares, *engine.scraper.spidermw.middlewares]
+        others += [*engine.scraper.itemproc.middlewares, engine.downloader, self._spider]
+        if self._crawl.continuous or not all(getattr(one, "takes_several", False) for one in fetching):
+            return 1
+        if not all(type(one).__module__.startswith(_SEE_NO_REQUESTS) for one in others):
+            return 1
+        return self._crawler.settings.getint("CONCURRENT_REQUESTS")
+
+    def _ask_for(self, leases: Sequence[Lease]) -> None:
+        if self._together > 1:
+            for start in range(0, len(leases), self._together):
+                meta = leased_together(leases[start : start + self._together])
+                several, failed = self._spider.parse_several, self._spider.on_failure
+                self._ready.append(Request("corpus://batch", several, meta=meta, errback=failed, dont_filter=True))
+            return
         for lease in leases:
             request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
@@ -226,8 +254,9 @@ class InfluenceScheduler(BaseScheduler):
         self._accepted = False
         assert self._crawler.engine is not None
         self._crawler.engine.crawl(request)
-        if not self._accepted and is_leased(request):
-            self._crawl.dropped(lease_of(request), IGNORED)
+        if not self._accepted:
+            for lease in leases_of(request):
+                self._crawl.dropped(lease, IGNORED)
 
     def _when_idle(self) -> None:
         """End the crawl, unless it can go on when the leases are ended whose requests Scrapy dropped without a word."""
@@ -254,8 +283,8 @@ class InfluenceScheduler(BaseScheduler):
 
     def _when_callback_fails(self, response: Response) -> None:
         """Give up the page of a callback that raised; Scrapy logs the error in full."""
-        if response.request is not None and is_leased(response.request):
-            self._crawl.failed(lease_of(response.request), ERROR)
+        for lease in leases_of(response.request):
+            self._crawl.failed(lease, ERROR)
 
     def _stop(self, reason: str, failure: str) -> None:
         self._crawl.failure = failure

@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, ROBOTS_UNKNOWN
-from crawl4llm.crawl.reorder_buffer import lease_of, page_of
+from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
-from crawl4llm.frontier import Outcome
+from crawl4llm.frontier import Lease, Outcome
 from crawl4llm.live.capturing import hop_of
 from crawl4llm.live.evidence import OPT_OUT_HEAD, REFUSAL, REFUSALS, keep_head
 from crawl4llm.live.fetching import Elsewhere
@@ -68,12 +68,30 @@ class InfluenceSpider(Spider):
         else:
             self.crawl.fetched(lease, page, response.status)
 
+    def parse_several(self, response: Response) -> None:
+        """Take the answer to a request for several documents."""
+        request = response.request
+        assert request is not None
+        leases = leases_of(request)
+        for lease, found in zip(leases, pages_of(request), strict=True):
+            if found is None:
+                self.crawl.failed(lease, "http_404")
+            elif isinstance(found, Exception):
+                self._failed(lease, found, request)
+            else:
+                self.crawl.fetched(lease, found, response.status)
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("response_received_count", len(leases) - 1)  # Scrapy has counted one
+
     def on_failure(self, failure: Failure) -> None:
         """Take the error of a request that has no answer."""
-        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
-        lease = lease_of(request)
         assert failure.value is not None
-        error = machine_error(failure.value) or failure.value
+        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
+        for lease in leases_of(request):
+            self._failed(lease, failure.value, request)
+
+    def _failed(self, lease: Lease, raised: BaseException, request: Request) -> None:
+        error = machine_error(raised) or raised
         if isinstance(error, Withdrawn):
             if hop := hop_of(request):
                 self.crawl.broken_off(lease, hop)
