@@ -76,11 +76,13 @@ class Scope:
             links = self._within_rules(links, counts)
         if self._limits.url_length:
             links = _kept(links, counts, "links/url_too_long", lambda link: not self._is_too_long(link.url))
-        targets = {link.key: link for link in reversed(links) if link.key is not None}
-        new = self._visited.add(link.key for link in links if link.key is not None)
+        keys = [link.key for link in links if link.key is not None]
+        new = self._visited.add(keys)
         counts["links/seen"] += len(page.links)
-        counts["links/without_key"] += sum(link.key is None for link in links)
+        counts["links/without_key"] += len(links) - len(keys)
         counts["links/new"] += len(new)
+        unseen = set(new)
+        targets = {link.key: link for link in reversed(links) if link.key in unseen}
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
         candidates, trapped = self._without_traps(candidates, counts)
