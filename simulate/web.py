@@ -17,7 +17,7 @@ from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import DEMO, read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.open import demo_web, open_corpus
+from simulate.opening import demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:

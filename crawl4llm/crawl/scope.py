@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
@@ -16,8 +16,10 @@ from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.url_rules import FILE_TYPE, UrlRules
 from crawl4llm.frontier import Entry, Outcome
-from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import Candidate, CrawledPage
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier.visited import VisitedSet
 
 
 class Limits(NamedTuple):

@@ -21,8 +21,7 @@ from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.crawl_state import ONLY_PARKED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
-from crawl4llm.live.capturing import go_on, hop_of
-from crawl4llm.live.outage import may_try
+from crawl4llm.crawl.turns import may_try
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -155,7 +154,11 @@ class InfluenceScheduler(BaseScheduler):
         for lease in leases:
             request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
-            self._ready.append(request if hop is None else go_on(request, hop))
+            if hop is not None:
+                from crawl4llm.live.capturing import go_on
+
+                request = go_on(request, hop)
+            self._ready.append(request)
 
     def _dequeue(self) -> None:
         """Ask for the best documents; where owners must wait, come again when the first of them may be asked."""
@@ -301,9 +304,12 @@ class InfluenceScheduler(BaseScheduler):
             self._wake.cancel()
         if self._advancing is not None:
             await self._advancing
-        for request in self._ready:
-            if is_leased(request) and (hop := hop_of(request)):
-                self._crawl.broken_off(lease_of(request), hop)
+        if leased_ones := [request for request in self._ready if is_leased(request)]:
+            from crawl4llm.live.capturing import hop_of
+
+            for request in leased_ones:
+                if hop := hop_of(request):
+                    self._crawl.broken_off(lease_of(request), hop)
         if self._crawl.failure is None:
             try:
                 await self._crawl.wind_up()

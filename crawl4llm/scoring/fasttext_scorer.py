@@ -68,10 +68,12 @@ class FastTextScorer:
         return self.file.digest
 
     def _load(self) -> None:
-        import fasttext
+        # The binding below the package fasttext, whose predict() goes through NumPy for each text, as does its import.
+        import fasttext_pybind
 
-        # the Python wrapper's predict() goes through NumPy for each text; the binding below it does not
-        self._predict = fasttext.load_model(str(self.file.path)).f.predict
+        model = fasttext_pybind.fasttext()
+        model.loadModel(str(self.file.path))
+        self._predict = model.predict
 
     def __getstate__(self) -> dict[str, Any]:
         return {"file": self.file, "label": self.label}

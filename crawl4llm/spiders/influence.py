@@ -18,15 +18,6 @@ from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
 from crawl4llm.frontier import Lease, Outcome
-from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.evidence import OPT_OUT_HEAD, REFUSAL, REFUSALS, keep_head
-from crawl4llm.live.fetching import Elsewhere
-from crawl4llm.live.opt_outs import OptedOut
-from crawl4llm.live.places import Later
-from crawl4llm.live.request_log import price_of
-from crawl4llm.live.stopping import Withdrawn
-from crawl4llm.live.verdicts import machine_error, verdict
-from crawl4llm.optouts.said import as_text
 
 
 class InfluenceSpider(Spider):
@@ -60,6 +51,9 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
+            from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
+            from crawl4llm.live.request_log import price_of
+
             why = None
             if response.status in REFUSALS and response.request is not None:
                 said = ", ".join(filter(None, [f"HTTP {response.status}", price_of(response)]))
@@ -91,6 +85,16 @@ class InfluenceSpider(Spider):
             self._failed(lease, failure.value, request)
 
     def _failed(self, lease: Lease, raised: BaseException, request: Request) -> None:
+        # Imported where something fails: a simulation may need nothing of the live room, which takes long to load.
+        from crawl4llm.live.capturing import hop_of
+        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_head
+        from crawl4llm.live.fetching import Elsewhere
+        from crawl4llm.live.opt_outs import OptedOut
+        from crawl4llm.live.places import Later
+        from crawl4llm.live.stopping import Withdrawn
+        from crawl4llm.live.verdicts import machine_error, verdict
+        from crawl4llm.optouts.said import as_text
+
         error = machine_error(raised) or raised
         if isinstance(error, Withdrawn):
             if hop := hop_of(request):
