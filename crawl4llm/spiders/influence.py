@@ -66,16 +66,18 @@ class InfluenceSpider(Spider):
         """Take the answer to a request for several documents."""
         request = response.request
         assert request is not None
-        leases = leases_of(request)
-        for lease, found in zip(leases, pages_of(request), strict=True):
+        answers = 0
+        for lease, found in zip(leases_of(request), pages_of(request), strict=True):
+            if isinstance(found, Exception):
+                self._failed(lease, found, request)
+                continue
+            answers += 1
             if found is None:
                 self.crawl.failed(lease, "http_404")
-            elif isinstance(found, Exception):
-                self._failed(lease, found, request)
             else:
                 self.crawl.fetched(lease, found, response.status)
         assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("response_received_count", len(leases) - 1)  # Scrapy has counted one
+        self.crawler.stats.inc_value("response_received_count", answers - 1)  # Scrapy has counted one
 
     def on_failure(self, failure: Failure) -> None:
         """Take the error of a request that has no answer."""
