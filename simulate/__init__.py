@@ -1,6 +1,6 @@
 """Simulate: corpora that stand in for the web, what a simulated crawl fetches from.
 
-``open``: the door for tools; opens the corpus that ``CORPUS`` names, and makes its index.
+``opening``: opens the corpus that ``CORPUS`` names. ``open``: the door for tools, which makes its index too.
 ``web``, ``middleware``: the web that a simulation is opened on, and what answers Scrapy's requests from its corpus.
 ``virtual_clock``: the time by which owners wait in a simulation.
 ``clueweb22``, ``warcs``: the two formats of corpora. ``build``: writes any corpus as a ClueWeb22 tree.

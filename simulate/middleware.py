@@ -7,32 +7,55 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Corpus, PageRecord
-from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
+from crawl4llm.crawl.reorder_buffer import (
+    Found,
+    attach_page,
+    attach_pages,
+    is_for_several,
+    is_leased,
+    lease_of,
+    leases_of,
+)
 from simulate.web import SimulatedWeb
 
 
 class SimulationMiddleware:
     """Answers each request from the corpus, 404 for a document that the corpus lacks. Nothing reaches the network.
 
-    A damaged record raises CorruptRecord, which the request's errback gets.
+    A damaged record raises CorruptRecord, which the request's errback gets. A request for several documents gets each
+    page, or error, as its callback comes to it.
     """
 
     web = SimulatedWeb
+    takes_several = True
+    """That a request may be for several documents."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
 
     def process_request(self, request: Request) -> Response:
-        """Look up a leased document by its key, any other request by its URL."""
+        """Look up leased documents by their keys, any other request by its URL."""
+        if is_for_several(request):
+            attach_pages(request, (self._page_or_error(lease.entry.key) for lease in leases_of(request)))
+            return Response(request.url, request=request)
         key = lease_of(request).entry.key if is_leased(request) else self._corpus.resolve(request.url)
-        try:
-            page = None if key is None else self._corpus.page(key)
-        except MissingRecord:
-            page = None
+        page = None if key is None else self._page(key)
         if page is None:
             return Response(request.url, status=404, request=request)
         attach_page(request, page)
         return _response(request, page)
+
+    def _page(self, key: str) -> PageRecord | None:
+        try:
+            return self._corpus.page(key)
+        except MissingRecord:
+            return None
+
+    def _page_or_error(self, key: str) -> Found:
+        try:
+            return self._page(key)
+        except Exception as error:  # noqa: BLE001 - of whatever kind: the callback takes it as its document's
+            return error
 
 
 def _response(request: Request, page: PageRecord) -> Response:

@@ -19,7 +19,7 @@ from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.score_cache import ScoreCache, score_cache
 from crawl4llm.scoring.workers import rate_by_key
-from simulate.open import data_dir, demo_web, open_corpus
+from simulate.opening import data_dir, demo_web, open_corpus
 from simulate.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:

@@ -20,8 +20,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Final, cast
 
-import numpy as np
-
 from crawl4llm.base.domains import Domain, is_public_suffix, may_be_public_suffix
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
@@ -66,6 +64,8 @@ class DomainList:
             lines.append(number)
         if self.left_out and not lines:
             raise InputError(f"{self._told} has no line with a domain: {self._faults[0]}")
+        import numpy as np  # not at the start of each crawl, few of which have lists
+
         hashes = np.frombuffer(bytes(names), dtype="<u8")
         order = np.argsort(hashes, kind="stable")
         self._hashes = array("Q", hashes[order].astype("=u8").tobytes())

@@ -7,21 +7,27 @@ import socket
 from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
+from importlib.metadata import version
 from ipaddress import IPv6Address
-from typing import Final
-
-import tldextract
+from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.urls import PLAIN_HOST, host_of
 
-_suffixes = tldextract.TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
-"""The Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the same anywhere.
-With its private part: the sites under ``github.io`` have separate owners."""
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
 
-
-OWNER_RULES: Final = f"2, tldextract {tldextract.__version__}"
+OWNER_RULES: Final = f"2, tldextract {version('tldextract')}"
 """Stands for all that :func:`owner_of` goes by: where it is another, the owners of some URLs may be others."""
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> TLDExtract:
+    """Return the Public Suffix List that comes with tldextract: no other is ever fetched, so that the answer is the
+    same anywhere. With its private part: the sites under ``github.io`` have separate owners."""
+    from tldextract import TLDExtract  # takes as long as all of this project, and many crawls ask for no owner
+
+    return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
 @lru_cache(maxsize=65536)
@@ -31,7 +37,7 @@ def domain_of(host: str) -> str:
     By publicsuffix.org, "Algorithm". Of a public suffix it is that itself; of an address, in whatever form that is
     written, its usual form.
     """
-    parts = _suffixes(host)
+    parts = _suffixes()(host)
     if parts.suffix:
         return parts.top_domain_under_public_suffix or host
     return _address(host) or (host if ":" in host else ".".join(host.split(".")[-2:]))
@@ -65,7 +71,7 @@ def may_be_public_suffix(domain: str) -> bool:
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[str]:
     """Return the rules of the Public Suffix List, as they are written there."""
-    return frozenset(_suffixes.tlds)
+    return frozenset(_suffixes().tlds)
 
 
 def domain_of_url(url: str) -> str:

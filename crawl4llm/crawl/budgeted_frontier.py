@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
 from crawl4llm.crawl.budgets import LISTED, Budgets, scopes_of
 from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
-from crawl4llm.frontier.aside import Aside
 from crawl4llm.policies import Candidate, CrawledPage
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier.aside import Aside
 
 _NOT_FETCHED: Final = frozenset({IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS})
 """Reasons for which a document is dropped before it is asked for."""

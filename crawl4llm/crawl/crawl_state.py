@@ -12,21 +12,21 @@ from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
-from crawl4llm.crawl.commits import Commits
 from crawl4llm.crawl.page_writer import Balance, Counters, PageWriter, RatePages, balance
 from crawl4llm.crawl.reorder_buffer import RaisedN, ReorderBuffer, Spool
 from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
 from crawl4llm.crawl.seeds import Seeds
 from crawl4llm.crawl.turns import Clock, RealClock, Turns
 from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, OwnerFrontier, Owners
-from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
-from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.commits import Commits
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.crawl.url_rules import UrlRules
+    from crawl4llm.frontier.visited import VisitedSet
+    from crawl4llm.warc import Archive
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
 BUDGETS_SPENT = "budgets_spent"

@@ -13,14 +13,14 @@ from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.frontier import Entry, Frontier, Outcome, Owners
-from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.scoring.rating import RatedText, Rating
-from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, ArchiveWriter, NullArchive
+from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, NullArchive
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.near_duplicates import NearDuplicates
+    from crawl4llm.frontier.visited import VisitedSet
 
 REDIRECTS = "redirects/followed"
 """The count of redirect hops within a fetch; absent in a crawl that was begun by a version that did not count them."""
@@ -278,6 +278,8 @@ def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: Archi
     no host it is a simulation's: each page is stored whole, and no file closes by its age."""
     if not options.warc_enabled:
         return NullArchive()
+    from crawl4llm.warc import ArchiveWriter
+
     live = info.host is not None
     if options.warc_max_age and not live:
         logger.warning("WARC_MAX_AGE is not heeded: a simulation has no clock")

@@ -265,12 +265,17 @@ class RaisedN:
         ]
 
 
-_LEASE, _PAGE = "crawl4llm_lease", "crawl4llm_page"
+_LEASE, _LEASES, _PAGE, _PAGES = "crawl4llm_lease", "crawl4llm_leases", "crawl4llm_page", "crawl4llm_pages"
 
 
 def leased(lease: Lease) -> dict[str, Any]:
     """Return the meta of a request for a leased document."""
     return {_LEASE: lease}
+
+
+def leased_together(leases: Sequence[Lease]) -> dict[str, Any]:
+    """Return the meta of one request for several leased documents."""
+    return {_LEASES: leases}
 
 
 def lease_of(request: Request | None) -> Lease:
@@ -280,9 +285,21 @@ def lease_of(request: Request | None) -> Lease:
     return lease
 
 
+def leases_of(request: Request | None) -> Sequence[Lease]:
+    """Return the leases a request was made for, one or several; none of another request."""
+    meta = {} if request is None else request.meta
+    leases: Sequence[Lease] = [meta[_LEASE]] if _LEASE in meta else meta.get(_LEASES, ())
+    return leases
+
+
 def is_leased(request: Request) -> bool:
-    """Return whether the request was made for a leased document."""
+    """Return whether the request was made for one leased document."""
     return _LEASE in request.meta
+
+
+def is_for_several(request: Request) -> bool:
+    """Return whether the request was made for several leased documents."""
+    return _LEASES in request.meta
 
 
 def page_of(request: Request | None) -> PageRecord | None:
@@ -294,3 +311,19 @@ def page_of(request: Request | None) -> PageRecord | None:
 def attach_page(request: Request, page: PageRecord) -> None:
     """Hand the page that was fetched to the request's callback."""
     request.meta[_PAGE] = page
+
+
+Found = PageRecord | Exception | None
+"""What was found at one of several documents: its page, an error, or nothing."""
+
+
+def pages_of(request: Request | None) -> Iterable[Found]:
+    """Return what was found for a request for several documents, in the order of its leases."""
+    assert request is not None
+    found: Iterable[Found] = request.meta[_PAGES]
+    return found
+
+
+def attach_pages(request: Request, found: Iterable[Found]) -> None:
+    """Hand what was found to the callback of a request for several documents."""
+    request.meta[_PAGES] = found

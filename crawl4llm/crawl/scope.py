@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
@@ -16,8 +16,10 @@ from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
 from crawl4llm.crawl.url_rules import FILE_TYPE, UrlRules
 from crawl4llm.frontier import Entry, Outcome
-from crawl4llm.frontier.visited import VisitedSet
 from crawl4llm.policies import Candidate, CrawledPage
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier.visited import VisitedSet
 
 
 class Limits(NamedTuple):
@@ -76,11 +78,13 @@ class Scope:
             links = self._within_rules(links, counts)
         if self._limits.url_length:
             links = _kept(links, counts, "links/url_too_long", lambda link: not self._is_too_long(link.url))
-        targets = {link.key: link for link in reversed(links) if link.key is not None}
-        new = self._visited.add(link.key for link in links if link.key is not None)
+        keys = [link.key for link in links if link.key is not None]
+        new = self._visited.add(keys)
         counts["links/seen"] += len(page.links)
-        counts["links/without_key"] += sum(link.key is None for link in links)
+        counts["links/without_key"] += len(links) - len(keys)
         counts["links/new"] += len(new)
+        unseen = set(new)
+        targets = {link.key: link for link in reversed(links) if link.key in unseen}
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
         candidates, trapped = self._without_traps(candidates, counts)

@@ -13,6 +13,8 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.frontier import Lease, Owners, Patience
 from crawl4llm.options import Options
 
+may_try = object()
+"""Scrapy signal: a document may be handed out to try the network, or as many as ever because it is there."""
 _LONGEST_PATIENCE = 60.0
 """Seconds for which a crawl stands still in the hope of better documents, where owners wait no longer by themselves."""
 

@@ -25,7 +25,6 @@ from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.job import Job
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
@@ -38,9 +37,7 @@ from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import Caps, Frontier, OwnerFrontier
-from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -52,6 +49,9 @@ from crawl4llm.warc import Archive, ArchiveInfo
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawl4llm.crawl.job import Job
+
 logger = logging.getLogger(__name__)
 
 
@@ -89,8 +89,11 @@ class Run:
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
-            self.job = Job(Path(settings["JOBDIR"]), options) if settings.get("JOBDIR") else None
-            if self.job is not None:
+            self.job = None
+            if settings.get("JOBDIR"):
+                from crawl4llm.crawl.job import Job  # with lmdb, and the frontier on disk
+
+                self.job = Job(Path(settings["JOBDIR"]), options)
                 opened.callback(self.job.close)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
@@ -151,11 +154,15 @@ class Run:
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         owned: OwnerFrontier | None = job.by_owners if job else None
         if job is None and clock is not None:
+            from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+
             owned = MemoryOwnerFrontier(caps, patience_of(options, clock))
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         frontier: Frontier = (job.frontier if job else MemoryFrontier(caps)) if owned is None else owned
         budgets = Budgets(options.url_budget) if options.url_budget else None
         if budgets is not None:
+            from crawl4llm.frontier.aside import MemoryAside
+
             frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, job.aside() if job else MemoryAside())
             owned = None if owned is None else budgeted
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
@@ -20,9 +20,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.crawl.crawl_state import ONLY_PARKED
-from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased
-from crawl4llm.live.capturing import go_on, hop_of
-from crawl4llm.live.outage import may_try
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
+from crawl4llm.crawl.turns import may_try
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -38,6 +37,9 @@ BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "in
 
 _PUBLISH_SECONDS: Final = 1.0
 """In continuous order the stats are so old at most, until the crawl ends."""
+
+_SEE_NO_REQUESTS: Final = ("crawl4llm.", "scrapy.core.downloader", "scrapy.extensions.corestats")
+"""Modules of components to which it makes no difference for how many documents a request is."""
 
 iteration_done = object()
 """Scrapy signal: a batch is logged and its outlinks are enqueued; sent with ``crawl``."""
@@ -78,6 +80,7 @@ class InfluenceScheduler(BaseScheduler):
         """Score the seeds and hand out the first documents."""
         self._spider = cast("InfluenceSpider", spider)
         self._crawl = self._spider.crawl
+        self._together = self._documents_of_a_request()
         self._crawl.wake = self._when_steered
         return deferred_from_coro(self._begin())
 
@@ -91,7 +94,7 @@ class InfluenceScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Take back a leased document (a retry, a redirect), or serve a request that a spider makes besides."""
         self._accepted = True
-        if is_leased(request):
+        if leases_of(request):
             self._ready.appendleft(request)
         else:
             self._ready.append(request)
@@ -123,11 +126,39 @@ class InfluenceScheduler(BaseScheduler):
         self._ask_for(self._crawl.unanswered())
         self._dequeue()
 
-    def _ask_for(self, leases: Iterable[Lease]) -> None:
+    def _documents_of_a_request(self) -> int:
+        """Return for how many documents a request may be: Scrapy takes longer for a request than a corpus for a page.
+
+        In batches for CONCURRENT_REQUESTS, if the middleware that answers takes them, and nothing but Scrapy and this
+        project would see requests and responses; else for one.
+        """
+        engine = self._crawler.engine
+        assert engine is not None
+        assert self._crawler.extensions is not None
+        fetching = engine.downloader.middleware.middlewares
+        others = [*self._crawler.extensions.middlewares, *engine.scraper.spidermw.middlewares]
+        others += [*engine.scraper.itemproc.middlewares, engine.downloader, self._spider]
+        if self._crawl.continuous or not all(getattr(one, "takes_several", False) for one in fetching):
+            return 1
+        if not all(type(one).__module__.startswith(_SEE_NO_REQUESTS) for one in others):
+            return 1
+        return self._crawler.settings.getint("CONCURRENT_REQUESTS")
+
+    def _ask_for(self, leases: Sequence[Lease]) -> None:
+        if self._together > 1:
+            for start in range(0, len(leases), self._together):
+                meta = leased_together(leases[start : start + self._together])
+                several, failed = self._spider.parse_several, self._spider.on_failure
+                self._ready.append(Request("corpus://batch", several, meta=meta, errback=failed, dont_filter=True))
+            return
         for lease in leases:
             request = _request_for(lease, self._spider.parse, self._spider.on_failure)
             hop = self._crawl.hop_of(lease)
-            self._ready.append(request if hop is None else go_on(request, hop))
+            if hop is not None:
+                from crawl4llm.live.capturing import go_on
+
+                request = go_on(request, hop)
+            self._ready.append(request)
 
     def _dequeue(self) -> None:
         """Ask for the best documents; where owners must wait, come again when the first of them may be asked."""
@@ -226,8 +257,9 @@ class InfluenceScheduler(BaseScheduler):
         self._accepted = False
         assert self._crawler.engine is not None
         self._crawler.engine.crawl(request)
-        if not self._accepted and is_leased(request):
-            self._crawl.dropped(lease_of(request), IGNORED)
+        if not self._accepted:
+            for lease in leases_of(request):
+                self._crawl.dropped(lease, IGNORED)
 
     def _when_idle(self) -> None:
         """End the crawl, unless it can go on when the leases are ended whose requests Scrapy dropped without a word."""
@@ -254,8 +286,8 @@ class InfluenceScheduler(BaseScheduler):
 
     def _when_callback_fails(self, response: Response) -> None:
         """Give up the page of a callback that raised; Scrapy logs the error in full."""
-        if response.request is not None and is_leased(response.request):
-            self._crawl.failed(lease_of(response.request), ERROR)
+        for lease in leases_of(response.request):
+            self._crawl.failed(lease, ERROR)
 
     def _stop(self, reason: str, failure: str) -> None:
         self._crawl.failure = failure
@@ -272,9 +304,12 @@ class InfluenceScheduler(BaseScheduler):
             self._wake.cancel()
         if self._advancing is not None:
             await self._advancing
-        for request in self._ready:
-            if is_leased(request) and (hop := hop_of(request)):
-                self._crawl.broken_off(lease_of(request), hop)
+        if leased_ones := [request for request in self._ready if is_leased(request)]:
+            from crawl4llm.live.capturing import hop_of
+
+            for request in leased_ones:
+                if hop := hop_of(request):
+                    self._crawl.broken_off(lease_of(request), hop)
         if self._crawl.failure is None:
             try:
                 await self._crawl.wind_up()

@@ -13,6 +13,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
+from crawl4llm.crawl.turns import may_try
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.robots_copies import site_of
 from crawl4llm.live.stopping import is_stopping
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NO_NETWORK: Final = "no_network"
-may_try = object()
-"""Scrapy signal: a document may be handed out to try the network, or as many as ever because it is there."""
 SILENCE: Final = {CONNECTION, DNS, TIMEOUT}
 """Reasons of exchanges that fail too where there is no network."""
 _PROBE: Final = "crawl4llm_probe"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Numbers: TypeAlias = NDArray[np.int64]
+    Numbers: TypeAlias = NDArray[np.int64]
 
 
 class SeenGraph:
@@ -67,6 +68,8 @@ class SeenGraph:
 
     def links(self) -> tuple[Numbers, Numbers]:
         """Return sources and targets of all links."""
+        import numpy as np
+
         ends = np.array([0, *self._ends], dtype=np.int64)
         sources = np.repeat(np.array(self._pages, dtype=np.int64), ends[1:] - ends[:-1])
         return sources, np.array(self._targets, dtype=np.int64)

@@ -7,14 +7,13 @@ the interpreter. So the layout (fastText's ``FastText::loadModel``, file version
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import os
 import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
@@ -65,7 +64,9 @@ class _Reader:
         self.skip(count * 4)
         for at in range(start, self.position, _WEIGHTS_AT_ONCE * 4):
             piece = self._data[at : min(at + _WEIGHTS_AT_ONCE * 4, self.position)]
-            self.finite = self.finite and bool(np.isfinite(np.frombuffer(piece, dtype="<f4")).all())
+            top = piece[3::4]  # sign and most of the exponent, which is all ones in NaN and infinity (IEEE 754)
+            if b"\x7f" in top or b"\xff" in top:
+                self.finite = self.finite and all(map(math.isfinite, struct.unpack(f"<{len(top)}f", piece)))
 
     def skip_entries(self, count: int) -> None:
         """Pass over dictionary entries: a string, a count (int64) and a type (int8) each."""

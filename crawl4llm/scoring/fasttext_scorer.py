@@ -74,10 +74,12 @@ class FastTextScorer:
 
     @cached_property
     def _predict(self) -> Callable[..., Any]:
-        import fasttext
+        # The binding below the package fasttext, whose predict() goes through NumPy for each text, as does its import.
+        import fasttext_pybind
 
-        # the Python wrapper's predict() goes through NumPy for each text; the binding below it does not
-        predict: Callable[..., Any] = fasttext.load_model(str(self.file.path)).f.predict
+        model = fasttext_pybind.fasttext()
+        model.loadModel(str(self.file.path))
+        predict: Callable[..., Any] = model.predict
         return predict
 
     def __getstate__(self) -> dict[str, Any]:

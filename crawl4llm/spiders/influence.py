@@ -6,27 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, ROBOTS_UNKNOWN
-from crawl4llm.crawl.reorder_buffer import lease_of, page_of
+from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.webs import hand_in
-from crawl4llm.frontier import Outcome
-from crawl4llm.live.capturing import hop_of
-from crawl4llm.live.evidence import OPT_OUT_HEAD, REFUSAL, REFUSALS, keep_head
-from crawl4llm.live.fetching import Elsewhere
-from crawl4llm.live.opt_outs import OptedOut
-from crawl4llm.live.places import Later
-from crawl4llm.live.request_log import price_of
-from crawl4llm.live.stopping import Withdrawn
-from crawl4llm.live.verdicts import machine_error, verdict
-from crawl4llm.optouts.said import as_text
+from crawl4llm.frontier import Lease, Outcome
 
 
 class InfluenceSpider(Spider):
@@ -60,6 +51,9 @@ class InfluenceSpider(Spider):
         """Take the answer to a request: the page, or an HTTP status that says there is none."""
         lease, page = lease_of(response.request), page_of(response.request)
         if page is None:
+            from crawl4llm.live.evidence import REFUSAL, REFUSALS, keep_head
+            from crawl4llm.live.request_log import price_of
+
             why = None
             if response.status in REFUSALS and response.request is not None:
                 said = ", ".join(filter(None, [f"HTTP {response.status}", price_of(response)]))
@@ -68,12 +62,42 @@ class InfluenceSpider(Spider):
         else:
             self.crawl.fetched(lease, page, response.status)
 
+    def parse_several(self, response: Response) -> None:
+        """Take the answer to a request for several documents."""
+        request = response.request
+        assert request is not None
+        answers = 0
+        for lease, found in zip(leases_of(request), pages_of(request), strict=True):
+            if isinstance(found, Exception):
+                self._failed(lease, found, request)
+                continue
+            answers += 1
+            if found is None:
+                self.crawl.failed(lease, "http_404")
+            else:
+                self.crawl.fetched(lease, found, response.status)
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("response_received_count", answers - 1)  # Scrapy has counted one
+
     def on_failure(self, failure: Failure) -> None:
         """Take the error of a request that has no answer."""
-        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
-        lease = lease_of(request)
         assert failure.value is not None
-        error = machine_error(failure.value) or failure.value
+        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
+        for lease in leases_of(request):
+            self._failed(lease, failure.value, request)
+
+    def _failed(self, lease: Lease, raised: BaseException, request: Request) -> None:
+        # Imported where something fails: a simulation may need nothing of the live room, which takes long to load.
+        from crawl4llm.live.capturing import hop_of
+        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_head
+        from crawl4llm.live.fetching import Elsewhere
+        from crawl4llm.live.opt_outs import OptedOut
+        from crawl4llm.live.places import Later
+        from crawl4llm.live.stopping import Withdrawn
+        from crawl4llm.live.verdicts import machine_error, verdict
+        from crawl4llm.optouts.said import as_text
+
+        error = machine_error(raised) or raised
         if isinstance(error, Withdrawn):
             if hop := hop_of(request):
                 self.crawl.broken_off(lease, hop)

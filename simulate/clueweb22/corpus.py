@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from crawl4llm.base.compression import gunzip, largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
@@ -34,7 +34,9 @@ from simulate.clueweb22.record_parser import (
     parse_text,
     split_id,
 )
-from simulate.clueweb22.url_index import UrlIndex
+
+if TYPE_CHECKING:
+    from simulate.clueweb22.url_index import UrlIndex
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
@@ -210,6 +212,8 @@ class ClueWeb22Corpus:
         if self._url_index is None:
             if self._url_index_folder is None:
                 raise InputError(f"CORPUS {self.root}: no URL index; make it with `scrapy corpus index`")
+            from simulate.clueweb22.url_index import UrlIndex
+
             self._url_index = UrlIndex(self._url_index_folder, self)
         return self._url_index.find(url)
 

@@ -12,6 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.pages import Link
 
@@ -122,6 +124,7 @@ _ID_FIELD = "ClueWeb22-ID"
 _OUTLINKS = "outlinks"
 _NOT_BOILERPLATE = ("", "0")
 _FRACTION = re.compile(r"\.[0-9]+")
+_TYPES_OF_KEYS = {str, type(None)}
 _new_tuple = tuple.__new__
 
 
@@ -234,24 +237,31 @@ def _read_full(links: list[Any]) -> list[Link]:
 
 
 def _checked(links: list[Link]) -> list[Link]:
-    for url, key, anchor, _ in links:
-        if not (type(url) is str and type(anchor) is str and (type(key) is str or key is None)):
+    if links:
+        urls, keys, anchors, _ = zip(*links, strict=True)
+        if {*map(type, urls), *map(type, anchors)} != {str} or not {*map(type, keys)} <= _TYPES_OF_KEYS:
             raise TypeError("a field is not a string")
     return links
 
 
 def _json_record(data: bytes, key: str) -> dict[str, Any]:
     try:
-        record: Any = parse_json(data)
-        if b"\\ud" in data or b"\\uD" in data:
-            record = _without_lone_surrogates(record)
-    except (ValueError, RecursionError) as error:
-        raise MalformedRecordError(f"broken JSON ({error})") from error
+        record: Any = orjson.loads(data)
+    except orjson.JSONDecodeError:  # is also raised at lone surrogates and NaN, which real records may have
+        record = _odd_json(data)
     if not isinstance(record, dict):
         raise MalformedRecordError("not a JSON object")
     if record.get(_ID_FIELD, key) != key:
         raise MalformedRecordError(f"holds {record[_ID_FIELD]!r}")
     return record
+
+
+def _odd_json(data: bytes) -> Any:
+    """Parse JSON as Python's own library does, which takes more than orjson."""
+    try:
+        return _without_lone_surrogates(parse_json(data))
+    except (ValueError, RecursionError) as error:
+        raise MalformedRecordError(f"broken JSON ({error})") from error
 
 
 def _without_lone_surrogates(value: Any) -> Any:

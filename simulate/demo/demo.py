@@ -14,11 +14,6 @@ from typing import Final, NamedTuple
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import whole_folder, writing
 from crawl4llm.options import cores
-from simulate.demo.sites import SMALLEST_SITE
-from simulate.demo.traits import describe
-from simulate.demo.write import Plan, write_web
-
-__all__ = ["HOSTS", "PAGES", "DemoPaths", "build_demo", "demo_paths", "describe", "ensure_demo"]
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +63,9 @@ def build_demo(
 
     What a killed build has left beside it is removed. Parameters and errors as for :func:`ensure_demo`.
     """
+    from simulate.demo.sites import SMALLEST_SITE
+    from simulate.demo.write import Plan, write_web
+
     if hosts < _FEWEST_HOSTS:
         raise InputError(f"--hosts {hosts}: a demo web has at least {_FEWEST_HOSTS} hosts")
     if pages < hosts * 2 * SMALLEST_SITE:

@@ -40,6 +40,22 @@ def check(output: Path, *, dropped: str | None = None, failed: str | None = None
         assert not [key for key in crawled if int(key[-5:]) % 3 == 0]
 
 
+def test_a_request_for_several_documents_makes_no_other_crawl(demo_web: Web, tmp_path: Path) -> None:
+    """In batches there is one for many documents, some of which cannot be read, where nobody else sees requests."""
+    settings = {**PAGES, "CRAWL_BATCH_SIZE": 40, "URL_POLICY": "breadth_first", "DOWNLOAD_MAXSIZE": 2500}
+    watched = {**settings, "DOWNLOADER_MIDDLEWARES": middlewares("Watching", -1)}
+    counts = []
+    for name, given in ("alone", settings), ("watched", watched):
+        result = crawl(demo_web, tmp_path / name, **given)
+        assert result.returncode == 0, result.stderr
+        counts.append(json.loads((tmp_path / name / "stats.json").read_text()))
+    for log in "crawl.jsonl", "failures.jsonl":
+        assert (tmp_path / "alone" / log).read_bytes() == (tmp_path / "watched" / log).read_bytes()
+    pages, dropped = (counts[0][f"crawl4llm/{name}"] for name in ("pages/crawled", "dropped/too_large"))
+    assert pages + dropped == counts[1]["watched"] > 200
+    assert counts[0]["response_received_count"] == counts[1]["response_received_count"] == pages > 50
+
+
 def test_ignored_by_a_middleware(order: dict[str, object], demo_web: Web, tmp_path: Path) -> None:
     result = crawl(demo_web, tmp_path / "run", DOWNLOADER_MIDDLEWARES=middlewares("Ignoring", -1), **order)
     assert result.returncode == 0, result.stderr

@@ -28,6 +28,22 @@ def every_third(request: Request | None) -> bool:
     return int(lease_of(request).entry.key[-5:]) % 3 == 0
 
 
+class Watching:
+    """A downloader middleware that counts the documents asked for, and touches nothing."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Watching:
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        assert lease_of(request)
+        assert self._crawler.stats is not None
+        self._crawler.stats.inc_value("watched")
+
+
 class Ignoring:
     """A downloader middleware that refuses some requests, as a robots.txt middleware does."""
 

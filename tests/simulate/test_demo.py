@@ -15,8 +15,8 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.clueweb22.corpus import ClueWeb22Corpus
-from simulate.demo.demo import DemoPaths, build_demo, describe
-from simulate.demo.traits import Graph, Traits, read_graph, share_between, spearman, tail_exponent, traits_of
+from simulate.demo.demo import DemoPaths, build_demo
+from simulate.demo.traits import Graph, Traits, describe, read_graph, share_between, spearman, tail_exponent, traits_of
 
 PAGES, HOSTS = 3000, 100
 

@@ -1,0 +1,132 @@
+"""What an archive is to a crawl: the protocol, what is stated and decided of one, and the one that keeps nothing.
+
+Apart from the writer, which is only loaded where something is archived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from uuid import UUID
+
+from crawl4llm.base.pages import Capture, PageRecord
+
+if TYPE_CHECKING:
+    from crawl4llm.warc.page_records import Fields
+    from crawl4llm.warc.series import SeriesPosition
+
+
+class ArchivePosition(NamedTuple):
+    """The end of the archive: a place to commit, and to cut back to."""
+
+    serial: int
+    """The first three are a :class:`crawl4llm.warc.series.SeriesPosition`, of the page files."""
+    offset: int
+    index_offset: int
+    text_serial: int = 0
+    """The last three likewise, of the text files; 0 where there are none."""
+    text_offset: int = 0
+    text_index_offset: int = 0
+
+    @property
+    def pages(self) -> SeriesPosition:
+        """Position in the page files."""
+        from crawl4llm.warc.series import SeriesPosition
+
+        return SeriesPosition(*self[:3])
+
+    @property
+    def texts(self) -> SeriesPosition:
+        """Position in the text files."""
+        from crawl4llm.warc.series import SeriesPosition
+
+        return SeriesPosition(*self[3:])
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInfo:
+    """Facts that an archive states about its crawl; equal for equal crawls."""
+
+    crawl_id: UUID
+    """Namespace of all record ids."""
+    prefix: str
+    """First part of the WARC files' names."""
+    start_date: str
+    """``2022-08-01T12:00:00Z``: date of the warcinfo records and of pages that carry none."""
+    fields: Fields
+    """Fields of warcinfo records (6.2): software, operator, robots, policy; ``isPartOf`` and the format are added."""
+    host: str | None = None
+    """Name of this machine in a live crawl, whose files' names tell when and where they began; None in a simulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFormat:
+    """The form of an archive, but for the size of its files."""
+
+    compression: str = "gzip"
+    """A name of :data:`crawl4llm.base.compression.COMPRESSIONS`."""
+    text: bool = False
+    """Whether the pages' text is kept, in files of its own."""
+    revisits: int = 0
+    """Payloads that are remembered, so that none of them is stored twice; 0: no revisit records."""
+    max_age: float = 0
+    """Seconds after which a flush ends a file, where there is a host; 0: any age."""
+    fsync: bool = False
+    """Whether a flush or close that finishes files waits for the disk."""
+    credentials: bool = False
+    """Whether requests keep Cookie and Authorization; the files of pages are then for their owner's eyes only."""
+
+
+class Archive(Protocol):
+    """A store of pages, in the order in which they come."""
+
+    keeps_text: bool
+    """Whether it wants to have the pages' text."""
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """Keep a page, ``fields`` about it, and its text, if wanted. ArchiveError, and nothing kept, if it fails."""
+
+    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+        """Keep the redirects that led from a document to no page of this archive, and ``fields`` about them: the
+        captures of a page without content. ArchiveError as in :meth:`write`."""
+
+    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+        """Keep an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, and ``fields``
+        about it. ArchiveError as in :meth:`write`."""
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Finish the files that are full; with ``fsync``, return once everything before the position is on the disk.
+
+        ArchiveError where that fails; such an archive must not be committed again, but opened at its last commit.
+        """
+
+    def position(self) -> ArchivePosition:
+        """Return the end of all pages written; the operating system has every byte before it. Closing keeps it."""
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Finish all files, ``fsync`` as in :meth:`flush`; the archive is not used afterwards."""
+
+
+class NullArchive:
+    """Keeps nothing: archiving switched off."""
+
+    keeps_text = False
+
+    def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
+        """Drop the page."""
+
+    def write_redirects(self, page: PageRecord, fields: Fields) -> None:
+        """Drop the redirects."""
+
+    def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
+        """Drop the exchange."""
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Flush nothing."""
+
+    def position(self) -> ArchivePosition:
+        """Return the beginning."""
+        return ArchivePosition(0, 0, 0)
+
+    def close(self, *, fsync: bool = False) -> None:
+        """Close nothing."""

@@ -1,0 +1,120 @@
+"""The opening of the corpus that the settings name. What a kind of corpus needs is imported where there is one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.project import project_data_dir
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.option_checks import is_corpus_class, whole
+from crawl4llm.options import DEMO, Options, cores, read_options
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.clueweb22.record_parser import KINDS
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from simulate.demo.demo import DemoPaths
+    from simulate.warcs.index_build import IndexOptions
+
+_PARTS: Final = (*(part for part in vars(Corpus) if not part.startswith("_")), "__contains__", "__len__")
+"""What a corpus class must have."""
+
+
+def open_corpus(settings: BaseSettings) -> Corpus:
+    """Open the corpus that ``CORPUS`` names, as the other settings say. Raises InputError.
+
+    The dotted path of a class is loaded; a folder that holds one of that dataset's folders is a ClueWeb22 tree, all
+    else a WARC collection, which is indexed first where it has no index yet.
+    """
+    options = read_options(settings)
+    if is_corpus_class(options.corpus):
+        return _own_corpus(options)
+    place, largest = place_of(options), largest_page(settings)
+    if is_clueweb22(place):
+        return clueweb22_in(place, options, largest)
+    from simulate.warcs.corpus import WarcCorpus
+
+    return WarcCorpus(place, index_folder(place), warc_options(options), processes=cores(), largest=largest)
+
+
+def largest_page(settings: BaseSettings) -> int | None:
+    """Return the bytes of the largest page that is read (``DOWNLOAD_MAXSIZE``); None for 0. Raises InputError."""
+    given = settings.get("DOWNLOAD_MAXSIZE")
+    try:
+        return whole(0)(given) or None
+    except ValueError as error:
+        raise InputError(f"DOWNLOAD_MAXSIZE = {given!r} {error}") from None
+
+
+def demo_web() -> DemoPaths:
+    """Return the demo web of this project, built where it is not there yet. Raises InputError."""
+    from simulate.demo.demo import ensure_demo
+
+    return ensure_demo(data_dir())
+
+
+def data_dir() -> Path:
+    """Return Scrapy's data dir of the project; ``.scrapy`` in the current folder outside of one."""
+    try:
+        return Path(project_data_dir())
+    except (NotConfigured, OSError):
+        return Path(".scrapy")
+
+
+def index_folder(place: Path) -> Path:
+    """Return where the index of the corpus at a place lies: in Scrapy's data dir, one folder for each corpus.
+
+    It goes by the place of the corpus, not by its identity, so that the index of a corpus that has grown takes over
+    what it has of the files that are unchanged.
+    """
+    absolute = Path(os.path.realpath(place))  # as place.resolve(), but for links in a circle, at which that fails
+    return data_dir() / "corpora" / f"{absolute.name}-{hashlib.sha256(str(absolute).encode()).hexdigest()[:12]}"
+
+
+def _own_corpus(options: Options) -> Corpus:
+    """Load a corpus class by its dotted path, and make the corpus that the settings describe. Raises InputError."""
+    module, _, name = str(options.corpus).rpartition(".")
+    try:
+        found: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"CORPUS {options.corpus}: there is no such file, and no such class ({error})") from None
+    if missing := [part for part in ("from_options", *_PARTS) if not hasattr(found, part)]:
+        raise InputError(f"CORPUS {options.corpus} is no corpus class: it lacks {', '.join(missing)}")
+    corpus: Corpus = found.from_options(options)
+    return corpus
+
+
+def place_of(options: Options) -> Path:
+    """Return the place on disk that ``CORPUS`` means; it may be a glob pattern."""
+    if options.corpus is None:
+        raise InputError("CORPUS is not set; give `demo`, a ClueWeb22 tree, or WARC files: -s CORPUS=PATH")
+    return demo_web().corpus if options.corpus == DEMO else Path(options.corpus).expanduser()
+
+
+def is_clueweb22(place: Path) -> bool:
+    """Return whether a folder holds one of ClueWeb22's folders."""
+    return any(os.path.isdir(place / kind) for kind in KINDS)  # noqa: PTH112 - Path.is_dir fails at names too long
+
+
+def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
+    return ClueWeb22Corpus(
+        root,
+        link_id_position=options.clueweb22_link_id_position,
+        target_prefix=options.clueweb22_target_prefix,
+        url_index=index_folder(root),
+        largest=largest,
+    )
+
+
+def warc_options(options: Options) -> IndexOptions:
+    from simulate.warcs.index_build import IndexOptions
+
+    return IndexOptions(options.corpus_duplicates, options.corpus_canonical_links)
