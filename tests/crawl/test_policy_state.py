@@ -87,10 +87,8 @@ def is_piece(key: bytes) -> bool:
     return key.startswith(b"policy/") or b"\0\xff" in key
 
 
-@pytest.mark.parametrize("batch_size", [0, 1, 4])
-@pytest.mark.parametrize(
-    ("policy", "most"), [*((policy, most) for policy in IN_PIECES for most in (1, 32_768)), (OWN, 1)], indirect=["most"]
-)
+@pytest.mark.parametrize(("batch_size", "most"), [(0, 1), (1, 32_768), (4, 1)], indirect=["most"])
+@pytest.mark.parametrize("policy", [*IN_PIECES, OWN])
 @pytest.mark.usefixtures("most")
 def test_killed_after_each_batch(new_crawl: Callable[..., JobCrawl], policy: str, batch_size: int) -> None:
     """What was done since the last commit is done again; some kills come before that commit, some after."""
