@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import orjson
 
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import Store
 
 _TABLE, _PREFIX = "state", b"policy/"
+_BESIDE: Final = b"\0\xff"
+"""Between a document's key and the name of a mapping; in no text in UTF-8, and less than what may come after a key."""
 _LONGEST_NAME: Final = 400
 """Bytes of a name that stand in its key; of a longer one, that many and a hash (LMDB takes keys of 511 bytes)."""
 _MOST: Final = 32_768
@@ -30,8 +33,10 @@ class StoredPieces:
         self._store = store
         self._mappings: list[StoredMapping] = []
 
-    def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
-        self._mappings.append(StoredMapping(self._store, name, is_valid))
+    def mapping(
+        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False
+    ) -> MutableMapping[str, Any]:
+        self._mappings.append(StoredMapping(self._store, name, is_valid, of_documents=of_documents))
         return self._mappings[-1]
 
     def save(self) -> None:
@@ -46,10 +51,15 @@ class StoredMapping(MutableMapping[str, Any]):
     What was read or changed lately is in memory. Reading raises StoreError where a value is damaged.
     """
 
-    def __init__(self, store: Store, name: str, is_valid: Callable[[Any], bool]) -> None:
+    def __init__(self, store: Store, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False) -> None:
+        """``of_documents``: values lie beside the documents of an :class:`IndexedFrontier`, each next to its own."""
         self._store = store
         self._name = name
-        self._prefix = _PREFIX + name.encode() + b"/"
+        prefix = _PREFIX + name.encode() + b"/"
+        self._table = CURRENT if of_documents else _TABLE
+        self._prefix, self._suffix = (b"", _BESIDE + name.encode()) if of_documents else (prefix, b"")
+        if of_documents:
+            self._move_from(prefix)
         self._is_valid = is_valid
         self._values: dict[str, Any] = {}
         self._changed: set[str] = set()
@@ -60,7 +70,7 @@ class StoredMapping(MutableMapping[str, Any]):
         value = self._values.get(name, _GONE if self._is_whole else _UNREAD)
         if value is _UNREAD:
             key = self._key(name)
-            stored = self._store.get(_TABLE, key)
+            stored = self._store.get(self._table, key)
             value = self._values[name] = _GONE if stored is None else self._decoded(key, stored)[1]
             self._heed_most()
         return default if value is _GONE else value
@@ -94,9 +104,9 @@ class StoredMapping(MutableMapping[str, Any]):
         for name in sorted(self._changed):
             key, value = self._key(name), self._values[name]
             if value is _GONE:
-                self._store.delete(_TABLE, key)
+                self._store.delete(self._table, key)
             else:
-                self._store.put(_TABLE, key, _as_json([name, value] if self._is_long(key) else value))
+                self._store.put(self._table, key, _as_json([name, value] if self._is_long(key) else value))
         self._changed.clear()
 
     def _heed_most(self) -> None:
@@ -106,17 +116,30 @@ class StoredMapping(MutableMapping[str, Any]):
             self._is_whole = False
 
     def _stored(self) -> Iterator[tuple[bytes, bytes]]:
-        return takewhile(lambda item: item[0].startswith(self._prefix), self._store.items(_TABLE, self._prefix))
+        items = self._items(self._table, self._prefix)
+        if not self._suffix:
+            return items
+        return (item for item in items if item[0].endswith(self._suffix) and not is_document(item[1]))
+
+    def _items(self, table: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return takewhile(lambda item: item[0].startswith(prefix), self._store.items(table, prefix))
+
+    def _move_from(self, prefix: bytes) -> None:
+        """Bring values to their documents that earlier versions kept apart."""
+        while batch := list(islice(self._items(_TABLE, prefix), _MOST)):
+            for key, value in batch:
+                self._store.delete(_TABLE, key)
+                self._store.put(self._table, key[len(prefix) :] + self._suffix, value)
 
     def _key(self, name: str) -> bytes:
         data = name.encode("utf-8", "surrogatepass")
         if len(data) > _LONGEST_NAME:
             data = data[:_LONGEST_NAME] + blake2b(data, digest_size=16).digest()
-        return self._prefix + data
+        return self._prefix + data + self._suffix
 
     def _is_long(self, key: bytes) -> bool:
         """Return whether the name is too long for the key, so that it stands beside the value."""
-        return len(key) > len(self._prefix) + _LONGEST_NAME
+        return len(key) > len(self._prefix) + _LONGEST_NAME + len(self._suffix)
 
     def _decoded(self, key: bytes, stored: bytes) -> tuple[str, Any]:
         try:
@@ -124,7 +147,7 @@ class StoredMapping(MutableMapping[str, Any]):
             if self._is_long(key):
                 name, value = value
             else:
-                name = str(key[len(self._prefix) :], "utf-8", "surrogatepass")
+                name = str(key[len(self._prefix) : len(key) - len(self._suffix)], "utf-8", "surrogatepass")
         except (TypeError, ValueError):
             name, value = None, None
         if not isinstance(name, str) or self._key(name) != key or not self._is_valid(value):

@@ -155,7 +155,7 @@ class DurableOwnerFrontier(IndexedFrontier):
     def verify(self) -> None:
         super().verify()
         found: dict[str, tuple[bytes, int]] = {}
-        for _, stored in self._store.items(CURRENT):
+        for stored in self._documents():
             entry = decode_stored(stored)
             sort_key, name = record_of(stored)[0], _owner(entry)
             if self._store.get(_OWNED, _owned_key(name, sort_key)) is None:
@@ -224,7 +224,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         """Find the owners of all documents."""
         self._store.clear(_OWNED)
         self._store.clear(_OWNERS)
-        for _, stored in self._store.items(CURRENT):
+        for stored in self._documents():
             self._add_to_owner(decode_stored(stored), record_of(stored)[0])
 
     def _convert(self) -> None:
@@ -232,7 +232,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         self._by_key = True
         for record in self._runs:
             self._record(decode(record))
-        records = (record_of(stored) for _, stored in self._store.items(CURRENT))
+        records = (record_of(stored) for stored in self._documents())
         while batch := sorted(islice(records, _BATCH)):
             self._runs.add(batch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 from crawl4llm.base.reasons import HOST_FULL
@@ -14,6 +14,10 @@ from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
 from crawl4llm.frontier.store import Store
 
 CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
+"""The table CURRENT holds the documents. Beside each may lie what a policy knows of it, which is JSON (crawl/pieces.py)
+and mostly changes with its score: so a commit writes one page of the file for both."""
+_DOCUMENT = b"\0"
+"""What a document is stored as begins with this: its version number has fewer than eight bytes. JSON never does."""
 _NUMBER, _LENGTH = struct.Struct(">Q"), struct.Struct("<I")
 _KEY_BYTES = 470
 """Bytes of a document key that fit into an LMDB key, with host, score and fingerprint."""
@@ -70,7 +74,7 @@ class IndexedFrontier(DurableFrontier):
 
     def verify(self) -> None:
         super().verify()
-        if (count := self._store.count(CURRENT)) != len(self):
+        if (count := sum(1 for _ in self._documents())) != len(self):
             raise self._store.damaged(f"the index holds {count:,} documents of {len(self):,}")
 
     # -- a version number in place of the document ----------------------------------------------------------------
@@ -89,6 +93,10 @@ class IndexedFrontier(DurableFrontier):
     def _look_up(self, record: Record) -> Entry | None:
         stored = self._current(record)
         return None if stored is None else decode_stored(stored)
+
+    def _documents(self) -> Iterator[bytes]:
+        """Yield what the documents are stored as."""
+        return (stored for _, stored in self._store.items(CURRENT) if is_document(stored))
 
     def _current(self, record: Record) -> bytes | None:
         """Return what the document of a record is stored as, unless it has left the frontier or has another score."""
@@ -149,6 +157,11 @@ class IndexedFrontier(DurableFrontier):
         place = sort_key[: SCORE_BYTES + _KEY_BYTES]
         rest = fingerprint(sort_key) if len(place) < len(sort_key) else b""
         return fingerprint(host)[:8] + place + rest
+
+
+def is_document(stored: bytes) -> bool:
+    """Return whether a value in the table CURRENT is a document."""
+    return stored.startswith(_DOCUMENT)
 
 
 def decode_stored(stored: bytes) -> Entry:

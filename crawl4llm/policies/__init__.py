@@ -99,9 +99,12 @@ class Policy(Protocol):
 class Pieces(Protocol):
     """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
 
-    def mapping(self, name: str, is_valid: Callable[[Any], bool]) -> MutableMapping[str, Any]:
+    def mapping(
+        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False
+    ) -> MutableMapping[str, Any]:
         """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
-        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged."""
+        ``is_valid`` looks at each value that is read from the disk, where it may have been damaged. ``of_documents``:
+        the names in it are the keys of documents queued, whose scores change when their values do."""
 
 
 class BasePolicy:

@@ -48,7 +48,7 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         self._mean = RunningMean()
 
     def keep_in(self, pieces: Pieces) -> None:
-        self._queued = pieces.mapping("queued", lambda known: known is None or self._is_known(known))
+        self._queued = pieces.mapping("queued", lambda known: known is None or self._is_known(known), of_documents=True)
 
     @staticmethod
     @abstractmethod

@@ -16,6 +16,8 @@ from policy_helpers import SEEDS, new_policy, random_web, variants
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl import pieces
 from crawl4llm.crawl.pieces import StoredMapping, StoredPieces
+from crawl4llm.frontier import Entry
+from crawl4llm.frontier.indexed import IndexedFrontier, is_document
 from crawl4llm.frontier.store import Store
 from crawl4llm.policies import BasePolicy, Rating
 
@@ -77,13 +79,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def stored(folder: Path) -> dict[bytes, bytes]:
     """Pieces, and what the policy saves beside them."""
     with closing(Store(folder / "job/store.mdb", readonly=True)) as opened:
-        return {key: value for key, value in opened.items("state") if key.startswith(b"policy")}
+        beside = {key: value for key, value in opened.items("current") if not is_document(value)}
+        return beside | {key: value for key, value in opened.items("state") if key.startswith(b"policy")}
 
 
-@pytest.mark.parametrize("batch_size", [0, 1, 4])
-@pytest.mark.parametrize(
-    ("policy", "most"), [*((policy, most) for policy in IN_PIECES for most in (1, 32_768)), (OWN, 1)], indirect=["most"]
-)
+def is_piece(key: bytes) -> bool:
+    return key.startswith(b"policy/") or b"\0\xff" in key
+
+
+@pytest.mark.parametrize(("batch_size", "most"), [(0, 1), (1, 32_768), (4, 1)], indirect=["most"])
+@pytest.mark.parametrize("policy", [*IN_PIECES, OWN])
 @pytest.mark.usefixtures("most")
 def test_killed_after_each_batch(new_crawl: Callable[..., JobCrawl], policy: str, batch_size: int) -> None:
     """What was done since the last commit is done again; some kills come before that commit, some after."""
@@ -114,7 +119,7 @@ def test_state_of_an_older_version_is_taken_apart(
     with closing(new_crawl("whole", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
         whole = driven.lines
     with monkeypatch.context() as older:  # which knew of no pieces, and saved what a policy saves without any
-        older.setattr(StoredPieces, "mapping", lambda *_: {})
+        older.setattr(StoredPieces, "mapping", lambda *_, **__: {})
         older.setattr(pieces.StoredPieces, "save", lambda _: None)
         if policy == "link":
             older.setattr("crawl4llm.policies.link.Policy.keep_in", BasePolicy.keep_in)
@@ -128,6 +133,32 @@ def test_state_of_an_older_version_is_taken_apart(
     once = stored(tmp_path / "old")
     assert len(once) > 10
     assert len(once[b"policy"]) < 100 or policy == "link"
+    with closing(new_crawl("old", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
+        assert driven.lines == whole
+
+
+@pytest.mark.parametrize("policy", ["backlink", "parent_mean", "parent_min"])
+def test_pieces_that_lay_apart_come_to_their_documents(
+    new_crawl: Callable[..., JobCrawl], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str
+) -> None:
+    with closing(new_crawl("whole", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
+        whole = driven.lines
+    mapping = StoredPieces.mapping
+    with monkeypatch.context() as older:
+        older.setattr(StoredPieces, "mapping", lambda self, name, is_valid, **_: mapping(self, name, is_valid))
+        with closing(new_crawl("old", policy, crawl_batch_size=4)) as driven:
+            driven.start(*SEEDS)
+            for _ in range(4):
+                driven.batch()
+    apart = stored(tmp_path / "old")
+    assert all(key.startswith(b"policy") for key in apart)
+    assert len(apart) > 10
+    monkeypatch.setattr(pieces, "_MOST", 3)
+    with closing(new_crawl("old", policy, crawl_batch_size=4)) as driven:
+        driven.crawl._commits.commit_now(driven.crawl)
+    beside = stored(tmp_path / "old")
+    names = {key.removeprefix(b"policy/queued/") + b"\0\xffqueued" for key in apart} - {b"policy\0\xffqueued"}
+    assert beside.keys() == names | {b"policy"}
     with closing(new_crawl("old", policy, crawl_batch_size=4).run(*SEEDS)) as driven:
         assert driven.lines == whole
 
@@ -150,9 +181,9 @@ def test_a_commit_writes_what_has_changed(
         driven.crawl._commits.commit_now(driven.crawl)
         monkeypatch.setattr(Store, "put", note)
         driven.crawl._commits.commit_now(driven.crawl)
-        assert not [key for key in written if key.startswith(b"policy/")]
+        assert not list(filter(is_piece, written))
         driven.batch()
-        assert len([key for key in written if key.startswith(b"policy/")]) < 20
+        assert 0 < len(list(filter(is_piece, written))) < 20
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
@@ -170,9 +201,9 @@ def test_a_piece_that_is_none_is_named(
         for _ in range(3):
             driven.batch()
     with closing(Store(tmp_path / "crawl/job/store.mdb")) as opened:
-        keys = [key for key, _ in opened.items("state") if key.startswith(b"policy/")]
-        for key in keys:
-            opened.put("state", key, value)
+        keys = [(table, key) for table in ("state", "current") for key, _ in opened.items(table) if is_piece(key)]
+        for table, key in keys:
+            opened.put(table, key, value)
         opened.commit()
     with (
         pytest.raises(InputError, match=r"store\.mdb is damaged: \w+ [0-9a-f]+ of the policy is not of its kind; res"),
@@ -203,13 +234,15 @@ def test_a_state_that_is_none_is_named(
 
 
 @pytest.mark.usefixtures("most")
-def test_a_mapping_is_a_dict(store: Store) -> None:
+@pytest.mark.parametrize("of_documents", [False, True])
+def test_a_mapping_is_a_dict(store: Store, of_documents: bool) -> None:
     draw = random.Random(5)
     names = ["", "a", "ab", "\ud800", "é" * 200, "é" * 201, *("x" * length for length in (399, 400, 401, 5000))]
     model: dict[str, Any] = {}
-    other = StoredMapping(store, "other", lambda _: True)
+    IndexedFrontier(store).push([Entry(name, name, 0.5, 1, None) for name in names])
+    other = StoredMapping(store, "other", lambda _: True, of_documents=of_documents)
     other["a"] = "left alone"
-    mapping = StoredMapping(store, "one", lambda _: True)
+    mapping = StoredMapping(store, "one", lambda _: True, of_documents=of_documents)
     for _ in range(2000):
         name = draw.choice(names)
         match draw.randrange(6):
@@ -223,7 +256,7 @@ def test_a_mapping_is_a_dict(store: Store) -> None:
             case 4 if draw.random() < 0.1:
                 mapping.save()
                 store.commit()
-                mapping = StoredMapping(store, "one", lambda _: True)
+                mapping = StoredMapping(store, "one", lambda _: True, of_documents=of_documents)
             case 5 if draw.random() < 0.1:
                 assert dict(mapping) == model
                 assert len(mapping) == len(model)
@@ -232,6 +265,7 @@ def test_a_mapping_is_a_dict(store: Store) -> None:
     with pytest.raises(KeyError):
         del mapping["never"]
     assert dict(other) == {"a": "left alone"}
+    assert sum(is_document(value) for _, value in store.items("current")) == len(names)
 
 
 def test_a_name_that_is_not_that_of_its_key(store: Store) -> None:

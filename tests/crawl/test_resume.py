@@ -72,7 +72,7 @@ def kill_while(process: subprocess.Popen[str], output: Path, draw: random.Random
 @pytest.mark.parametrize(
     ("lives", "settings"),
     [
-        pytest.param(20, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
+        pytest.param(10, {"CRAWL_BATCH_SIZE": 40}, id="small batches"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 600, "URL_POLICY": "random"}, id="a batch of several slices"),
         pytest.param(2, {"CRAWL_BATCH_SIZE": 0, "FRONTIER_MAX_URLS_PER_HOST": 5}, id="continuous, hosts capped"),
     ],

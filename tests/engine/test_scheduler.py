@@ -105,7 +105,7 @@ def test_callback_that_forgets(order: dict[str, object], demo_web: Web, tmp_path
         tmp_path / "run",
         env={"PYTHONPATH": f"{tmp_path}"},
         SPIDER_MODULES=spiders(tmp_path, "ForgetfulSpider"),
-        **{**order, "CRAWL_CONCURRENT_LEASES": 64},  # seconds pass until all of them are known to be forgotten
+        **{**order, "CRAWL_CONCURRENT_LEASES": 400},  # each time that all of them are forgotten, seconds pass
     )
     assert result.returncode == 0, result.stderr
     check(tmp_path / "run", dropped="ignored")

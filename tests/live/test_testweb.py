@@ -251,7 +251,7 @@ def test_by_hand(tmp_path: Path) -> None:
         "--folder",
         str(tmp_path),
         "--pages",
-        "500",
+        "50",
         "--hosts",
         "10",
         "--misbehaving",
