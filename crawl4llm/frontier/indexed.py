@@ -8,9 +8,9 @@ from hashlib import blake2b
 
 from crawl4llm.base.reasons import HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted
+from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, Evicted
 from crawl4llm.frontier.durable import STATE, DurableFrontier
-from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
+from crawl4llm.frontier.runs import Record, decode, encode
 from crawl4llm.frontier.store import Store
 
 CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
