@@ -18,12 +18,12 @@ from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
 from crawl4llm.base.urls import host_of
 from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, Evicted, Lease, Outcome, order_of
 
-_GARBAGE = 1000
+_GARBAGE = 500
 """Stale documents in the heap that are no reason to clear it, however few are not."""
 _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
 _REST, _SCORE = struct.Struct(">IIB??d"), struct.Struct(">d")
-_PER_BUCKET, _GROWTH = 8, 4
+_PER_BUCKET, _GROWTH = 16, 4
 """Documents in a bucket, in the mean, for which there are too few; times so many buckets there are then."""
 _FINGERPRINT = struct.Struct("<qq")
 _FINGERPRINTS = 32
@@ -83,10 +83,17 @@ class _ByKey:
     def remove(self, document: bytes) -> None:
         """Remove a document that is there."""
         self._count -= 1
+        self._change(document, ())
+
+    def replace(self, document: bytes, new: bytes) -> None:
+        """Put a document that is there, with another score, in its own place."""
+        self._change(document, (new,))
+
+    def _change(self, document: bytes, instead: tuple[bytes, ...]) -> None:
         place = self._place(document)
         bucket = self._buckets[place]
         at = bucket.index(document)
-        self._buckets[place] = bucket[:at] + bucket[at + 1 :]
+        self._buckets[place] = bucket[:at] + instead + bucket[at + 1 :]
 
     def _place(self, document: bytes) -> int:
         name = document[SCORE_BYTES : document.index(b"\0\0", SCORE_BYTES) + 2]
@@ -97,7 +104,7 @@ class MemoryFrontier:
     """Implements :class:`crawl4llm.frontier.Frontier`; ends with the process.
 
     A new score makes another packed document, with a place of its own in the heap; the old one is stale, as is one that
-    was evicted, and passed over when it comes up. When a fifth of the heap is stale it is built anew.
+    was evicted, and passed over when it comes up. When a seventh of the heap is stale it is built anew.
     """
 
     def __init__(self, caps: Caps = NO_CAPS) -> None:
@@ -199,9 +206,13 @@ class MemoryFrontier:
 
     def _rescore(self, document: bytes, score: float) -> None:
         """Give a queued document another score and place."""
-        entry = self._leave(document)
-        entry.score = score
-        self._enter(entry)
+        new = order_of(score) + document[SCORE_BYTES : -_SCORE.size] + _SCORE.pack(score)
+        self._queued.replace(document, new)
+        if self._caps.per_host is not None and (host := host_of(unpack(new).url)):
+            of_host = self._hosts[host]
+            del of_host[bisect_left(of_host, document)]
+            insort(of_host, new)
+        heapq.heappush(self._heap, new)
 
     def _leave(self, document: bytes) -> Entry:
         """Take a document out of the queue."""
@@ -224,7 +235,7 @@ class MemoryFrontier:
         return [Evicted(entry, reason) for entry in worst]
 
     def _sweep(self) -> None:
-        if len(self._heap) > len(self._queued) * 5 // 4 + _GARBAGE:
+        if len(self._heap) > len(self._queued) * 7 // 6 + _GARBAGE:
             self._heap = list(self._queued)
             heapq.heapify(self._heap)
 

@@ -10,7 +10,7 @@ from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lea
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.owners import OwnerIndex
 
-_GARBAGE = 16
+_GARBAGE = 4
 """Stale documents in the heap of one owner that are no reason to clear it."""
 
 
@@ -54,6 +54,11 @@ class MemoryOwnerFrontier(MemoryFrontier):
         others = self._others.setdefault(owner, [])
         heapq.heappush(others, worse)
         self._sweep_others(owner)
+
+    def _rescore(self, document: bytes, score: float) -> None:
+        entry = self._leave(document)
+        entry.score = score
+        self._enter(entry)
 
     def _leave(self, document: bytes) -> Entry:
         entry = super()._leave(document)
