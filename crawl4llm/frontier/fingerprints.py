@@ -153,10 +153,7 @@ class FingerprintRuns:
 
     def _lies_under(self, place: int, wanted: bytes) -> bool:
         prefix = _ID.pack(place)
-        key = self._store.last_key(TABLE, prefix, prefix + wanted + b"\0")
-        if key is None:
-            return False
-        block = self._store.get(TABLE, key) or b""
+        block = self._store.last(TABLE, prefix, prefix + wanted + b"\0") or b""
         at = block.find(wanted)
         while at > 0 and at % _SIZE:  # where one fingerprint ends and the next begins
             at = block.find(wanted, at + 1)

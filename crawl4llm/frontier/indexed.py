@@ -125,8 +125,7 @@ class IndexedFrontier(DurableFrontier):
 
     def _pop_worst_of(self, host: bytes) -> Entry:
         """Take the worst document of a host that has one."""
-        place = self._store.last_key(_HOSTS, host, host + _AFTER_ALL)
-        key = self._store.get(_HOSTS, place or b"") or b""
+        key = self._store.last(_HOSTS, host, host + _AFTER_ALL) or b""
         stored = self._store.get(CURRENT, key)
         if stored is None:
             raise self._store.damaged("the index of hosts names a document that is not queued")

@@ -176,15 +176,15 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
-    def last_key(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
-        """Return the greatest key that begins with ``prefix`` and is smaller than ``end``."""
+    def last(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
+        """Return the value of the greatest key that begins with ``prefix`` and is smaller than ``end``."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 found = cursor.prev() if cursor.set_range(end) else cursor.last()
-                key = bytes(cursor.key()) if found else b""
+                key, value = cursor.item() if found else (b"", b"")
         except lmdb.Error as error:
             raise self._error(error) from None
-        return key if found and key.startswith(prefix) else None
+        return self._checked(table, key, value) if found and key.startswith(prefix) else None
 
     def count(self, table: str) -> int:
         """Return the number of values."""
