@@ -12,7 +12,6 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,11 +58,11 @@ class FingerprintFilter:
             if fingerprint in self:
                 return True
             capacity, error_rate = _FIRST_CAPACITY * _GROWTH ** len(filters), _ERROR_RATE * _TIGHTENING ** len(filters)
-            filters.append(_of_fingerprints(BloomFilter(capacity, error_rate * _TIGHTENING)))
-        return any(fingerprint in full for full in filters[:-1]) or bool(filters[-1].add(fingerprint))
+            filters.append(BloomFilter(capacity, error_rate * _TIGHTENING))
+        return any(_has(full, fingerprint) for full in filters[:-1]) or _add(filters[-1], fingerprint)
 
     def __contains__(self, fingerprint: bytes) -> bool:
-        return any(fingerprint in one for one in self._filters)
+        return any(_has(one, fingerprint) for one in self._filters)
 
     def __len__(self) -> int:
         """Return the number of fingerprints added, without those that maybe were there before."""
@@ -189,20 +188,34 @@ def _read(file: BinaryIO) -> BloomFilter:
     start = file.tell()
     size = file.seek(0, 2) - _CRC_BYTES - start
     file.seek(start)
-    return _of_fingerprints(BloomFilter.fromfile(file, size))
+    return BloomFilter.fromfile(file, size)
 
 
-def _of_fingerprints(one: BloomFilter) -> BloomFilter:
-    """Let a filter take the bits of a fingerprint for hashes: they are as good as random."""
-    one.make_hashes = partial(_places, one.num_slices, one.bits_per_slice)
-    return one
-
-
-def _places(slices: int, size: int, fingerprint: bytes) -> Iterator[int]:
-    """Yield the bit that a fingerprint sets in each slice, by double hashing (Kirsch and Mitzenmacher 2006)."""
+def _has(one: BloomFilter, fingerprint: bytes) -> bool:
+    """Return whether the bits of a fingerprint are set: one in each slice, by double hashing (Kirsch and Mitzenmacher
+    2006) with its halves, which are as good as random."""
+    bits, size = one.bitarray, one.bits_per_slice
     place, step = _HALVES.unpack(fingerprint)
     step %= size
-    for _ in range(slices):
+    for start in range(0, one.num_bits, size):
         place %= size
-        yield place
+        if not bits[start + place]:
+            return False
         place += step
+    return True
+
+
+def _add(one: BloomFilter, fingerprint: bytes) -> bool:
+    """Set these bits; return whether they were set."""
+    bits, size = one.bitarray, one.bits_per_slice
+    place, step = _HALVES.unpack(fingerprint)
+    step %= size
+    found = True
+    for start in range(0, one.num_bits, size):
+        place %= size
+        if not bits[start + place]:
+            bits[start + place] = 1
+            found = False
+        place += step
+    one.count += not found
+    return found
