@@ -59,7 +59,10 @@ class FingerprintFilter:
                 return True
             capacity, error_rate = _FIRST_CAPACITY * _GROWTH ** len(filters), _ERROR_RATE * _TIGHTENING ** len(filters)
             filters.append(BloomFilter(capacity, error_rate * _TIGHTENING))
-        return any(_has(full, fingerprint) for full in filters[:-1]) or _add(filters[-1], fingerprint)
+        for full in filters[:-1]:
+            if _has(full, fingerprint):
+                return True
+        return _add(filters[-1], fingerprint)
 
     def __contains__(self, fingerprint: bytes) -> bool:
         return any(_has(one, fingerprint) for one in self._filters)

@@ -108,8 +108,9 @@ class FingerprintRuns:
             if run.start >= before:
                 break
             places = run.parts if run.parts and wanted > run.merged else (run.id,)
-            if any(self._lies_under(place, wanted) for place in places):
-                return True
+            for place in places:
+                if self._lies_under(place, wanted):
+                    return True
         return False
 
     def added_since(self, number: int) -> int:
