@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from pybloom_live import BloomFilter
 
+from crawl4llm.base.compression import crc32
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.within import fresh
@@ -171,7 +171,7 @@ def _sum(file: BinaryIO, size: int) -> int:
     file.seek(0)
     crc = 0
     while size > 0 and (chunk := file.read(min(_CHUNK, size))):
-        crc = zlib.crc32(chunk, crc)
+        crc = crc32(chunk, crc)
         size -= len(chunk)
     return crc
 
