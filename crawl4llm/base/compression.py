@@ -24,6 +24,9 @@ _isal: Any = None
 with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
 _inflate: Any = _isal or zlib
+crc32: Callable[[bytes, int], int] = _inflate.crc32
+"""zlib's checksum (RFC 1952, section 8) of bytes that come after others with a checksum, or with 0 after none; isal's
+takes a seventh of the time."""
 
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 """Window bits by which zlib and isal expect a gzip head and tail, and check the tail's CRC and length."""

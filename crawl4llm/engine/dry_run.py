@@ -132,6 +132,7 @@ def _bytes_a_document() -> float:
     frontier, visited = MemoryFrontier(), MemoryVisited()
     keys = visited.add(f"clueweb22-en0000-{number // 1000:02d}-{number % 1000:05d}" for number in range(_ENTRIES))
     frontier.push(Entry(key, f"https://www.example.org/{key}/index.html", hash(key) / 7, 1, keys[0]) for key in keys)
+    del keys
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return size / _ENTRIES

@@ -17,12 +17,18 @@ from __future__ import annotations
 
 import enum
 import math
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 MOST_HOPS: Final = 5
 """Redirects to other owners, one after the other, that are followed."""
+SCORE_BYTES: Final = 8
+"""Bytes that :func:`order_of` returns."""
+
+_DOUBLE, _WORD = struct.Struct(">d"), struct.Struct(">Q")
+_SIGN, _POSITIVE = 1 << 63, (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -228,3 +234,17 @@ class OwnerFrontier(Frontier, Protocol):
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
         """End the best ``most`` documents that an owner has queued, and return them; to be called until none are left.
         Those on lease stay."""
+
+
+def order_of(score: float) -> bytes:
+    """Return bytes that ascend as scores descend. The bits of a double, taken as an integer, ascend with positive
+    numbers and with the size of negative ones (IEEE 754-2008, 3.4); the two zeros are made one."""
+    (bits,) = _WORD.unpack(_DOUBLE.pack(score + 0.0))
+    return _WORD.pack(_POSITIVE - bits if bits < _SIGN else bits)
+
+
+def score_of(order: bytes) -> float:
+    """Return the score that bytes which begin so were made of; 0.0 of both zeros."""
+    (word,) = _WORD.unpack_from(order)
+    bits = _POSITIVE - word if word < _SIGN else word
+    return float(_DOUBLE.unpack(_WORD.pack(bits))[0])

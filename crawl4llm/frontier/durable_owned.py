@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from crawl4llm.base.domains import OWNER_RULES, owner_of
-from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Lease, Outcome, Patience
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.holds import NAME, Holds
 from crawl4llm.frontier.indexed import (
@@ -21,7 +21,7 @@ from crawl4llm.frontier.indexed import (
     record_of,
 )
 from crawl4llm.frontier.owners import OwnerIndex
-from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode
+from crawl4llm.frontier.runs import Record, decode
 from crawl4llm.frontier.store import Store
 
 _OWNED, _OWNERS = "owned", "owners"

@@ -108,8 +108,9 @@ class FingerprintRuns:
             if run.start >= before:
                 break
             places = run.parts if run.parts and wanted > run.merged else (run.id,)
-            if any(self._lies_under(place, wanted) for place in places):
-                return True
+            for place in places:
+                if self._lies_under(place, wanted):
+                    return True
         return False
 
     def added_since(self, number: int) -> int:
@@ -153,10 +154,7 @@ class FingerprintRuns:
 
     def _lies_under(self, place: int, wanted: bytes) -> bool:
         prefix = _ID.pack(place)
-        key = self._store.last_key(TABLE, prefix, prefix + wanted + b"\0")
-        if key is None:
-            return False
-        block = self._store.get(TABLE, key) or b""
+        block = self._store.last(TABLE, prefix, prefix + wanted + b"\0") or b""
         at = block.find(wanted)
         while at > 0 and at % _SIZE:  # where one fingerprint ends and the next begins
             at = block.find(wanted, at + 1)

@@ -8,9 +8,9 @@ from hashlib import blake2b
 
 from crawl4llm.base.reasons import HOST_FULL
 from crawl4llm.base.urls import host_of
-from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted
+from crawl4llm.frontier import NO_CAPS, SCORE_BYTES, Caps, Entry, Evicted
 from crawl4llm.frontier.durable import STATE, DurableFrontier
-from crawl4llm.frontier.runs import SCORE_BYTES, Record, decode, encode
+from crawl4llm.frontier.runs import Record, decode, encode
 from crawl4llm.frontier.store import Store
 
 CURRENT, _HOSTS, _VERSION, _BY_KEY = "current", "hosts", b"version", b"by_key"
@@ -133,8 +133,7 @@ class IndexedFrontier(DurableFrontier):
 
     def _pop_worst_of(self, host: bytes) -> Entry:
         """Take the worst document of a host that has one."""
-        place = self._store.last_key(_HOSTS, host, host + _AFTER_ALL)
-        key = self._store.get(_HOSTS, place or b"") or b""
+        key = self._store.last(_HOSTS, host, host + _AFTER_ALL) or b""
         stored = self._store.get(CURRENT, key)
         if stored is None:
             raise self._store.damaged("the index of hosts names a document that is not queued")

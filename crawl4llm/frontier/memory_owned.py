@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import heapq
+from operator import itemgetter
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.frontier import IMPATIENT, NO_CAPS, Caps, Entry, Lease, Outcome, Patience
-from crawl4llm.frontier.memory import MemoryFrontier, Place, place_of
+from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
+from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.owners import OwnerIndex
 
-_GARBAGE = 16
-"""Stale places in the heap of one owner that are no reason to clear it."""
+_GARBAGE = 4
+"""Stale documents in the heap of one owner that are no reason to clear it."""
 
 
 class MemoryOwnerFrontier(MemoryFrontier):
     """Implements :class:`crawl4llm.frontier.OwnerFrontier`; ends with the process.
 
     The index has the best document of each owner. Others are in a heap of their owner's, where it has more than one;
-    places there go stale, and are cleared away, as in MemoryFrontier.
+    documents there go stale, and are cleared away, as in MemoryFrontier.
     """
 
     def __init__(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> None:
         super().__init__(caps)
-        self.owners: OwnerIndex[Place] = OwnerIndex(patience)
-        self._others: dict[str, list[Place]] = {}
+        self.owners: OwnerIndex[bytes] = OwnerIndex(patience, itemgetter(slice(SCORE_BYTES)))
+        self._others: dict[str, list[bytes]] = {}
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
         while len(leases) < n and (taken := self.owners.take()) is not None:
-            leases.append(self._lease(self._leave(taken[1][1])))
+            leases.append(self._lease(self._leave(taken[1])))
         return leases
 
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
         ended: list[Entry] = []
         while len(ended) < most and (best := self.owners.best(owner)) is not None:
-            ended.append(self._leave(best[1]))
+            ended.append(self._leave(best))
         if ended:
             self._outcomes[outcome, reason] += len(ended)
         return ended
@@ -46,39 +47,39 @@ class MemoryOwnerFrontier(MemoryFrontier):
 
     # -- documents by owner ---------------------------------------------------------------------------------------
 
-    def _place(self, entry: Entry) -> None:
+    def _place(self, entry: Entry, document: bytes) -> None:
         owner = owner_of(entry.url or entry.key)
-        if (worse := self.owners.add(owner, place_of(entry))) is None:
+        if (worse := self.owners.add(owner, document)) is None:
             return
         others = self._others.setdefault(owner, [])
         heapq.heappush(others, worse)
         self._sweep_others(owner)
 
-    def _rescore(self, entry: Entry, score: float) -> None:
-        before, entry.score = place_of(entry), score
-        self.owners.remove(owner_of(entry.url or entry.key), before, self._pop_other)
-        self._place(entry)
+    def _rescore(self, document: bytes, score: float) -> None:
+        entry = self._leave(document)
+        entry.score = score
+        self._enter(entry)
 
-    def _leave(self, key: str) -> Entry:
-        entry = super()._leave(key)
+    def _leave(self, document: bytes) -> Entry:
+        entry = super()._leave(document)
         owner = owner_of(entry.url or entry.key)
-        self.owners.remove(owner, place_of(entry), self._pop_other)
+        self.owners.remove(owner, document, self._pop_other)
         self._sweep_others(owner)
         return entry
 
-    def _pop_other(self, owner: str) -> Place | None:
+    def _pop_other(self, owner: str) -> bytes | None:
         """Take the best document of an owner out of the heap of the others."""
         others = self._others.get(owner, [])
         while others:
-            if self._is_queued(place := heapq.heappop(others)):
-                return place
+            if (document := heapq.heappop(others)) in self._queued:
+                return document
         self._others.pop(owner, None)
         return None
 
     def _sweep_others(self, owner: str) -> None:
-        """Build the heap of an owner anew where it is mostly stale."""
+        """Build the heap of an owner anew where much of it is stale."""
         others = self._others.get(owner)
-        if others and len(others) > 2 * self.owners.queued_of(owner) + _GARBAGE:
+        if others and len(others) > self.owners.queued_of(owner) * 5 // 4 + _GARBAGE:
             best = self.owners.best(owner)
-            self._others[owner] = [place for place in set(others) if place != best and self._is_queued(place)]
+            self._others[owner] = [one for one in set(others) if one != best and one in self._queued]
             heapq.heapify(self._others[owner])

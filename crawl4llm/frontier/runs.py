@@ -19,17 +19,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from crawl4llm.frontier import Entry
+from crawl4llm.frontier import SCORE_BYTES, Entry, order_of, score_of
 from crawl4llm.frontier.store import Store
 
-_DOUBLE, _WORD = struct.Struct(">d"), struct.Struct(">Q")
 _HEAD = struct.Struct("<IIBI")
-_SIGN, _POSITIVE = 1 << 63, (1 << 63) - 1
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
 _HOPS_AT = 3
 """The bits of the flags from this one on are Entry.hops: 0 in what earlier versions wrote, and passed over by them."""
-SCORE_BYTES = 8
-
 
 Record = tuple[bytes, bytes]
 """A sort key, in whose order records are as their entries, and the rest of the entry. The key: eight bytes for the
@@ -47,7 +43,7 @@ def encode(entry: Entry) -> Record:
         url = entry.url.encode("utf-8", "surrogatepass")
     if not entry.score and str(entry.score)[0] == "-":
         flags |= _IS_NEGATIVE_ZERO
-    return _order(entry.score) + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
+    return order_of(entry.score) + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
 
 
 def decode(record: Record) -> Entry:
@@ -60,20 +56,6 @@ def decode(record: Record) -> Entry:
     parent = str(rest[middle:], "utf-8", "surrogatepass") if flags & _HAS_PARENT else None
     score = -0.0 if flags & _IS_NEGATIVE_ZERO else score_of(sort_key)
     return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT)
-
-
-def score_of(sort_key: bytes) -> float:
-    """Return the score in a sort key."""
-    (word,) = _WORD.unpack_from(sort_key)
-    bits = _POSITIVE - word if word < _SIGN else word
-    return float(_DOUBLE.unpack(_WORD.pack(bits))[0])
-
-
-def _order(score: float) -> bytes:
-    """Return eight bytes that ascend as scores descend. The bits of a double, taken as an integer, ascend with positive
-    numbers and with the size of negative ones (IEEE 754-2008, 3.4); the two zeros are made one."""
-    (bits,) = _WORD.unpack(_DOUBLE.pack(score + 0.0))
-    return _WORD.pack(_POSITIVE - bits if bits < _SIGN else bits)
 
 
 def pack(records: Sequence[Record]) -> bytes:

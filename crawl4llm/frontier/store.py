@@ -15,7 +15,6 @@ import resource
 import shutil
 import sys
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -24,6 +23,7 @@ from typing import Any
 
 import lmdb
 
+from crawl4llm.base.compression import crc32
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
 
@@ -144,7 +144,7 @@ class Store:
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         """Set a value."""
-        checksum = zlib.crc32(value, zlib.crc32(key)).to_bytes(_CRC_BYTES, "little")
+        checksum = crc32(value, crc32(key, 0)).to_bytes(_CRC_BYTES, "little")
         try:
             self._txn.put(key, checksum + value, db=self._tables[table])
         except lmdb.Error as error:
@@ -176,15 +176,15 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
 
-    def last_key(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
-        """Return the greatest key that begins with ``prefix`` and is smaller than ``end``."""
+    def last(self, table: str, prefix: bytes, end: bytes) -> bytes | None:
+        """Return the value of the greatest key that begins with ``prefix`` and is smaller than ``end``."""
         try:
             with self._txn.cursor(db=self._tables[table]) as cursor:
                 found = cursor.prev() if cursor.set_range(end) else cursor.last()
-                key = bytes(cursor.key()) if found else b""
+                key, value = cursor.item() if found else (b"", b"")
         except lmdb.Error as error:
             raise self._error(error) from None
-        return key if found and key.startswith(prefix) else None
+        return self._checked(table, key, value) if found and key.startswith(prefix) else None
 
     def count(self, table: str) -> int:
         """Return the number of values."""
@@ -242,7 +242,7 @@ class Store:
 
     def _checked(self, table: str, key: bytes, value: bytes) -> bytes:
         content = value[_CRC_BYTES:]
-        if zlib.crc32(content, zlib.crc32(key)) != int.from_bytes(value[:_CRC_BYTES], "little"):
+        if crc32(content, crc32(key, 0)) != int.from_bytes(value[:_CRC_BYTES], "little"):
             raise self.damaged(f"{table} {key.hex()} fails its checksum")
         return content
 
