@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.policies import Policy
+    from crawl4llm.scoring.workers import PageWorkers
 
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
@@ -38,7 +41,6 @@ class SimulatedWeb:
     profile: ClassVar[str] = "simulation"
     corpus: Corpus
     scores: ScoreCache | None
-    rate = staticmethod(rate_by_key)
     keeps_answers = False
     control = Control()
     host = None
@@ -69,6 +71,10 @@ class SimulatedWeb:
         self.corpus, rater = open_rater(self._settings, others)
         self.scores = open_scores(rater, self.options)
         return rater
+
+    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+        """Return what rates pages by their keys."""
+        return partial(rate_by_key, workers, text=text, signature=signature)
 
     def seeds_wait(self) -> bool:
         """Return False: there are none but the seeds that it began with."""

@@ -74,7 +74,7 @@ class PageScoring:
             self._run.count("unscored/not_html")
             return None
         try:
-            rating = await self._run.workers.rate(HtmlPage(response.url, utf8(response.text)))
+            rating = await self._run.workers.run(HtmlPage(response.url, utf8(response.text)))
         except InputError as error:
             self._run.stop(error)
             return None

@@ -33,10 +33,10 @@ from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import LiveCorpus, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import PageRater
+from crawl4llm.scoring.rating import PageRater, RatedText, Rating, html_task
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
-from crawl4llm.scoring.workers import HtmlWorkers
+from crawl4llm.scoring.workers import HtmlWorkers, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 from crawl4llm.warc.series import host_name
 
@@ -67,7 +67,7 @@ class AddonRun:
     when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
     """
 
-    workers: HtmlWorkers
+    workers: HtmlWorkers[Rating | RatedText]
     archive: Archive
     log: CrawlLog
     model_digest: str
@@ -191,11 +191,9 @@ class AddonRun:
         if options.url_budget:
             self.budgets = RequestBudgets(options.url_budget)
         signature = self.budgets is not None
-        self.workers = HtmlWorkers(
-            rater, options.workers, options.text_time_limit, text=keeps_text, signature=signature
-        )
-        opened.callback(self.workers.close)
-        self.workers.start()
+        workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
+        workers.start()
+        self.workers = HtmlWorkers(workers, html_task(text=keeps_text, signature=signature))
         crawl_id = uuid.uuid4()
         write_json(output / SETTINGS, self._settings(crawl_id, options))
         self.log = CrawlLog(output)

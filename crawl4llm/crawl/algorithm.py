@@ -41,7 +41,7 @@ class Crawl(CrawlState):
 
     Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
     document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
-    they were dequeued, in either; but where the frontier goes by owners, in the order in which they were fetched, so
+    they were dequeued, in either; but where the frontier goes by owners, in the order in which they came, so
     that a slow owner holds up nobody.
     """
 

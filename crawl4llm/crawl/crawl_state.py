@@ -123,6 +123,9 @@ class CrawlState:
         """Of redirects to other owners, to be queued with the candidates."""
         self.wake: Callable[[], None] = lambda: None
         """Lets whoever drives the crawl look again at what may be done: it was steered from outside."""
+        self.lag: Callable[[], int] = int
+        """Returns how many pages came that are still to be read, where no more should be asked for until they are; else
+        0. Heeded in continuous order."""
         self._injected: deque[Injected] = deque()
         self._queued: list[Injected] = []
         """Injected seeds that are queued, or visited before, and await a commit."""
@@ -191,7 +194,7 @@ class CrawlState:
     @property
     def may_lease(self) -> bool:
         """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
-        return self._buffer.in_flight < self._concurrent_leases and self._missing > 0
+        return self._buffer.in_flight < self._concurrent_leases and self._missing > 0 and not self.lag()
 
     @property
     def in_flight(self) -> int:

@@ -136,8 +136,6 @@ class Counters:
         self.counts["errors"] += reason == ERROR
 
 
-RateInWorkers = Callable[..., Awaitable[list[Rating | RatedText]]]
-"""RatePages before it is told the workers, the first argument, and by ``text`` whether the text is wanted."""
 RatePages = Callable[[Sequence[PageRecord]], Awaitable[list[Rating | RatedText]]]
 """Gives fetched pages their influence scores, and where the archive keeps it their text, in their order."""
 

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.control import Control
-    from crawl4llm.crawl.page_writer import RateInWorkers
+    from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.score_cache import ScoreCache
+    from crawl4llm.scoring.workers import PageWorkers
 
 
 class Web(Protocol):
@@ -43,8 +44,6 @@ class Web(Protocol):
     """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
-    rate: RateInWorkers
-    """Gives fetched pages their influence scores."""
     keeps_answers: bool
     """Whether an answer is worth being kept for the process that resumes the crawl."""
     start_date: str
@@ -62,6 +61,9 @@ class Web(Protocol):
     def open(self, others: Collection[str] = ()) -> PageRater:
         """Open the corpus, and the scorer that the settings name; ``others``: more scorers, by name. Raises
         InputError."""
+
+    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+        """Return what gives fetched pages their influence scores, and if wanted their main text and its signature."""
 
     def seeds_wait(self) -> bool:
         """Return whether there are seeds that a crawl is to take up while it runs. Raises InputError."""

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +168,7 @@ class Run:
         crawl = Crawl(
             options,
             policy=policy,
-            rate=partial(web.rate, self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
+            rate=web.rating(self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
             frontier=frontier,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import NoPage
-from crawl4llm.base.html_links import html_links
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.bodies import are_cut, most_unpacked
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
+from crawl4llm.live.reading import FetchedPage, Reader
 from crawl4llm.live.web import LiveWeb
 from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
@@ -52,9 +52,9 @@ class Fetching:
 
     web = LiveWeb
 
-    def __init__(self, judges: tuple[Scope, OptOuts]) -> None:
-        """``judges`` say where redirects may lead, and what pages may be used for."""
-        self._scope, self._opt_outs = judges
+    def __init__(self, parts: tuple[Scope, OptOuts, Reader]) -> None:
+        """``parts`` say where redirects may lead, what pages may be used for, and what is in them."""
+        self._scope, self._opt_outs, self._reader = parts
 
     def process_request(self, request: Request) -> None:
         """Raise NoPage for a URL without a host, of a domain that is blocked, and for a redirect to where the crawl
@@ -75,14 +75,15 @@ class Fetching:
                 why = self._scope.why(key, entry.url or entry.key)
                 raise NoPage(f"{request.url}: {reason}", reason, wanted=False, why=why)
 
-    def process_response(self, request: Request, response: Response) -> Response:
+    async def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
-        kept."""
+        kept, and InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
             page = _page(request, lease_of(request), captures_of(request))
             verdict = self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
             self._opt_outs.check_page(request, verdict)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
+            await self._reader.read(page)
             attach_page(request, page)
         return response
 
@@ -108,8 +109,8 @@ def _keys_behind(captures: Sequence[Capture]) -> list[str]:
     return [normalise_url(capture.url) for capture in captures[1:]]
 
 
-def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> PageRecord:
-    """Return the page of the last capture. Raises NoPage where that is not HTML, or damaged."""
+def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
+    """Return the page of the last capture, unread. Raises NoPage where that is not HTML, or damaged."""
     hops = _keys_behind(captures)
     key = hops[-1] if hops else lease.entry.key
     capture = captures[-1]
@@ -120,5 +121,4 @@ def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> Page
         html = html_of(capture.body, fields, most_unpacked(request), as_sent=are_cut(request))
     except ValueError as error:
         raise NoPage(f"{capture.url}: {error}", DAMAGED) from error
-    links = [Link(link.url, link.url, link.anchor, link.boilerplate) for link in html_links(html, key)]
-    return PageRecord(key, capture.url, capture.date, html, outlinks=links, captures=captures, hops=hops)
+    return FetchedPage(key, capture.url, capture.date, html, captures=captures, hops=hops)

@@ -64,9 +64,9 @@ class Stalls:
         return f"Nothing fetched for {stalled:.0f} s: {self._why(self._owners, now)}"
 
     def _why(self, owners: Owners, now: float) -> str:
-        waiting, answered = len(self._crawl.frontier), self._crawl.answered
-        if self._crawl.must_wait:
-            return f"the workers are full, {answered:,} pages wait for their scores"
+        waiting, lag = len(self._crawl.frontier), self._crawl.lag()
+        if lag or self._crawl.must_wait:
+            return f"the workers are full, {lag + self._crawl.answered:,} pages wait for their scores"
         if not waiting:
             return f"the frontier is empty, and {self._crawl.frontier.leased:,} documents are being asked for"
         owners.tick(now)

@@ -23,18 +23,20 @@ from crawl4llm.live.addresses import Rules
 from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.opt_outs import OptOuts
+from crawl4llm.live.reading import Reader
 from crawl4llm.options import read_options
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.workers import rate_by_html
 from crawl4llm.warc.series import host_name
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.policies import Policy
+    from crawl4llm.scoring.workers import PageWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +99,6 @@ class LiveWeb:
     corpus: Corpus
     scores = None
     text = "extracted"
-    rate = staticmethod(rate_by_html)
     keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -147,6 +148,11 @@ class LiveWeb:
         """Open the scorer; there is nothing else to open."""
         return load_rater(LiveCorpus, self.options, self.options.text_extractor, others)
 
+    def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
+        """Return what gives pages the ratings that they got when they were fetched."""
+        self._reader = Reader(workers, text=text, signature=signature)
+        return self._reader.ratings
+
     def seeds_wait(self) -> bool:
         """Return whether there are files in JOBDIR/inject."""
         return self._injected is not None and bool(self._injected.waiting())
@@ -155,9 +161,10 @@ class LiveWeb:
         """Return an empty string: keys are URLs."""
         return ""
 
-    def middleware_argument(self, crawl: Crawl) -> tuple[Scope, OptOuts]:
-        """Return what says where redirects may lead, and what pages may be used for."""
-        return crawl.scope, OptOuts(self._settings)
+    def middleware_argument(self, crawl: Crawl) -> tuple[Scope, OptOuts, Reader]:
+        """Return what says where redirects may lead, what pages may be used for, and what is in them."""
+        crawl.lag = self._reader.lag
+        return crawl.scope, OptOuts(self._settings), self._reader
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return a new UUID: no two crawls of the web are equal."""

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -60,7 +61,7 @@ class PageWorkers(Generic[R]):
     def __init__(self, rater: R, processes: int, time_limit: float, scores: ScoreCache | None = None) -> None:
         self.rater = rater
         self.scores = scores
-        self._processes, self._time_limit = processes, time_limit
+        self.processes, self._time_limit = processes, time_limit
         self._pool: ProcessPool | None = None
         self._started = False
         self._last_answer = 0.0
@@ -74,7 +75,7 @@ class PageWorkers(Generic[R]):
     def start(self) -> None:
         """Load what the rater needs, start the processes and wait until one of them answers; unless there are scores in
         the cache, by which all that may not be needed."""
-        self._started = self._processes > 0
+        self._started = self.processes > 0
         if self.scores is not None and not self.scores.is_new:
             return
         self._load()
@@ -89,7 +90,7 @@ class PageWorkers(Generic[R]):
         """Start processes; the result of what is returned is there when one of them answers."""
         self._load()
         self._pool = ProcessPool(
-            max_workers=self._processes,
+            max_workers=self.processes,
             initializer=_initialise,
             initargs=(self.rater, os.getpid()),
             context=multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn"),
@@ -127,11 +128,16 @@ class PageWorkers(Generic[R]):
         if not self._started:
             return rate_all(self.rater, task, pages)
         ordered = sorted(set(pages))  # by key is by file and offset, so that a worker reads forward
-        share = -(-len(ordered) // (self._processes * _CHUNKS_PER_WORKER))
+        share = -(-len(ordered) // (self.processes * _CHUNKS_PER_WORKER))
         size = min(max(share, _SMALLEST_CHUNK), _LARGEST_CHUNK)
         chunks = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-        turns = asyncio.Semaphore(self._processes * _CHUNKS_AHEAD)
-        answers = await asyncio.gather(*[self._run_chunk(task, chunk, turns) for chunk in chunks])
+        turns = asyncio.Semaphore(self.processes * _CHUNKS_AHEAD)
+
+        async def in_turn(chunk: Sequence[P]) -> list[T | Rating]:
+            async with turns:
+                return await self.run_chunk(task, chunk)
+
+        answers = await asyncio.gather(*map(in_turn, chunks))
         rated = {
             page: rating
             for chunk, ratings in zip(chunks, answers, strict=True)
@@ -139,14 +145,14 @@ class PageWorkers(Generic[R]):
         }
         return [rated[page] for page in pages]
 
-    async def _run_chunk(
-        self, task: Callable[[R, P], T], pages: Sequence[P], turns: asyncio.Semaphore
-    ) -> list[T | Rating]:
-        async with turns:
-            try:
-                return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
-            except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
-                return [await self._run_alone(task, page) for page in pages]
+    async def run_chunk(self, task: Callable[[R, P], T], pages: Sequence[P]) -> list[T | Rating]:
+        """Return a task's result for each of a few pages, run by one process, as :meth:`run` does."""
+        if not self._started:
+            return rate_all(self.rater, task, pages)
+        try:
+            return await self._schedule(task, pages, self._time_limit + _SECONDS_PER_PAGE * len(pages))
+        except (asyncio.TimeoutError, ProcessExpired, BrokenProcessPool):
+            return [await self._run_alone(task, page) for page in pages]
 
     async def _run_alone(self, task: Callable[[R, P], T], page: P) -> T | Rating:
         for _ in range(_ATTEMPTS):
@@ -239,33 +245,53 @@ async def rate_by_html(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
     """Return the scores of pages as they came; if wanted, their main text and its signature."""
-    task = tasks.influence_task(text=text)
-    if signature:
-        task = partial(tasks.influence_and_signature, text=text)
+    task = tasks.html_task(text=text, signature=signature)
     return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])
 
 
-class HtmlWorkers:
-    """Worker processes, as PageWorkers, that rate pages one by one as they come.
+class HtmlWorkers(Generic[T]):
+    """Runs a task on pages as they come, in worker processes; those that wait for a process go together."""
 
-    With ``text`` they give the main text too, with ``signature`` that of it.
-    """
+    def __init__(self, workers: PageWorkers[PageRater], task: Callable[[PageRater, HtmlPage], T]) -> None:
+        self._workers, self._task = workers, task
+        self._waiting: deque[tuple[HtmlPage, asyncio.Future[T | Rating]]] = deque()
+        self._at_work: set[asyncio.Future[list[T | Rating]]] = set()
 
-    def __init__(
-        self, rater: PageRater, processes: int, time_limit: float, *, text: bool = False, signature: bool = False
-    ) -> None:
-        self._workers = PageWorkers(rater, processes, time_limit)
-        self._task = partial(tasks.influence_and_signature, text=text) if signature else tasks.influence_task(text=text)
+    def lag(self) -> int:
+        """Return how many pages wait, where the processes have enough to do while others are fetched; else 0."""
+        waiting = len(self._waiting)
+        return waiting if waiting >= self._places * _SMALLEST_CHUNK else 0
 
-    def start(self) -> None:
-        """Start the processes."""
-        self._workers.start()
+    async def run(self, page: HtmlPage) -> T | Rating:
+        """Return the task's result for a page, or why there is none. Raises InputError where the task does."""
+        result: asyncio.Future[T | Rating] = asyncio.get_running_loop().create_future()
+        self._waiting.append((page, result))
+        self._hand_over()
+        return await result
 
-    def close(self) -> None:
-        """Stop the processes, whatever they are at."""
-        self._workers.close()
+    @property
+    def _places(self) -> int:
+        """Chunks that may be handed over at once."""
+        return max(self._workers.processes * _CHUNKS_AHEAD, 1)
 
-    async def rate(self, page: HtmlPage) -> Rating | RatedText:
-        """Return a page's influence score, or why it has none. Raises InputError where that is no finite number."""
-        (rating,) = await self._workers.run(self._task, [page])
-        return rating
+    def _hand_over(self) -> None:
+        """Fill the places that are free; the more pages wait, the larger are the chunks, and the fewer."""
+        while self._waiting and (free := self._places - len(self._at_work)) > 0:
+            size = min(-(-len(self._waiting) // free), _SMALLEST_CHUNK)
+            pages = [self._waiting.popleft() for _ in range(size)]
+            answers = self._workers.run_chunk(self._task, [page for page, _ in pages])
+            self._at_work.add(chunk := asyncio.ensure_future(answers))
+            chunk.add_done_callback(partial(self._ended, [result for _, result in pages]))
+
+    def _ended(self, results: Sequence[asyncio.Future[T | Rating]], chunk: asyncio.Future[list[T | Rating]]) -> None:
+        self._at_work.discard(chunk)
+        self._hand_over()
+        for place, result in enumerate(results):
+            if result.done():  # nobody waits any more
+                continue
+            if chunk.cancelled():
+                result.cancel()
+            elif error := chunk.exception():
+                result.set_exception(error)
+            else:
+                result.set_result(chunk.result()[place])

@@ -30,10 +30,9 @@ from crawl4llm.addon.run import OPTIONS, _read_options
 from crawl4llm.base.stats import is_documented
 from crawl4llm.live.web import LiveCorpus
 from crawl4llm.live.wire import WireHandler
-from crawl4llm.policies import Rating
-from crawl4llm.scoring.rating import HtmlPage, PageRater
+from crawl4llm.scoring.rating import HtmlPage, PageRater, Rating, html_task
 from crawl4llm.scoring.text import EXTRACTORS
-from crawl4llm.scoring.workers import HtmlWorkers
+from crawl4llm.scoring.workers import HtmlWorkers, PageWorkers
 
 ADDON = 'ADDONS = {"crawl4llm.addon.Addon": 500}\n'
 
@@ -499,12 +498,10 @@ def test_a_page_that_breaks_the_extractor_is_unscored(monkeypatch: pytest.Monkey
         return html
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", extractor)
-    workers = HtmlWorkers(PageRater(LiveCorpus(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0)
-    workers.start()
-    try:
-        ratings = [asyncio.run(workers.rate(HtmlPage("http://a/", html))) for html in (b"good", b"bad", b"better")]
-    finally:
-        workers.close()
+    with PageWorkers(PageRater(LiveCorpus(), LengthScorer(), "trafilatura"), processes=1, time_limit=1.0) as workers:
+        workers.start()
+        html = HtmlWorkers(workers, html_task(text=False, signature=False))
+        ratings = [asyncio.run(html.run(HtmlPage("http://a/", page))) for page in (b"good", b"bad", b"better")]
     assert ratings == [Rating(4.0), Rating(None, how), Rating(6.0)]
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
+from lxml.html import InputElement
+from trafilatura.utils import load_html
 
 from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
+from simulate.demo.text import page_html
+from simulate.demo.web import Web
 
 PARAGRAPHS = [
     "The reader of a page came for its text, and an extractor is to hand over that text and little else.",
@@ -17,6 +25,12 @@ PAGE = f"""<!DOCTYPE html><html lang="en"><head><title>A page</title><style>p {{
 <article><h1>What a page says</h1>{"".join(f"<p>{text}</p>" for text in PARAGRAPHS)}
 <table><tr><td>cell of a table</td><td>12.5</td></tr></table></article>
 <footer><p>Copyright footer line</p></footer></body></html>""".encode()
+
+FORMS = (
+    "<html><body><form action='/search'><label for='q'>Find</label><input id='q' value='x'><select><option>one</select>"
+    f"<textarea>{PARAGRAPHS[0]}</textarea></form><div id='cookie-banner' class='nav'><p>accept</p></div><!-- x -->"
+    f"<div class='article'><p>{PARAGRAPHS[1]}</p><p>{PARAGRAPHS[2]}</p></div></body></html>"
+).encode()
 
 HOSTILE = {
     "nothing": b"",
@@ -81,3 +95,18 @@ def test_pages_leave_no_mark_on_each_other(name: str) -> None:
 
 def test_an_extractor_is_loaded_by_its_name(name: str) -> None:
     assert load_extractor(name) is EXTRACTORS[name]
+
+
+def test_a_faster_trafilatura_gives_the_same_texts() -> None:
+    """Only a process that has not used it yet has trafilatura as it comes."""
+    web = Web(60, 6, 0)
+    pages = [page_html(page, web.sites[page.site], web.blocks(page), web.links[page.number]) for page in web.pages]
+    pages += [page.decode("utf-8", "replace") for page in (PAGE, FORMS, *HOSTILE.values())]
+    script = """import json, sys, trafilatura
+recipe = {"fast": True, "include_comments": False, "include_tables": True}
+print(json.dumps([trafilatura.extract(page, **recipe) or "" for page in json.load(sys.stdin)]))"""
+    plain = subprocess.run(
+        [sys.executable, "-c", script], input=json.dumps(pages), capture_output=True, text=True, check=True
+    )
+    assert [EXTRACTORS["trafilatura"](page) for page in pages] == json.loads(plain.stdout)
+    assert not isinstance(load_html(FORMS).find(".//input"), InputElement), "it is the faster one"

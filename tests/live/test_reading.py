@@ -1,0 +1,98 @@
+"""Pages of a live crawl are read in worker processes: links and scores are those that one process finds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.html_links import html_links
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.reasons import KILLED, TIMEOUT
+from crawl4llm.live.reading import FetchedPage, Reader
+from crawl4llm.live.web import LiveCorpus
+from crawl4llm.scoring.length import LengthScorer
+from crawl4llm.scoring.rating import PageRater, RatedText, Rating
+from crawl4llm.scoring.signatures import signature_of
+from crawl4llm.scoring.text import EXTRACTORS
+from crawl4llm.scoring.workers import PageWorkers
+from simulate.demo.text import page_html
+from simulate.demo.web import Web
+
+
+class NanForOne(LengthScorer):
+    """Gives one text no finite number."""
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        return [float("nan")] if texts == ["nan"] else super().score(texts)
+
+
+def extractor(html: str) -> str:
+    if html.startswith("kill"):
+        os._exit(1)
+    if html.startswith("hang"):
+        signal.pause()
+    return html
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[PageWorkers[PageRater]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EXTRACTORS, "trafilatura", extractor)
+        with PageWorkers(PageRater(LiveCorpus(), NanForOne(), "trafilatura"), processes=2, time_limit=1.0) as workers:
+            workers.start()
+            yield workers
+
+
+def unread(name: str, html: str) -> FetchedPage:
+    url = f"http://{name}.test/folder/page"
+    return FetchedPage(url, url, html=html.encode())
+
+
+def read(reader: Reader, pages: list[FetchedPage]) -> None:
+    async def read_all() -> None:
+        await asyncio.wait_for(asyncio.gather(*map(reader.read, pages)), 20.0)
+
+    asyncio.run(read_all())
+
+
+def test_a_page_that_ends_or_hangs_its_process_has_links_and_harms_no_other(workers: PageWorkers[PageRater]) -> None:
+    web = Web(40, 4, 0)
+    demo = [page_html(page, web.sites[page.site], web.blocks(page), web.links[page.number]) for page in web.pages]
+    link = '<p><a href="../next?a=b#c">next</a> <a href="http://other.test/">other</a> <nav><a href="/">home</a></nav>'
+    pages = [unread(f"demo-{number}", html) for number, html in enumerate(demo)]
+    pages[3:3] = [unread("kill", f"kill {link}"), unread("hang", f"hang {link}")]
+    reader = Reader(workers, text=True, signature=True)
+    read(reader, pages)
+    for page in pages:
+        found = html_links(page.html or b"", page.key)
+        assert page.outlinks == [Link(one.url, one.url, one.anchor, one.boilerplate) for one in found]
+        assert page.outlinks, page.key
+    texts = [(page.html or b"").decode() for page in pages]
+    rated = [RatedText(float(len(text)), None, text, signature_of(text)) for text in texts]
+    rated[3:5] = [Rating(None, KILLED), Rating(None, TIMEOUT)]
+    assert [page.rating for page in pages] == rated
+    # What another process had read, and kept for this one, is rated again in its place.
+    kept: list[PageRecord] = [*pages[:2], PageRecord(pages[2].key, pages[2].url, html=pages[2].html), *pages[3:6]]
+    assert asyncio.run(reader.ratings(kept)) == rated[:6]
+
+
+def test_a_scorer_that_gives_no_number_fails_its_pages(workers: PageWorkers[PageRater]) -> None:
+    with pytest.raises(InputError, match=r"nan\.test"):
+        read(Reader(workers, text=False, signature=False), [unread("nan", "nan")])
+
+
+def test_no_more_is_asked_for_while_many_pages_wait(workers: PageWorkers[PageRater]) -> None:
+    async def lags() -> list[int]:
+        reader = Reader(workers, text=False, signature=False)
+        reading = [asyncio.ensure_future(reader.read(unread(f"page-{number}", "text"))) for number in range(100)]
+        await asyncio.sleep(0)
+        found = [reader.lag()]
+        await asyncio.gather(*reading)
+        return [*found, reader.lag()]
+
+    assert asyncio.run(lags()) == [96, 0], "four are in the places of the two processes"
