@@ -1,0 +1,141 @@
+"""The result of a benchmark: tables and figures with limits, as JSON with the machine that it was measured on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PROJECT = Path(__file__).resolve().parents[1]
+_LIBRARIES = (
+    *("Scrapy", "Twisted", "fasttext-community", "lmdb", "lxml", "numpy", "orjson", "pebble", "Resiliparse"),
+    *("selectolax", "trafilatura", "vowpalwabbit", "warcio"),
+)
+
+
+@dataclass
+class Figure:
+    """A figure that has a limit."""
+
+    what: str
+    value: float
+    limit: float
+    unit: str = ""
+    least: bool = False
+    """Whether the limit is the least that is wanted, not the most."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the figure keeps to its limit."""
+        return self.value >= self.limit if self.least else self.value <= self.limit
+
+    def __str__(self) -> str:
+        bound = f"at {'least' if self.least else 'most'} {self.limit:,g}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.what}: {rounded(self.value)}{unit} ({bound}: {'met' if self.met else 'MISSED'})"
+
+
+@dataclass
+class Table:
+    """Figures as they are read side by side."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+
+    def __str__(self) -> str:
+        cells = [list(self.columns), *([rounded(cell) for cell in row] for row in self.rows)]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(self.columns))]
+        first, *others = widths
+        lines = [
+            "  ".join([row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))])
+            for row in cells
+        ]
+        return "\n".join([self.title, *lines])
+
+
+@dataclass
+class Result:
+    """What a benchmark has measured."""
+
+    benchmark: str
+    data: Sequence[str]
+    """What was crawled, and what stands in for data that is not here."""
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def rounded(cell: str | float | None) -> str:
+    """Return a cell as it is shown: three significant digits, all digits before the point."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, str):
+        return cell
+    if cell == 0 or abs(cell) >= 100:
+        return f"{cell:,.0f}"
+    return f"{cell:.3g}" if abs(cell) < 0.1 else f"{cell:.2f}" if abs(cell) < 10 else f"{cell:.1f}"
+
+
+def machine() -> dict[str, Any]:
+    """Describe this machine and what is installed on it."""
+    libraries = {}
+    for name in _LIBRARIES:
+        try:
+            libraries[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            libraries[name] = "not installed"
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": _commit(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpu": _cpu_model(),
+        "memory GiB": round(psutil.virtual_memory().total / (1 << 30), 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load average": [round(load, 2) for load in os.getloadavg()],
+        "libraries": libraries,
+    }
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where the JSON goes."""
+    parser.add_argument("--out", type=Path, help="folder to write the result to, as JSON")
+    parser.set_defaults(machine=machine())  # now: a benchmark adds to the load average
+
+
+def publish(result: Result, args: argparse.Namespace) -> None:
+    """Print a result, and write it where ``--out`` says."""
+    print(*result.data, sep="\n")
+    for part in (*result.tables, "", *result.figures, *result.notes):
+        print(f"\n{part}" if isinstance(part, Table) else part)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        content = {**asdict(result), "machine": args.machine}
+        (args.out / f"{result.benchmark}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _commit() -> str:
+    try:
+        command = ["git", "-C", str(PROJECT), "describe", "--always", "--dirty"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
