@@ -9,17 +9,23 @@ import gzip
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from crawl4llm.base.files import whole_folder
+from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.options import cores
+from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.reader import open_records
+from crawl4llm.warc.records import CONTENT_TYPE
 from simulate.clueweb22 import tree_writer as writer
+from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.record_parser import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
 from simulate.demo.demo import ensure_demo
@@ -59,6 +65,49 @@ def real_pages() -> Paths:
         return Paths(corpus, model(), "21,599 real pages (../shared/clueweb22-real)")
     demo = ensure_demo(KEPT)
     return Paths(demo.corpus, demo.model, "the demo web, 20,000 generated pages (../shared is not here)")
+
+
+class HtmlPart(NamedTuple):
+    """Some of the HTML pages of a WARC file or of a tree in ClueWeb22 layout: one of so many, from one of the first."""
+
+    source: Path
+    first: int
+    step: int
+    size: int = 1
+
+    def pages(self) -> Iterator[PageRecord]:
+        """Yield the pages, decoded to UTF-8."""
+        if self.source.is_dir():
+            corpus = ClueWeb22Corpus(self.source)
+            yield from map(corpus.page, islice(corpus.keys(), self.first, None, self.step))
+            return
+        with tempfile.TemporaryDirectory() as points:
+            records = open_records(self.source, Path(points) / "none")
+            html = (
+                frame
+                for frame in records.frames()
+                if frame.record and frame.http and frame.http.fields.get(CONTENT_TYPE).startswith(b"text/html")
+            )
+            for frame in islice(html, self.first, None, self.step):
+                assert frame.record
+                data = html_in_utf8(records.read(frame.offset, frame.length), frame.record, frame.http)
+                yield PageRecord(frame.record.url, frame.record.url, "2026-11-20T12:00:00Z", data)
+
+
+def real_html() -> Paths:
+    """Return where the real HTML pages of ../shared are, or the demo web where they are absent."""
+    folder = SHARED / "corpora/real-web"
+    if folder.exists():
+        return Paths(folder, model(), "21,599 real HTML pages (../shared/corpora/real-web)")
+    return real_pages()
+
+
+def html_parts(number: int, step: int = 1) -> list[HtmlPart]:
+    """Return parts, at least ``number``, that have one in ``step`` of the HTML pages."""
+    folder = real_html().corpus
+    files = sorted(folder.glob("*.warc.gz")) or [folder]
+    parts = math.ceil(number / len(files))
+    return [HtmlPart(file, step * part, step * parts) for file in files for part in range(parts)]
 
 
 def generated(pages: int) -> Paths:
