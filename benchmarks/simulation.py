@@ -5,8 +5,7 @@
 Crawls by influence, start-up included, each with an empty score cache; then with one that a run of another policy has
 filled. With ``--peer``, a checkout of the published implementation crawls the same pages in turn with ours. Without,
 its cost is what ../shared/reference-runs/README.md gives, scaled by how long ../shared/calibrate.py takes here; the
-generated web there was another one than ours, of a like size. The size ``20k`` is ours only: with ``200k`` it says
-whether a page costs more in a larger web.
+generated web there was another one than ours, of a like size.
 """
 
 from __future__ import annotations
@@ -169,14 +168,11 @@ class Crawls:
     def run_all(self, runs: int, peer: Path | None) -> None:
         """Measure all crawls of the size in turn, ``runs`` times."""
         with tempfile.TemporaryDirectory() as folder:
-            caches = {policy: Path(folder) / policy for policy in FILLERS if self._cache and self._size.limits}
+            caches = {policy: Path(folder) / policy for policy in FILLERS if self._cache}
             for policy, cache in caches.items():
                 self.fill(policy, cache)
             for _ in range(runs):
                 self.run(OFF)
-                if not self._size.limits:
-                    self.run(START, CRAWL_MAX_PAGES=1)
-                    continue
                 self.run(ARCHIVED)
                 for policy, cache in caches.items():
                     self.run(CACHED + policy, cache)
@@ -218,14 +214,9 @@ def add_size(result: Result, name: str, crawls: Crawls, here: float) -> None:
         result.figures.append(Figure(f"{name}: peak PSS of the tree", medians[OFF].tree, _PEAK_MIB, "MiB"))
 
 
-def page_cost(size: Size, crawls: Crawls) -> float:
-    """Return milliseconds of CPU for a page crawled, start-up apart."""
-    return (crawls.medians[OFF].cpu - crawls.medians[START].cpu) / size.pages * 1000
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="n100,n500,20k,200k", help=f"some of {','.join(SIZES)}")
+    parser.add_argument("--sizes", default="n100,n500,200k", help="some of these (default: all)")
     parser.add_argument("--runs", type=int, default=5, help="runs of each, in turn; medians count")
     parser.add_argument("--peer", type=Path, help="a checkout of cxcscmu/Crawl4LLM")
     add_output(parser)
@@ -236,19 +227,15 @@ def main() -> None:
 
     result = Result("simulation", [])
     calibrations: list[float] = []
-    measured: dict[str, Crawls] = {}
     for name in names:
         if (SHARED / "calibrate.py").exists():
             calibrations.append(statistics.median(calibration() for _ in range(3)))
         print(f"{name} ...", flush=True)
-        crawls = measured[name] = Crawls(SIZES[name])
+        crawls = Crawls(SIZES[name])
         crawls.run_all(args.runs, args.peer and args.peer.resolve())
         result.data = [*dict.fromkeys([*result.data, SIZES[name].web().what])]
         here = calibrations[-1] if calibrations and result.data and "demo web" not in result.data[0] else 0.0
         add_size(result, name, crawls, here)
-    if {"20k", "200k"} <= measured.keys():
-        small, large = (page_cost(SIZES[name], measured[name]) for name in ("20k", "200k"))
-        result.figures.append(Figure("CPU a crawled page at 200,000 pages / at 20,000", large / small, 1.15))
     if calibrations:
         result.notes.append(f"calibrate.py: {', '.join(f'{seconds:.2f}' for seconds in calibrations)} CPU s")
     publish(result, args)
