@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -74,6 +75,37 @@ class Result:
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    """Lines of a benchmark that makes its tables itself."""
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Result:
+        """Return a result as it was written."""
+        parts = {name: content[name] for name in ("benchmark", "data", "notes", "printed")}
+        tables, figures = ([Table(**t) for t in content["tables"]], [Figure(**f) for f in content["figures"]])
+        return cls(**parts, tables=tables, figures=figures)
+
+
+class Used(NamedTuple):
+    """Seconds since some start."""
+
+    wall: float
+    all: float
+    """CPU of all processes of the machine."""
+    own: float
+    """CPU of this process, and of its children that have ended."""
+
+    @classmethod
+    def now(cls) -> Used:
+        """Return what is used by now."""
+        times = psutil.cpu_times()
+        own = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return cls(time.monotonic(), times.user + times.system, own)
+
+    def by_others(self) -> float:
+        """Return the share of the machine's CPU time that other processes took since then."""
+        wall, everyone, own = (now - then for now, then in zip(Used.now(), self, strict=True))
+        return round(max(0.0, everyone - own) / (wall * (os.cpu_count() or 1)), 3)
 
 
 def rounded(cell: str | float | None) -> str:
@@ -110,8 +142,8 @@ def machine() -> dict[str, Any]:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the option that says where the JSON goes."""
-    parser.add_argument("--out", type=Path, help="folder to write the result to, as JSON")
-    parser.set_defaults(machine=machine())  # now: a benchmark adds to the load average
+    parser.add_argument("--out", type=Path, help="folder to write the JSON to (default: %(default)s)")
+    parser.set_defaults(machine=machine(), began=Used.now())  # before the benchmark itself adds to the load average
 
 
 def publish(result: Result, args: argparse.Namespace) -> None:
@@ -120,9 +152,14 @@ def publish(result: Result, args: argparse.Namespace) -> None:
     for part in (*result.tables, "", *result.figures, *result.notes):
         print(f"\n{part}" if isinstance(part, Table) else part)
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        content = {**asdict(result), "machine": args.machine}
-        (args.out / f"{result.benchmark}.json").write_text(json.dumps(content, indent=1) + "\n")
+        write(result, args.out, args.machine, args.began)
+
+
+def write(result: Result, folder: Path, measured_on: dict[str, Any], began: Used) -> None:
+    """Write a result as JSON, with the description of the machine and what others took of it since it began."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {**asdict(result), "machine": {**measured_on, "CPU taken by others": began.by_others()}}
+    (folder / f"{result.benchmark}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def _commit() -> str:

@@ -31,8 +31,8 @@ from crawl4llm.options import Options
 
 CPU, WALL = "CPU s", "wall s"
 OFF, ARCHIVED, CACHED = "archive off", "WARC and JOBDIR", "cache filled by "
-FILLERS = ("ensemble", "random")
-"""Policies that fill the cache: one that scores whatever it visits, as influence does, and one that does not."""
+FILLERS = ("parent_first", "random")
+"""Policies that fill the cache: they score the pages that they crawl, as many as influence crawls."""
 START, PEER = "seeds only", "published implementation"
 _PUBLISHED_CALIBRATION = 0.51
 _PEAK_MIB = 180
@@ -136,6 +136,8 @@ class Crawls:
         self._cache = any(field.name == "score_cache" for field in fields(Options))
         self.costs: defaultdict[str, list[Cost]] = defaultdict(list)
         self.visited = 0
+        self.cached: dict[str, float] = {}
+        """Share of the scores that were in the cache, by crawl."""
 
     @property
     def medians(self) -> dict[str, Cost]:
@@ -154,16 +156,18 @@ class Crawls:
                 settings |= {"WARC_ENABLED": True, "JOBDIR": work / "job"}
             command = our_command(work / "run", self._size, **settings)
             self.costs[name].append(measure(command, PROJECT, {"PYTHONPATH": str(PROJECT)}))
+            stats = json.loads((work / "run/stats.json").read_text())
+            cached, computed = (stats.get(f"crawl4llm/scores/{what}", 0) for what in ("cached", "computed"))
+            if cached:
+                self.cached[name] = cached / (cached + computed)
             if name == OFF:
-                self.visited = json.loads((work / "run/stats.json").read_text())["crawl4llm/pages/visited"]
+                self.visited = stats["crawl4llm/pages/visited"]
 
     def fill(self, policy: str, cache: Path) -> None:
         """Fill a score cache by a crawl of another policy."""
         with tempfile.TemporaryDirectory() as folder:
-            settings: dict[str, object] = {"URL_POLICY": policy, "SCORE_CACHE": cache}
-            if policy == "ensemble":
-                settings["ENSEMBLE_WEIGHTS"] = "fasttext:1,length:1"
-            measure(our_command(Path(folder) / "run", self._size, **settings), PROJECT, {"PYTHONPATH": str(PROJECT)})
+            command = our_command(Path(folder) / "run", self._size, URL_POLICY=policy, SCORE_CACHE=cache)
+            measure(command, PROJECT, {"PYTHONPATH": str(PROJECT)})
 
     def run_all(self, runs: int, peer: Path | None) -> None:
         """Measure all crawls of the size in turn, ``runs`` times."""
@@ -196,13 +200,13 @@ def add_size(result: Result, name: str, crawls: Crawls, here: float) -> None:
     """Add the table of one size to the result, and its figures that have limits."""
     size, medians = SIZES[name], crawls.medians
     peer = medians.get(PEER) or published(size, here)
-    if peer:
-        medians.setdefault(f"{PEER}, scaled", peer) if PEER not in medians else None
+    if peer and PEER not in medians:
+        medians[f"{PEER}, as published, scaled"] = peer
     rows: list[list[str | float | None]] = []
     for what, cost in medians.items():
-        ratio = cost.cpu / peer.cpu if peer else None
-        rows.append([what, cost.wall, cost.cpu, cost.tree or None, ratio, cost.wall / peer.wall if peer else None])
-    columns = ("", WALL, CPU, "peak PSS MiB", "CPU / peer", "wall / peer")
+        ratios = [cost.cpu / peer.cpu, cost.wall / peer.wall] if peer else [None, None]
+        rows.append([what, cost.wall, cost.cpu, cost.tree or None, *ratios, crawls.cached.get(what)])
+    columns = ("", WALL, CPU, "peak PSS MiB", "CPU / peer", "wall / peer", "scores from the cache")
     title = f"{name}: {size.pages:,} pages crawled, {crawls.visited:,} visited, n = {size.batch}"
     result.tables.append(Table(title, columns, rows))
     for (row, unit), limit in size.limits.items():
