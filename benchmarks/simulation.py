@@ -31,8 +31,9 @@ from crawl4llm.options import Options
 
 CPU, WALL = "CPU s", "wall s"
 OFF, ARCHIVED, CACHED = "archive off", "WARC and JOBDIR", "cache filled by "
-FILLERS = ("parent_first", "random")
-"""Policies that fill the cache: they score the pages that they crawl, as many as influence crawls."""
+FILLERS = {"random": None, "breadth_first, all pages": 1_000_000}
+"""Runs that fill the cache, and how many pages they crawl: as many as the run by influence, or all in reach. They score
+what they crawl, while influence scores all that it visits."""
 START, PEER = "seeds only", "published implementation"
 _PUBLISHED_CALIBRATION = 0.51
 _PEAK_MIB = 180
@@ -163,23 +164,26 @@ class Crawls:
             if name == OFF:
                 self.visited = stats["crawl4llm/pages/visited"]
 
-    def fill(self, policy: str, cache: Path) -> None:
+    def fill(self, filler: str, cache: Path) -> None:
         """Fill a score cache by a crawl of another policy."""
+        settings: dict[str, object] = {"URL_POLICY": filler.partition(",")[0], "SCORE_CACHE": cache}
+        if pages := FILLERS[filler]:
+            settings["CRAWL_MAX_PAGES"] = pages
         with tempfile.TemporaryDirectory() as folder:
-            command = our_command(Path(folder) / "run", self._size, URL_POLICY=policy, SCORE_CACHE=cache)
+            command = our_command(Path(folder) / "run", self._size, **settings)
             measure(command, PROJECT, {"PYTHONPATH": str(PROJECT)})
 
     def run_all(self, runs: int, peer: Path | None) -> None:
         """Measure all crawls of the size in turn, ``runs`` times."""
         with tempfile.TemporaryDirectory() as folder:
-            caches = {policy: Path(folder) / policy for policy in FILLERS if self._cache}
-            for policy, cache in caches.items():
-                self.fill(policy, cache)
+            caches = {filler: Path(folder) / filler for filler in FILLERS if self._cache}
+            for filler, cache in caches.items():
+                self.fill(filler, cache)
             for _ in range(runs):
                 self.run(OFF)
                 self.run(ARCHIVED)
-                for policy, cache in caches.items():
-                    self.run(CACHED + policy, cache)
+                for filler, cache in caches.items():
+                    self.run(CACHED + filler, cache)
                 if peer:
                     with tempfile.TemporaryDirectory() as peer_folder:
                         work = Path(peer_folder)
@@ -199,9 +203,10 @@ def published(size: Size, here: float) -> Cost | None:
 def add_size(result: Result, name: str, crawls: Crawls, here: float) -> None:
     """Add the table of one size to the result, and its figures that have limits."""
     size, medians = SIZES[name], crawls.medians
-    peer = medians.get(PEER) or published(size, here)
-    if peer and PEER not in medians:
-        medians[f"{PEER}, as published, scaled"] = peer
+    scaled = published(size, here)
+    peer = medians.get(PEER) or scaled
+    if scaled:
+        medians[f"{PEER}, as published, scaled"] = scaled
     rows: list[list[str | float | None]] = []
     for what, cost in medians.items():
         ratios = [cost.cpu / peer.cpu, cost.wall / peer.wall] if peer else [None, None]
