@@ -28,10 +28,10 @@ from simulate.clueweb22 import tree_writer as writer
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.record_parser import OUTLINK, RECORDS_PER_FILE, TXT, format_id
 from simulate.clueweb22.tree_writer import DocumentHead, LinkEnd
-from simulate.demo.demo import ensure_demo
 from simulate.demo.model import train_model
 from simulate.demo.text import Sentences
 from simulate.demo.words import LANGUAGES
+from simulate.open import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]
 SHARED = PROJECT.parent / "shared"
@@ -63,7 +63,7 @@ def real_pages() -> Paths:
     corpus = SHARED / "clueweb22-real"
     if corpus.exists():
         return Paths(corpus, model(), "21,599 real pages (../shared/clueweb22-real)")
-    demo = ensure_demo(KEPT)
+    demo = demo_web()
     return Paths(demo.corpus, demo.model, "the demo web, 20,000 generated pages (../shared is not here)")
 
 
