@@ -35,7 +35,6 @@ from simulate.open import demo_web
 
 PROJECT = Path(__file__).resolve().parents[1]
 SHARED = PROJECT.parent / "shared"
-KEPT = Path(os.environ.get("XDG_CACHE_HOME") or "/tmp") / "crawl4llm-benchmarks"
 
 _VERSION = 1  # to be raised with every change of what is generated
 _SITE_PAGES, _IN_SITE = 200, 0.7
@@ -56,6 +55,13 @@ class Paths(NamedTuple):
     model: Path
     what: str
     """What it is, for whoever reads the figures."""
+
+
+def kept() -> Path:
+    """Return the folder of what was generated."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "/tmp") / "crawl4llm-benchmarks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def real_pages() -> Paths:
@@ -112,10 +118,9 @@ def html_parts(number: int, step: int = 1) -> list[HtmlPart]:
 
 def generated(pages: int) -> Paths:
     """Return a generated web of some size; it is made first where it is not kept yet."""
-    folder = KEPT / f"generated-{_VERSION}-{pages}"
+    folder = kept() / f"generated-{_VERSION}-{pages}"
     if not folder.exists():
         print(f"making {pages:,} pages in {folder}, once", flush=True)
-        KEPT.mkdir(parents=True, exist_ok=True)
         with whole_folder(folder) as temporary:
             files = [
                 _File(temporary, pages, number, min(RECORDS_PER_FILE, pages - number * RECORDS_PER_FILE))
@@ -130,11 +135,10 @@ def generated(pages: int) -> Paths:
 
 def model() -> Path:
     """Return the scorer of ../shared, or one trained as the demo web's is."""
-    shared, own = SHARED / "scorers/prose.bin", KEPT / "demo-model.bin"
+    shared, own = SHARED / "scorers/prose.bin", kept() / "demo-model.bin"
     if shared.exists():
         return shared
     if not own.exists():
-        KEPT.mkdir(parents=True, exist_ok=True)
         unfinished = own.with_name(f"{own.name}.{os.getpid()}")
         train_model(unfinished, 0)
         unfinished.rename(own)
@@ -146,7 +150,7 @@ def seeds(corpus: Path, number: int) -> Path:
     given = SHARED / f"reference-runs/seeds-{number}.txt"
     if corpus == SHARED / "clueweb22-real" and given.exists():
         return given
-    file = KEPT / f"{corpus.parent.name}-{corpus.name}-seeds-{number}.txt"
+    file = kept() / f"{corpus.parent.name}-{corpus.name}-seeds-{number}.txt"
     counts = (corpus / "record_counts/record_counts/txt/en00_counts.csv").read_text().split()
     ids = [
         format_id(name, record) for name, size in (line.split(",") for line in counts) for record in range(int(size))
@@ -157,10 +161,9 @@ def seeds(corpus: Path, number: int) -> Path:
 
 def with_ids_first(corpus: Path) -> Path:
     """Return a copy of a corpus whose links begin with the target's id, where the published implementation looks."""
-    target = KEPT / f"ids-first-{corpus.parent.name}-{corpus.name}"
+    target = kept() / f"ids-first-{corpus.parent.name}-{corpus.name}"
     if target.exists():
         return target
-    KEPT.mkdir(parents=True, exist_ok=True)
     with whole_folder(target) as temporary:
         for offsets in (corpus / OUTLINK).rglob("*.offset"):
             writer.write_data_file(temporary, OUTLINK, offsets.stem, _ids_first(offsets))
