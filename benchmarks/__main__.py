@@ -14,15 +14,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.results import PROJECT, Result, Used, machine, write
+from benchmarks.results import PROJECT
 
 OPTIONS: dict[str, list[str]] = {
     "simulation": [],
     "policies": ["--webs=whole,demo", "--policies=link,parent_mean,host,parent_first,influence,breadth_first,random"],
-    "frontier": ["--sizes=1M", "--rounds=1", "--visited"],
+    "frontier": [],
     "archive": [],
     "text": [],
     "live": [],
@@ -32,26 +31,12 @@ OPTIONS: dict[str, list[str]] = {
 QUICK = {
     "simulation": ["--sizes=n500", "--runs=1"],
     "policies": ["--webs=demo", "--policies=link,parent_first,influence", "--seed-sets=2", "--runs=1"],
-    "frontier": ["--sizes=100k", "--rounds=1", "--visited"],
+    "frontier": ["--size=100k"],
     "archive": ["--pages=200", "--rounds=1"],
     "text": ["--part=50"],
     "live": ["--pages=300", "--runs=1"],
     "scaling": ["--runs=1", "--urls=200k"],
 }
-
-
-def frontier(options: Sequence[str]) -> Result:
-    """Run the benchmark that prints tables of its own; returns what it printed."""
-    command = [sys.executable, "-u", "-m", "benchmarks.frontier", *options]
-    result = Result("frontier", ["generated URLs and scores"])
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            result.printed.append(line.rstrip())
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return result
 
 
 def main() -> int:
@@ -61,7 +46,7 @@ def main() -> int:
     parser.add_argument("--peer", type=Path, help="a checkout of cxcscmu/Crawl4LLM, for `simulation`")
     parser.add_argument("--out", type=Path, default=PROJECT / "build/bench", help="folder for the JSON (%(default)s)")
     args = parser.parse_args()
-    names = args.only.split(",")
+    names, out = args.only.split(","), args.out.resolve()
     if unknown := set(names) - OPTIONS.keys():
         parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(OPTIONS)}")
     failed = []
@@ -69,21 +54,15 @@ def main() -> int:
         print(f"\n=== {name} ===", flush=True)
         options = [*OPTIONS[name], *(QUICK[name] if args.quick else [])]
         if name == "simulation" and args.peer:
-            options.append(f"--peer={args.peer}")
-        written = args.out / f"{name}.json"
+            options.append(f"--peer={args.peer.resolve()}")
+        written = out / f"{name}.json"
         written.unlink(missing_ok=True)
-        try:
-            if name == "frontier":
-                began = Used.now()
-                write(frontier(options), args.out, machine(), began)
-            else:
-                command = [sys.executable, "-m", f"benchmarks.{name}", *options, f"--out={args.out}"]
-                subprocess.run(command, cwd=PROJECT, check=True)
-        except subprocess.CalledProcessError as error:
-            print(error, file=sys.stderr)
+        module = "frontier_result" if name == "frontier" else name
+        command = [sys.executable, "-m", f"benchmarks.{module}", *options, f"--out={out}"]
+        subprocess.run(command, cwd=PROJECT, check=False)
         if not written.exists():  # a benchmark may end with another status where a limit is not kept
             failed.append(name)
-    print(f"\nwritten to {args.out}; `python -m benchmarks.report --take {args.out}` makes docs/performance.md of it")
+    print(f"\nwritten to {out}; `python -m benchmarks.report --take {out}` makes docs/performance.md of it")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -36,7 +36,7 @@ here. CPU is that of all processes; memory is the peak of the sum of their propo
 once).""",
     "policies": """\
 Recall of the oracle set, mean and standard deviation over the sets of seeds ([policies.md](policies.md)).""",
-    "frontier": "The frontier of a crawl with `JOBDIR` against SQLite and Scrapy's disk queues.",
+    "frontier": "The frontier of a crawl with `JOBDIR` against SQLite and Scrapy's disk queues; that of one without.",
     "archive": "What writing a page's records takes, the index included, against warcio.",
     "text": "What an extractor does to the scores of one model ([training.md](training.md#which-extractor)).",
     "live": """\
@@ -63,8 +63,6 @@ def _section(result: Result, machine: dict[str, Any]) -> str:
         lines += ["", "| | measured | limit | |", "|-|-|-|-|", *map(_verdict, result.figures)]
     for table in result.tables:
         lines += ["", *_markdown(table)]
-    if result.printed:
-        lines += ["", "```", *result.printed, "```"]
     lines += ["", *(f"- {note}" for note in result.notes)] if result.notes else []
     return "\n".join([*lines, "", _measured_on(machine), ""])
 

@@ -75,13 +75,11 @@ class Result:
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    printed: list[str] = field(default_factory=list)
-    """Lines of a benchmark that makes its tables itself."""
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Result:
         """Return a result as it was written."""
-        parts = {name: content[name] for name in ("benchmark", "data", "notes", "printed")}
+        parts = {name: content[name] for name in ("benchmark", "data", "notes")}
         tables, figures = ([Table(**t) for t in content["tables"]], [Figure(**f) for f in content["figures"]])
         return cls(**parts, tables=tables, figures=figures)
 
@@ -152,14 +150,10 @@ def publish(result: Result, args: argparse.Namespace) -> None:
     for part in (*result.tables, "", *result.figures, *result.notes):
         print(f"\n{part}" if isinstance(part, Table) else part)
     if args.out:
-        write(result, args.out, args.machine, args.began)
-
-
-def write(result: Result, folder: Path, measured_on: dict[str, Any], began: Used) -> None:
-    """Write a result as JSON, with the description of the machine and what others took of it since it began."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {**asdict(result), "machine": {**measured_on, "CPU taken by others": began.by_others()}}
-    (folder / f"{result.benchmark}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        args.out.mkdir(parents=True, exist_ok=True)
+        content = {**asdict(result), "machine": {**args.machine, "CPU taken by others": args.began.by_others()}}
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        (args.out / f"{result.benchmark}.json").write_text(text, encoding="utf-8")
 
 
 def _commit() -> str:
