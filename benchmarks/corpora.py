@@ -69,8 +69,12 @@ def real_pages() -> Paths:
     corpus = SHARED / "clueweb22-real"
     if corpus.exists():
         return Paths(corpus, model(), "21,599 real pages (../shared/clueweb22-real)")
-    demo = demo_web()
-    return Paths(demo.corpus, demo.model, "the demo web, 20,000 generated pages (../shared is not here)")
+    return demo()._replace(what="the demo web, 20,000 generated pages (../shared is not here)")
+
+
+def demo() -> Paths:
+    """Return the demo web with its own model."""
+    return Paths(*demo_web(), "the demo web, 20,000 generated pages")
 
 
 class HtmlPart(NamedTuple):

@@ -24,7 +24,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.corpora import PROJECT, SHARED, Paths, generated, real_pages, seeds, with_ids_first
+from benchmarks.corpora import PROJECT, SHARED, Paths, demo, generated, real_pages, seeds, with_ids_first
 from benchmarks.processes import Cost, measure, median
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.options import Options
@@ -37,6 +37,7 @@ what they crawl, while influence scores all that it visits."""
 START, PEER = "seeds only", "published implementation"
 _PUBLISHED_CALIBRATION = 0.51
 _PEAK_MIB = 180
+_START_SECONDS = 0.7
 
 
 class Published(NamedTuple):
@@ -245,6 +246,11 @@ def main() -> None:
         result.data = [*dict.fromkeys([*result.data, SIZES[name].web().what])]
         here = calibrations[-1] if calibrations and result.data and "demo web" not in result.data[0] else 0.0
         add_size(result, name, crawls, here)
+    one_page = Crawls(Size(demo, 1, 1))
+    for _ in range(args.runs):
+        one_page.run(START)
+    what = "a crawl of one page of the demo web, loading the model and ending included"
+    result.figures.append(Figure(what, one_page.medians[START].cpu, _START_SECONDS, "CPU s"))
     if calibrations:
         result.notes.append(f"calibrate.py: {', '.join(f'{seconds:.2f}' for seconds in calibrations)} CPU s")
     publish(result, args)
