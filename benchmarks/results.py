@@ -22,6 +22,8 @@ _LIBRARIES = (
     *("Scrapy", "Twisted", "fasttext-community", "lmdb", "lxml", "numpy", "orjson", "pebble", "Resiliparse"),
     *("selectolax", "trafilatura", "vowpalwabbit", "warcio"),
 )
+_NOT_SPENT = {"idle", "iowait", "guest", "guest_nice"}
+"""Of psutil's times: guests are in ``user`` too."""
 
 
 @dataclass
@@ -96,9 +98,10 @@ class Used(NamedTuple):
     @classmethod
     def now(cls) -> Used:
         """Return what is used by now."""
-        times = psutil.cpu_times()
+        times = psutil.cpu_times()._asdict()
+        spent = sum(seconds for kind, seconds in times.items() if kind not in _NOT_SPENT)
         own = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return cls(time.monotonic(), times.user + times.system, own)
+        return cls(time.monotonic(), spent, own)
 
     def by_others(self) -> float:
         """Return the share of the machine's CPU time that other processes took since then."""
