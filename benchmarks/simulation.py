@@ -38,6 +38,8 @@ START, PEER = "seeds only", "published implementation"
 _PUBLISHED_CALIBRATION = 0.51
 _PEAK_MIB = 180
 _START_SECONDS = 0.7
+CACHES = any(field.name == "score_cache" for field in fields(Options))
+"""Whether there is a score cache."""
 
 
 class Published(NamedTuple):
@@ -72,7 +74,7 @@ SIZES = {
 
 
 def our_command(output: Path, size: Size, **settings: object) -> list[str]:
-    """Return the crawl as a user starts it."""
+    """Return the crawl as a user starts it, but without a score cache unless the settings name one."""
     web = size.web()
     options = {
         "CORPUS": web.corpus,
@@ -82,6 +84,7 @@ def our_command(output: Path, size: Size, **settings: object) -> list[str]:
         "CRAWL_BATCH_SIZE": size.batch,
         "WARC_ENABLED": False,
         "OUTPUT_DIR": output,
+        **({"SCORE_CACHE": ""} if CACHES else {}),
         **settings,
     }
     given = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
@@ -135,7 +138,6 @@ class Crawls:
 
     def __init__(self, size: Size) -> None:
         self._size = size
-        self._cache = any(field.name == "score_cache" for field in fields(Options))
         self.costs: defaultdict[str, list[Cost]] = defaultdict(list)
         self.visited = 0
         self.cached: dict[str, float] = {}
@@ -150,7 +152,7 @@ class Crawls:
         """Measure one crawl; its score cache is empty or a copy of one that is filled."""
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            if self._cache:
+            if CACHES:
                 settings["SCORE_CACHE"] = work / "scores"
                 if filled:
                     shutil.copytree(filled, work / "scores")
@@ -177,7 +179,7 @@ class Crawls:
     def run_all(self, runs: int, peer: Path | None) -> None:
         """Measure all crawls of the size in turn, ``runs`` times."""
         with tempfile.TemporaryDirectory() as folder:
-            caches = {filler: Path(folder) / filler for filler in FILLERS if self._cache}
+            caches = {filler: Path(folder) / filler for filler in FILLERS if CACHES}
             for filler, cache in caches.items():
                 self.fill(filler, cache)
             for _ in range(runs):
