@@ -30,10 +30,10 @@ which pages; without `../shared` the demo web takes their place, and the figures
 """
 _ABOUT = {
     "simulation": """\
-Crawls by influence, start-up included, each with an empty score cache but where it says otherwise. "scaled": the
-published implementation was not run beside ours; its published cost is multiplied by what a fixed piece of work takes
-here. CPU is that of all processes; memory is the peak of the sum of their proportional set sizes (shared memory counted
-once).""",
+Crawls by influence, start-up included, each with an empty score cache but where it says otherwise. "as published,
+scaled": the published cost of the published implementation times what a fixed piece of work takes here; ratios are to
+it only where that implementation was not run in turn with ours. CPU is that of all processes; memory is the peak of the
+sum of their proportional set sizes (shared memory counted once).""",
     "policies": """\
 Recall of the oracle set, mean and standard deviation over the sets of seeds ([policies.md](policies.md)).""",
     "frontier": "The frontier of a crawl with `JOBDIR` against SQLite and Scrapy's disk queues; that of one without.",
@@ -58,7 +58,7 @@ def page(folder: Path = MEASURED) -> str:
 
 
 def _section(result: Result, machine: dict[str, Any]) -> str:
-    lines = [f"## {result.benchmark}", "", _ABOUT[result.benchmark], "", f"Pages: {'; '.join(result.data)}."]
+    lines = [f"## {result.benchmark}", "", _ABOUT[result.benchmark], "", f"Data: {'; '.join(result.data)}."]
     if result.figures:
         lines += ["", "| | measured | limit | |", "|-|-|-|-|", *map(_verdict, result.figures)]
     for table in result.tables:

@@ -117,7 +117,7 @@ def rounded(cell: str | float | None) -> str:
         return cell
     if cell == 0 or abs(cell) >= 100:
         return f"{cell:,.0f}"
-    return f"{cell:.3g}" if abs(cell) < 0.1 else f"{cell:.2f}" if abs(cell) < 10 else f"{cell:.1f}"
+    return f"{cell:.3g}" if abs(cell) < 0.01 else f"{cell:.2f}" if abs(cell) < 10 else f"{cell:.1f}"
 
 
 def machine() -> dict[str, Any]:
