@@ -22,8 +22,9 @@ lint: .venv/.test
 check: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q
 
-bench: .venv/.test
-	$(BIN)/python -m benchmarks.simulation $(ARGS)
+# JSON goes to build/bench; `python -m benchmarks.report --take build/bench` makes docs/performance.md of it.
+bench: .venv/.bench
+	$(BIN)/python -m benchmarks $(ARGS)
 
 # The picture of the rooms in docs/architecture.md.
 map: .venv/.test
@@ -40,6 +41,10 @@ clean:
 
 .venv/.crawl: .venv/.python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.bench: .venv/.crawl
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
 .venv/.test: .venv/.crawl

@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from benchmarks.corpora import PROJECT
 from benchmarks.processes import measure
-from benchmarks.simulation import CORPUS, MODEL, PROJECT, SEEDS
+from benchmarks.simulation import SIZES, our_command
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, write_json
@@ -176,18 +177,8 @@ def commits_apart(policy: str, queued: int) -> Commit:
 def cpu_of(*, durable: bool) -> float:
     """CPU seconds of a crawl of clueweb22-real by ``parent_mean``."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = {
-            "URL_POLICY": "parent_mean",
-            "CORPUS": CORPUS,
-            "SCORER_MODEL": MODEL,
-            "CRAWL_MAX_PAGES": 6500,
-            "CRAWL_BATCH_SIZE": 100,
-            "WARC_ENABLED": 0,
-            "OUTPUT_DIR": f"{folder}/run",
-            "JOBDIR": f"{folder}/job" if durable else "",
-        }
-        given = [option for name, value in settings.items() for option in ("-s", f"{name}={value}")]
-        command = [sys.executable, "-m", "scrapy", "crawl", "influence", "-a", f"seeds={SEEDS}", *given]
+        job = f"{folder}/job" if durable else ""
+        command = our_command(Path(folder) / "run", SIZES["n100"], URL_POLICY="parent_mean", JOBDIR=job)
         return measure(command, PROJECT, {"PYTHONPATH": str(PROJECT)}).cpu
 
 

@@ -19,6 +19,7 @@ SPIDER_MODULES = [__name__]
 USER_AGENT = "benchmark (+mailto:benchmark@example.org)"
 NETWORK_ALLOWED = "127.0.0.0/8"
 CONCURRENT_REQUESTS = 128
+ROBOTSTXT_OBEY = True  # as the live profile does
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 LOG_LEVEL = "INFO"

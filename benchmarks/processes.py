@@ -27,6 +27,8 @@ class Cost(NamedTuple):
     memory: tuple[float, ...]
     """Peak proportional set size (memory shared between processes counted once) of each process in MiB, the command's
     own process first, then its children by size."""
+    tree: float
+    """Peak of the sum of them in MiB."""
 
 
 def measure(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> Cost:
@@ -36,33 +38,40 @@ def measure(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None
         command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     peaks: dict[int, float] = {}
+    tree = 0.0
     output = ""
     while process.returncode is None:
         try:
             output = process.communicate(timeout=_POLL_SECONDS)[0]
         except subprocess.TimeoutExpired:
-            _note_memory(process.pid, peaks)
+            tree = max(tree, _note_memory(process.pid, peaks))
     wall = time.perf_counter() - started
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(command), output)
     own = peaks.pop(process.pid, 0.0)
-    return Cost(wall, _cpu_of_children() - before, (own, *sorted(peaks.values(), reverse=True)))
+    return Cost(wall, _cpu_of_children() - before, (own, *sorted(peaks.values(), reverse=True)), tree)
 
 
 def median(costs: Iterable[Cost]) -> Cost:
     """The medians of several runs, figure by figure."""
     runs = list(costs)
     memory = tuple(statistics.median(peaks) for peaks in zip(*(run.memory for run in runs), strict=False))
-    return Cost(statistics.median(run.wall for run in runs), statistics.median(run.cpu for run in runs), memory)
+    wall, cpu, tree = (statistics.median(getattr(run, name) for run in runs) for name in ("wall", "cpu", "tree"))
+    return Cost(wall, cpu, memory, tree)
 
 
-def _note_memory(pid: int, peaks: dict[int, float]) -> None:
+def _note_memory(pid: int, peaks: dict[int, float]) -> float:
+    """Raise the peaks of a process and its children to what they take now; returns the sum of that."""
+    total = 0.0
     try:
         parent = psutil.Process(pid)
         for process in (parent, *parent.children(recursive=True)):
-            peaks[process.pid] = max(peaks.get(process.pid, 0.0), process.memory_full_info().pss / _MIB)
+            memory = process.memory_full_info().pss / _MIB
+            peaks[process.pid] = max(peaks.get(process.pid, 0.0), memory)
+            total += memory
     except psutil.Error:
-        return  # it ended between two looks
+        pass  # it ended between two looks
+    return total
 
 
 def _cpu_of_children() -> float:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from crawl_helpers import PROJECT
 
+from benchmarks.report import PAGE
+from benchmarks.report import page as performance_page
 from crawl4llm.commands.reference import pages
 from crawl4llm.options import Options
 
@@ -15,6 +17,10 @@ from crawl4llm.options import Options
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_reference_page_is_true(page: Path) -> None:
     assert page.read_text() == pages()[page], "run: python -m crawl4llm.commands.reference"
+
+
+def test_performance_page_shows_what_was_measured() -> None:
+    assert PAGE.read_text() == performance_page(), "run: python -m benchmarks.report"
 
 
 def test_profiles_set_what_exists() -> None:

@@ -35,7 +35,7 @@ _ISAL_LEVEL, _ZLIB_LEVEL, _ZSTD_LEVEL = 2, 1, 3
 _PIECE = 1 << 20
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
-"""Library and level that make gzip members. isal takes a fraction of zlib's time (benchmarks/archiving.py)."""
+"""Library and level that make gzip members. isal takes a fraction of zlib's time (benchmarks/archive.py)."""
 
 
 class Compression(NamedTuple):

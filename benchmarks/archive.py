@@ -1,18 +1,17 @@
 """What archiving a page costs, against warcio's create_warc_record and its default gzip level.
 
-    python -m benchmarks.archiving [--pages 2000] [--rounds 5]
+    python -m benchmarks.archive [--pages 2000] [--rounds 5] [--out FOLDER]
 
-Real pages of ../shared/corpora/real-web are archived as a simulated crawl does it, with html, as text only, and as a
-live crawl does it, with request and response; warcio makes and writes records of the same content. All of it takes its
-turn in each round. Ours includes the index, which warcio's does not; both write to a file. Of a page of a simulation
-there are two records, of a live one three.
+Pages of ../shared/corpora/real-web, or of the demo web, are archived as a simulated crawl does it, with html, as text
+only, and as a live crawl does it, with request and response; warcio makes and writes records of the same content. All
+of it takes its turn in each round. Ours includes the index, which warcio's does not; both write to a file. Of a page of
+a simulation there are two records, of a live one three.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,18 +24,16 @@ from uuid import UUID
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from benchmarks.corpora import html_parts, real_html
+from benchmarks.results import Result, Table, add_output, publish
 from crawl4llm.base.compression import COMPRESSIONS, NAME, Compression, compress_with_zlib
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from crawl4llm.warc import ArchiveFormat, ArchiveInfo, ArchiveWriter
 from crawl4llm.warc.page_records import warc_fields
-from crawl4llm.warc.payload import html_in_utf8
-from crawl4llm.warc.reader import open_records
-from crawl4llm.warc.records import CONTENT_TYPE
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared/corpora/real-web"
 DATE = "2026-11-20T12:00:00Z"
-INFO = ArchiveInfo(UUID(int=6), "crawl", DATE, {"software": "benchmarks/archiving.py"})
+INFO = ArchiveInfo(UUID(int=6), "crawl", DATE, {"software": "benchmarks/archive.py"})
 HTTP = [("Content-Type", "text/html; charset=utf-8")]
 WITHOUT_ISAL = "zlib"
 COMPRESSIONS[WITHOUT_ISAL] = Compression(".warc.gz", compress_with_zlib)
@@ -49,22 +46,11 @@ class Way(NamedTuple):
     write: Callable[[Path, Sequence[PageRecord]], None]
 
 
-def real_pages(wanted: int) -> list[PageRecord]:
+def html_pages(wanted: int) -> list[PageRecord]:
     """Html pages, evenly drawn from all files."""
-    pages: list[PageRecord] = []
-    with tempfile.TemporaryDirectory() as points:
-        for path in sorted(CORPUS.glob("*.warc.gz")):
-            records = open_records(path, Path(points) / "none")
-            html = [
-                frame
-                for frame in records.frames()
-                if frame.record and frame.http and frame.http.fields.get(CONTENT_TYPE).startswith(b"text/html")
-            ]
-            for frame in html[:: max(1, 3 * len(html) // wanted)]:
-                assert frame.record
-                data = html_in_utf8(records.read(frame.offset, frame.length), frame.record, frame.http)
-                pages.append(PageRecord(frame.record.url, frame.record.url, DATE, data))
-    return pages
+    step = max(1, 20_000 // wanted)
+    pages = (page for part in html_parts(1, step) for page in part.pages())
+    return [PageRecord(page.url, page.url, DATE, page.html) for page in pages if page.html]
 
 
 def fields(page: PageRecord, order: int) -> dict[str, str | int | float | None]:
@@ -151,8 +137,8 @@ def cpu_seconds(write: Callable[[Path, Sequence[PageRecord]], None], pages: Sequ
         return spent, sum(file.stat().st_size for file in Path(folder).rglob("*.warc.*"))
 
 
-def compare(title: str, pages: Sequence[PageRecord], rounds: int) -> None:
-    """Print a line for each way to archive the pages."""
+def compare(title: str, pages: Sequence[PageRecord], rounds: int) -> Table:
+    """Return a line for each way to archive the pages."""
     ways = [Way(f"ours, {NAME}", ours("gzip")), Way("ours, zlib (no isal)", ours(WITHOUT_ISAL))]
     ways += [Way("ours, zstd level 3", ours("zstd")), Way("warcio, gzip level 9", with_warcio)]
     spent: dict[str, list[float]] = {way.name: [] for way in ways}
@@ -164,26 +150,28 @@ def compare(title: str, pages: Sequence[PageRecord], rounds: int) -> None:
     records = len(pages) * (3 if pages[0].captures else 2)
     peer = statistics.median(spent[ways[-1].name])
     mean = sum(len(page.html if page.html is not None else (page.text or "").encode()) for page in pages) / len(pages)
-    print(f"\n{title}: {len(pages)} pages of {mean / 1000:.1f} KB in {records} records, medians of {rounds}")
-    print(f"{'':<30} {'us a record':>12} {'of warcio':>10} {'MB':>8}")
+    rows: list[Sequence[str | float | None]] = []
     for name, seconds in spent.items():
         median = statistics.median(seconds)
-        print(f"{name:<30} {median / records * 1e6:12.1f} {median / peer:10.2f} {sizes[name] / 1e6:8.2f}")
+        rows.append([name, median / records * 1e6, median / peer, sizes[name] / 1e6])
+    title = f"{title}: {len(pages):,} pages of {mean / 1000:.1f} KB in {records:,} records, medians of {rounds}"
+    return Table(title, ("", "µs a record", "of warcio", "MB"), rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
+    add_output(parser)
     args = parser.parse_args()
-    if not CORPUS.exists():
-        sys.exit(f"needs {CORPUS}, which is not here")
-    pages = real_pages(args.pages)
-    compare("html, simulated", pages, args.rounds)
-    compare("html, live", [as_live(page) for page in pages], args.rounds)
+    pages = html_pages(args.pages)
+    result = Result("archive", [real_html().what])
+    result.tables.append(compare("Html, simulated", pages, args.rounds))
+    result.tables.append(compare("Html, live", [as_live(page) for page in pages], args.rounds))
     extractor = EXTRACTORS["trafilatura"]
     texts = [replace(page, html=None, text=extract_text(page.html or b"", extractor)) for page in pages[::4]]
-    compare("text only", texts, args.rounds)
+    result.tables.append(compare("Text only", texts, args.rounds))
+    publish(result, args)
 
 
 if __name__ == "__main__":
