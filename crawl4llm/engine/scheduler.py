@@ -304,7 +304,8 @@ class InfluenceScheduler(BaseScheduler):
             self._wake.cancel()
         if self._advancing is not None:
             await self._advancing
-        if leased_ones := [request for request in self._ready if is_leased(request)]:
+        leased_ones = [request for request in self._ready if is_leased(request)]
+        if leased_ones and self._crawl.failure is None:
             from crawl4llm.live.capturing import hop_of
 
             for request in leased_ones:

@@ -87,6 +87,9 @@ class InfluenceSpider(Spider):
             self._failed(lease, failure.value, request)
 
     def _failed(self, lease: Lease, raised: BaseException, request: Request) -> None:
+        if isinstance(raised, InputError):  # no page's fault, perhaps that no file can be opened, nor anything imported
+            self._end(raised)
+            return
         # Imported where something fails: a simulation may need nothing of the live room, which takes long to load.
         from crawl4llm.live.capturing import hop_of
         from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_head
@@ -111,11 +114,8 @@ class InfluenceSpider(Spider):
             else:
                 self.crawl.failed(lease, error.reason, getattr(error.__cause__, "why", None), final=error.final)
             return
-        if isinstance(error, InputError):  # no page's fault: the crawl ends here, and can be taken up again
-            if self.crawl.failure is None:
-                self.crawl.failure = str(error)
-                assert self.crawler.engine is not None
-                self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
+        if isinstance(error, InputError):
+            self._end(error)
             return
         known, why = verdict(error), getattr(error, "why", None)
         if isinstance(error, OptedOut) and why is None:  # the answer itself says so
@@ -128,6 +128,13 @@ class InfluenceSpider(Spider):
             self.crawl.dropped(lease, known[1], why)
         else:
             self.crawl.failed(lease, known[1], why, final=known[1] != ROBOTS_UNKNOWN)
+
+    def _end(self, error: InputError) -> None:
+        """End the crawl here; it can be taken up again."""
+        if self.crawl.failure is None:
+            self.crawl.failure = str(error)
+            assert self.crawler.engine is not None
+            self._closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=BAD_INPUT))
 
     def closed(self, reason: str) -> None:
         """Close log and archive."""
