@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import trafilatura
+from resiliparse.extract.html2text import extract_plain_text
 from scrapy import Request, Spider
-from scrapy.http import Response
-
-from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from scrapy.http import Response, TextResponse
 
 SPIDER_MODULES = [__name__]
 USER_AGENT = "benchmark (+mailto:benchmark@example.org)"
@@ -55,8 +55,17 @@ class ExtractingSpider(EmptySpider):
 
     def __init__(self, urls: str, extractor: str, **kwargs: Any) -> None:
         super().__init__(urls, **kwargs)
-        self._extract = EXTRACTORS[extractor]
+        self._extract = getattr(self, f"_{extractor}")
 
     def parse(self, response: Response, **_: Any) -> None:
         """Extract the text, and let it go."""
-        extract_text(response.body, self._extract)
+        if isinstance(response, TextResponse):
+            self._extract(response.text)
+
+    @staticmethod
+    def _trafilatura(html: str) -> None:
+        trafilatura.extract(html, fast=True, include_comments=False, include_tables=True)
+
+    @staticmethod
+    def _resiliparse(html: str) -> None:
+        extract_plain_text(html, main_content=True, alt_texts=False, comments=False)
