@@ -42,7 +42,7 @@ def times_of(delay: float, capacity: float, patience: float = 0.0, documents: in
             turns.end(lease, asked=False)
             clock.tick(frontier.owners)
             (again,) = frontier.lease(1)
-            assert again.entry == lease.entry
+            assert again.entry.key == lease.entry.key
             lease = again
         found.append((frontier.owners.now, owner_of_lease(lease)))
         frontier.settle(lease, Outcome.ARCHIVED)
