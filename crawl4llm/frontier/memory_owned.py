@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
-from crawl4llm.frontier.memory import MemoryFrontier
+from crawl4llm.frontier.memory import MemoryFrontier, address_of
 from crawl4llm.frontier.owners import OwnerIndex
 
 _GARBAGE = 4
@@ -48,17 +48,18 @@ class MemoryOwnerFrontier(MemoryFrontier):
     # -- documents by owner ---------------------------------------------------------------------------------------
 
     def _place(self, entry: Entry, document: bytes) -> None:
-        owner = owner_of(entry.url or entry.key)
+        self._add(owner_of(entry.url or entry.key), document)
+
+    def _add(self, owner: str, document: bytes) -> None:
         if (worse := self.owners.add(owner, document)) is None:
             return
-        others = self._others.setdefault(owner, [])
-        heapq.heappush(others, worse)
+        heapq.heappush(self._others.setdefault(owner, []), worse)
         self._sweep_others(owner)
 
-    def _rescore(self, document: bytes, score: float) -> None:
-        entry = self._leave(document)
-        entry.score = score
-        self._enter(entry)
+    def _move(self, document: bytes, new: bytes) -> None:
+        owner = owner_of(address_of(document))
+        self.owners.remove(owner, document, self._pop_other)
+        self._add(owner, new)
 
     def _leave(self, document: bytes) -> Entry:
         entry = super()._leave(document)
