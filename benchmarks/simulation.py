@@ -20,14 +20,12 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.corpora import PROJECT, SHARED, Paths, demo, generated, real_pages, seeds, with_ids_first
 from benchmarks.processes import Cost, measure, median
 from benchmarks.results import Figure, Result, Table, add_output, publish
-from crawl4llm.options import Options
 
 CPU, WALL = "CPU s", "wall s"
 OFF, ARCHIVED, CACHED = "archive off", "WARC and JOBDIR", "cache filled by "
@@ -38,8 +36,6 @@ START, PEER = "seeds only", "published implementation"
 _PUBLISHED_CALIBRATION = 0.51
 _PEAK_MIB = 180
 _START_SECONDS = 0.7
-CACHES = any(field.name == "score_cache" for field in fields(Options))
-"""Whether there is a score cache."""
 
 
 class Published(NamedTuple):
@@ -84,7 +80,7 @@ def our_command(output: Path, size: Size, **settings: object) -> list[str]:
         "CRAWL_BATCH_SIZE": size.batch,
         "WARC_ENABLED": False,
         "OUTPUT_DIR": output,
-        **({"SCORE_CACHE": ""} if CACHES else {}),
+        "SCORE_CACHE": "",
         **settings,
     }
     given = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
@@ -152,10 +148,9 @@ class Crawls:
         """Measure one crawl; its score cache is empty or a copy of one that is filled."""
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            if CACHES:
-                settings["SCORE_CACHE"] = work / "scores"
-                if filled:
-                    shutil.copytree(filled, work / "scores")
+            settings["SCORE_CACHE"] = work / "scores"
+            if filled:
+                shutil.copytree(filled, work / "scores")
             if name == ARCHIVED:
                 settings |= {"WARC_ENABLED": True, "JOBDIR": work / "job"}
             command = our_command(work / "run", self._size, **settings)
@@ -179,7 +174,7 @@ class Crawls:
     def run_all(self, runs: int, peer: Path | None) -> None:
         """Measure all crawls of the size in turn, ``runs`` times."""
         with tempfile.TemporaryDirectory() as folder:
-            caches = {filler: Path(folder) / filler for filler in FILLERS if CACHES}
+            caches = {filler: Path(folder) / filler for filler in FILLERS}
             for filler, cache in caches.items():
                 self.fill(filler, cache)
             for _ in range(runs):
