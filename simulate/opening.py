@@ -105,6 +105,7 @@ def is_clueweb22(place: Path) -> bool:
 
 
 def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22Corpus:
+    """Return the corpus of the tree in ``root``, with the options for its links. Raises InputError."""
     return ClueWeb22Corpus(
         root,
         link_id_position=options.clueweb22_link_id_position,
@@ -115,6 +116,7 @@ def clueweb22_in(root: Path, options: Options, largest: int | None) -> ClueWeb22
 
 
 def warc_options(options: Options) -> IndexOptions:
+    """Return the options by which WARC files are indexed."""
     from simulate.warcs.index_build import IndexOptions
 
     return IndexOptions(options.corpus_duplicates, options.corpus_canonical_links)
