@@ -1,9 +1,11 @@
 """What a page of a live crawl costs its main process, and how fast a crawl without delays is, against plain Scrapy.
 
-    python -m benchmarks.live [--runs 5] [--pages 1500] [--real PATH | --demo] [--jobdir] [--out FOLDER]
+    python -m benchmarks.live [--runs 5] [--pages 1500] [--real PATH | --demo] [--dead-links] [--jobdir] [--out FOLDER]
 
 Each round crawls a local web with pages of ``../shared/corpora/real-web`` (``--demo``: of the demo web) by the live
-profile without delays, with trafilatura and with resiliparse; pages are scored by fastText and archived. Then plain
+profile without delays, with trafilatura and with resiliparse; pages are scored by fastText and archived. Links to what
+is not there are taken out of the pages, as a sample has more of them than the web: with ``--dead-links`` they stay, and
+a page comes with 0.8 requests for missing ones and half a dead host, which all count as the page's cost. Then plain
 Scrapy spiders send the same requests to the same servers, with the same download handler and obeying robots.txt too:
 an empty one, the same without Scrapy's middlewares, and one for each extractor that extracts in its callback. Figures
 are the medians of the rounds:
@@ -28,7 +30,7 @@ from benchmarks.corpora import SHARED, model
 from benchmarks.live_runs import Cost, crawl, finish, start
 from benchmarks.live_web import Servers, served
 from benchmarks.results import Figure, Result, Table, add_output, publish
-from tests.testweb import DemoPages, Pages, RealPages, read_log
+from tests.testweb import ClosedPages, DemoPages, Pages, RealPages, read_log
 
 REAL = SHARED / "corpora/real-web"
 MOST_MILLISECONDS = 0.8
@@ -86,11 +88,14 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=1500)
     parser.add_argument("--real", type=Path, default=REAL, help="WARC files whose pages are served")
     parser.add_argument("--demo", action="store_true", help="serve the demo web, as where there are no WARC files")
+    parser.add_argument("--dead-links", action="store_true", help="serve real pages with links to what is not there")
     parser.add_argument("--jobdir", action="store_true", help="crawl with a JOBDIR")
     add_output(parser)
     args = parser.parse_args()
     demo = args.demo or not args.real.exists()
     site: Pages = DemoPages(2 * args.pages, 200, 0) if demo else RealPages(args.real)
+    if isinstance(site, RealPages) and not args.dead_links:
+        site = ClosedPages(site)
     runs: defaultdict[str, list[Figures]] = defaultdict(list)
     for _ in range(args.runs):
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch, served(Path(scratch, "web"), site) as servers:
@@ -101,6 +106,8 @@ def main() -> int:
     rows = [(name, one.milliseconds, one.rate, one.rate / peer, one.servers) for name, one in found.items()]
     columns = ("", "main process, CPU ms a page", "pages/s", "of plain, trafilatura", "servers, CPU ms a page")
     pages = "pages of the demo web" if demo else "real pages (../shared/corpora/real-web)"
+    if args.dead_links and not demo:
+        pages += " with dead links"
     result = Result("live", [f"{args.pages:,} {pages} over loopback, no delays, medians of {args.runs} rounds"])
     result.tables.append(Table("Crawls", columns, rows))
     for name, least in LEAST.items():

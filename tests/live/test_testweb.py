@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,12 +18,14 @@ import pytest
 from crawl_helpers import PROJECT, crawl_log
 from live_helpers import crawl_live, text_page
 
+from crawl4llm.base.html_links import html_links
 from crawl4llm.live.addresses import read_hosts
 from simulate.demo.web import Web
 from tests.testweb import (
     KINDS,
     NOWHERE,
     REFUSING,
+    ClosedPages,
     DemoPages,
     FewPages,
     LocalWeb,
@@ -35,6 +37,7 @@ from tests.testweb import (
     waits,
 )
 from tests.testweb.misbehaviour import EXAMPLES, host_of_example
+from tests.testweb.pages import place_of
 
 PAGE = (
     b"<p>A page with <a href='https://b.test/x'>one</a>, <a href=//B.test>two</a>, <a href='http://c.test/'>three</a>"
@@ -193,6 +196,23 @@ def test_the_real_web(tmp_path: Path, shared: Callable[[str], Path]) -> None:
     with running(LocalWeb(tmp_path, pages, addresses=1)) as web:
         assert web.address(host) == "127.0.0.1"
         assert get(web, host, home)[:2][0] == 200
+
+
+def test_the_real_web_without_dead_links(shared: Callable[[str], Path]) -> None:
+    pages = RealPages(shared("corpora/real-web"), 1)
+    closed = ClosedPages(pages)
+    followed = 0
+    for host, path in islice(pages.places, 20):
+        before, after = pages.find(host, path), closed.find(host, path)
+        assert isinstance(before, bytes)
+        assert isinstance(after, bytes)
+        base = f"http://{host}{path}"
+        kept = {url.partition("#")[0] for url, *_ in html_links(after, base)} - {base}
+        assert all(pages.leads(*place_of(url)) for url in kept)
+        followed += len(kept)
+        found = {url.partition("#")[0] for url, *_ in html_links(before, base)} - {base}
+        assert kept == {url for url in found if pages.leads(*place_of(url))}
+    assert followed > 100
 
 
 def test_a_crawl_of_it(tmp_path: Path) -> None:

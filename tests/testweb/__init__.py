@@ -15,7 +15,7 @@ By hand, from the root of the project: ``python -m tests.testweb --help``.
 
 from tests.testweb.mazes import MazedPages
 from tests.testweb.misbehaviour import KINDS, NOWHERE, REFUSING
-from tests.testweb.pages import DemoPages, FewPages, Pages, RealPages
+from tests.testweb.pages import ClosedPages, DemoPages, FewPages, Pages, RealPages
 from tests.testweb.server import Logged, read_log
 from tests.testweb.web import LocalWeb, running, waits
 
@@ -23,6 +23,7 @@ __all__ = [
     "KINDS",
     "NOWHERE",
     "REFUSING",
+    "ClosedPages",
     "DemoPages",
     "FewPages",
     "LocalWeb",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
-from urllib.parse import urlsplit
+from typing import Final, Protocol
+from urllib.parse import urljoin, urlsplit
 
 from crawl4llm.base.urls import lookup_form
 from simulate.demo.text import page_html
 from simulate.demo.web import Web
 from simulate.open import WarcCorpus, index_folder
+
+_HREF: Final = re.compile(rb"""(\bhref\s*=\s*["'])([^"'#][^"']*)(["'])""", re.IGNORECASE)
 
 
 class Pages(Protocol):
@@ -40,7 +44,7 @@ class DemoPages:
 
     def __init__(self, pages: int, hosts: int, seed: int) -> None:
         self._web = Web(pages, hosts, seed)
-        self._numbers = {_place(page.url): page.number for page in self._web.pages}
+        self._numbers = {place_of(page.url): page.number for page in self._web.pages}
         self.homes = _homes(self._numbers)
 
     def find(self, host: str, path: str) -> bytes | None:
@@ -59,7 +63,7 @@ class RealPages:
 
     def __init__(self, folder: Path, most_hosts: int | None = None) -> None:
         self._corpus = WarcCorpus(folder, index_folder(folder))
-        keys = {_place(key): key for key in self._corpus.keys()}
+        keys = {place_of(key): key for key in self._corpus.keys()}
         kept = set(list(dict.fromkeys(host for host, _ in keys))[:most_hosts])
         self._keys = {place: key for place, key in keys.items() if place[0] in kept}
         self._forms = {lookup_form(f"http://{host}{path}"): path for host, path in self._keys}
@@ -69,8 +73,47 @@ class RealPages:
         key = self._keys.get((host, path))
         return self._corpus.html(key) if key else self._forms.get(lookup_form(f"http://{host}{path}"))
 
+    @property
+    def places(self) -> Iterable[tuple[str, str]]:
+        """Host and path of each page."""
+        return self._keys.keys()
 
-def _place(url: str) -> tuple[str, str]:
+    def leads(self, host: str, path: str) -> bool:
+        """Return whether there is something at a path."""
+        return (host, path) in self._keys or lookup_form(f"http://{host}{path}") in self._forms
+
+
+class ClosedPages:
+    """Pages of another web, of which no link leads to what that web does not have: nearly each request finds a page.
+
+    All are read at once, so that a server has only to send them.
+    """
+
+    def __init__(self, pages: RealPages) -> None:
+        self.homes = pages.homes
+        self._pages = pages
+        self._closed = {place: self._without_dead_links(place) for place in pages.places}
+
+    def find(self, host: str, path: str) -> bytes | str | None:
+        return self._closed.get((host, path)) or self._pages.find(host, path)
+
+    def _without_dead_links(self, place: tuple[str, str]) -> bytes:
+        """Return a page whose links to nothing lead to its own top."""
+        base = f"http://{place[0]}{place[1]}"
+
+        def kept(link: re.Match[bytes]) -> bytes:
+            try:
+                host, path = place_of(urljoin(base, html.unescape(link[2].decode())))
+            except ValueError:
+                return link[1] + b"#" + link[3]
+            return link[0] if self._pages.leads(host, path) else link[1] + b"#" + link[3]
+
+        found = self._pages.find(*place)
+        assert isinstance(found, bytes)
+        return _HREF.sub(kept, found)
+
+
+def place_of(url: str) -> tuple[str, str]:
     """Return the host of a URL, and its path with the query."""
     parts = urlsplit(url)
     return parts.hostname or "", f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
