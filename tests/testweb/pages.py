@@ -84,9 +84,10 @@ class RealPages:
 
 
 class ClosedPages:
-    """Pages of another web, of which no link leads to what that web does not have: nearly each request finds a page.
+    """The pages of a web without their links to what it does not have, so that nearly each request finds a page.
 
-    All are read at once, so that a server has only to send them.
+    All are read at once, as servers that are measured had better only send them: those of the real web's sample take
+    half a gigabyte and 13 seconds.
     """
 
     def __init__(self, pages: RealPages) -> None:
