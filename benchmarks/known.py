@@ -167,8 +167,8 @@ def main() -> None:
     result = Result("known", [f"{args.size:,} generated fingerprints; {2 * MILLION:,} generated URLs"])
     scratch = Path(tempfile.mkdtemp(dir=args.scratch))
     try:
-        compare(scratch, result)
         measure(args.size, scratch, result)
+        compare(scratch, result)
     finally:
         shutil.rmtree(scratch)
     result.notes.append(f"It took {time.monotonic() - began:.0f} seconds.")
