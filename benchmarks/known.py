@@ -55,6 +55,11 @@ def timed(work: Callable[..., T], *args: Any) -> tuple[T, float]:
     return work(*args), time.process_time() - began
 
 
+def spread_all(spread: Spread, count: int) -> None:
+    for piece in drawn(count, 0):
+        spread.add(piece)
+
+
 def found(known: Container[Any], asked: Iterable[Any]) -> int:
     return sum(one in known for one in asked)
 
@@ -78,7 +83,7 @@ def measure(size: int, scratch: Path, result: Result) -> None:
     path = scratch / "urls.known"
     spread = Spread(scratch / "spread", URL)
     began = time.monotonic()
-    _, making = timed(lambda: [spread.add(piece) for piece in drawn(size, 0)])
+    _, making = timed(spread_all, spread, size)
     _, writing = timed(write_urls, spread, scratch, path)
     made = time.monotonic() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -39,7 +39,7 @@ def test_all_that_is_in_a_set_is_found_and_nothing_else(tmp_path: Path, count: i
     found = Fingerprints(*known.table("some"))
     assert len(known) == len(found) == len(some)
     assert all(map(found.__contains__, some))
-    draw = random.Random(-1)
+    draw = random.Random("others")
     assert not any(draw.getrandbits(64) in found for _ in range(20_000))
     assert found.error_rate <= 256 / 2**32 * 1.01
     assert (tmp_path / "set").stat().st_size < 12 * count + 4.2 * count + 10_000
@@ -81,7 +81,7 @@ def test_what_is_no_such_file_is_refused_in_one_line(tmp_path: Path) -> None:
         good[:100]: "is damaged: its head is not whole",
         good[:9000]: cut,
         good + b"x": "is damaged: it has",
-        head.replace(b'"count": 1002', b'"count": 1003') + good[4096:]: "is damaged: its head is not whole",
+        head.replace(b'"entries": 1002', b'"entries": 1003') + good[4096:]: "is damaged: its head is not whole",
         good[:-100] + b"\0\1" + good[-98:]: "is damaged: its content is not what its head says",
     }
     for data, said in cases.items():

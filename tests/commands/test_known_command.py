@@ -69,7 +69,7 @@ def test_the_same_files_of_whatever_sources(sources: Path, tmp_path: Path) -> No
     assert f"KNOWN_URLS={tmp_path}/rows/urls.known" in first.stdout
     columns = ("--url-field", "link", "--text-field", "body")
     assert known(tmp_path / "columns", tmp_path / "rows.parquet", *columns).returncode == 0
-    lists = known(tmp_path / "lists", tmp_path / "urls*", tmp_path / "some.cdxj.gz")
+    lists = known(tmp_path / "lists", tmp_path / "urls*", tmp_path / "some.cdxj.gz", "--jobs", 1)
     assert lists.returncode == 0, lists.stderr
     assert lists.stdout.splitlines()[0].startswith("urls    300 of 900 read")
     assert lists.stdout.splitlines()[1] == (

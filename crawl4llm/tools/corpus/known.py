@@ -182,7 +182,8 @@ def _find(given: str) -> tuple[list[Path], list[Path]]:
             return [one for rows, _ in found for one in rows], [one for _, archives in found for one in archives]
         with open_input(path):  # says why it cannot be read
             pass
-        is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not is_row_file(path) and begins_like_archive(path))
+        others = is_row_file(path) or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+        is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
     except OSError as error:
         raise InputError(f"{given}: cannot be read: {error.strerror}") from None
     return ([], [path]) if is_archive else ([path], [])
