@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 from pathlib import Path
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.known_sets import Fingerprints, KnownSet, Numbered, SetWriter
+from crawl4llm.base.known_sets import MAGIC, Fingerprints, KnownSet, Numbered, SetWriter
 
 COUNT = 70_000
 
@@ -106,9 +108,32 @@ def test_sets_of_another_version_kind_or_scheme_are_refused(tmp_path: Path, monk
     said = {
         "texts": "is a set of known texts, not of known urls",
         "scheme": "was made by 'two', not by 'one'",
-        "later": "is of format 2; this version of crawl4llm reads format 1",
+        "later": "is of format 2; this version of crawl4llm reads 1: make it anew",
     }
     for name, fault in said.items():
         with pytest.raises(InputError) as raised:
             opened(tmp_path / name)
         assert str(raised.value).startswith(f"SETTING {tmp_path / name} {fault}")
+
+
+def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
+    """With a checksum that is right: columns that are not there, or reach further than the file, or do not fit."""
+    written(tmp_path / "set", 1000)
+    data = (tmp_path / "set").read_bytes()
+    head = json.loads(data[len(MAGIC) :].partition(b"\n")[0])
+    columns = head["columns"]
+    made_up: list[object] = [
+        [],
+        {},
+        {**head, "more": 1},
+        {**head, "columns": {}},
+        {**head, "columns": {**columns, "some": [4096, 1 << 40, "I"]}},
+        {**head, "columns": {**columns, "some": [4096, 2, "I"]}},
+        {**head, "columns": {**columns, "some starts": [8, "x", "Q"]}},
+    ]
+    for one in made_up:
+        said = json.dumps(one).encode()
+        whole = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())
+        (tmp_path / "set").write_bytes(whole.ljust(4096) + data[4096:])
+        with pytest.raises(InputError, match="is damaged: its head is none"):
+            opened(tmp_path / "set").table("some")
