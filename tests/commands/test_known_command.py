@@ -122,6 +122,7 @@ def test_archives_and_exports_of_a_crawl(demo_web: Web, tmp_path: Path) -> None:
         ("folder", None, "{0}: holds no archive files, JSON Lines, Parquet or CDXJ; name lists of URLs singly"),
         ("*.jsonl", None, "{0}: matches no file"),
     ],
+    ids="missing fields json gzip parquet blank urls line folder pattern".split(),
 )
 def test_what_cannot_be_used_is_said_in_one_line(tmp_path: Path, given: str, content: bytes | None, said: str) -> None:
     if content is not None:

@@ -125,6 +125,7 @@ def test_any_spelling_of_a_url_is_known(tmp_path: Path) -> None:
         (gzip.compress(b"http://a.example/\n" * 999)[:-9], "is damaged after line "),
         (b"crawl4llm known set\n{}\n", "is damaged: its head is not whole"),
     ],
+    ids="missing empty domains gzip head".split(),
 )
 def test_what_is_neither_set_nor_list_starts_no_crawl(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "known"
