@@ -44,6 +44,7 @@ DIGESTS = {
     "model_digest": "SCORER_MODEL",
     "seeds_digest": "seeds",
     "policy_settings": "policy",
+    "known_urls": "what KNOWN_URLS has",
 }
 """Digests that decide which pages are crawled, and the name of what the user gives for each."""
 

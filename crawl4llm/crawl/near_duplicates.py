@@ -7,12 +7,8 @@ from mmap import mmap
 from typing import Any, Final
 
 from crawl4llm.policies import Pieces
-from crawl4llm.scoring.signatures import BANDS, HASHES, SCHEME, SIGNATURE
+from crawl4llm.scoring.signatures import BANDS, SCHEME, SIGNATURE, are_alike
 
-SIMILARITY: Final = 0.8
-"""Share of runs of words in common (Jaccard) from which on texts are near duplicates of each other."""
-_MOST_BITS: Final = HASHES - round((1 + SIMILARITY) / 2 * HASHES)
-"""Bits in which two texts as similar as that differ: half of those of the hashes that they do not share."""
 TEXTS: Final = 1 << 18
 """Texts that are remembered, the last ones that were new."""
 _STARTS: Final = tuple(band * TEXTS for band in range(BANDS))
@@ -56,8 +52,7 @@ class NearDuplicates:
             number = tables[start + band % TEXTS]
             if number > last_forgotten:
                 place = number % TEXTS
-                differing = (first ^ bits[2 * place]).bit_count() + (second ^ bits[2 * place + 1]).bit_count()
-                if differing <= _MOST_BITS:
+                if are_alike(first, second, bits[2 * place], bits[2 * place + 1]):
                     return int(self._pages[place])
         self._remember(page, signature)
         self._stored[str(self._kept % TEXTS)] = [self._kept, page, signature.hex()]

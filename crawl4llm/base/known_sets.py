@@ -1,0 +1,256 @@
+"""Files of known things: sets of fingerprints, and tables by hash, sorted and mapped into memory.
+
+A file begins with a head of 4 KiB: a line that says what it is, a line of JSON, a line with the SHA-256 of that, and
+blanks. The JSON has the kind of set, the version of the format, how fingerprints are made, the number of entries, the
+place of each column, and the SHA-256 of all that follows. A column is numbers of 4 or 8 bytes, little-endian.
+
+A sorted table is two columns. Entries are sorted by their 64 bits, which a hash spreads evenly; ``starts`` has for each
+value of their first bits the number of its first entry. There are as many bits as leave 128 to 256 entries under a
+value, so that a look-up reads one page of ``starts`` and one or two of the entries, whatever the size. Of fingerprints
+the next 32 bits are kept: the first ones are told by the place. What is not in a set is taken for one of its entries
+with a probability of 256 in 2^32 at most (6e-8), for 4.03 to 4.06 bytes an entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+
+if TYPE_CHECKING:
+    from numpy import uint64
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[uint64]
+
+MAGIC: Final = b"crawl4llm known set\n"
+FORMAT: Final = 1
+MAKE: Final = "make it with `scrapy corpus known`"
+_HEAD: Final = 4096
+_SIZES: Final = {"I": 4, "Q": 8}
+_A_START: Final = 256
+"""Entries under a value of the first bits, at most, on average."""
+_KEPT: Final = 32
+"""Bits that are kept of a fingerprint, after the first ones."""
+_PIECE: Final = 1 << 20
+
+
+def fingerprint(data: bytes) -> int:
+    """Return 64 bits of BLAKE2b (RFC 7693) that stand for some bytes."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+def start_bits(count: int) -> int:
+    """Return by how many first bits the entries of a table are looked up."""
+    return max((count // _A_START).bit_length(), 1)
+
+
+class Fingerprints:
+    """A set of fingerprints: a sorted table of their next bits."""
+
+    def __init__(self, entries: memoryview[int], starts: memoryview[int]) -> None:
+        self._entries, self._starts = entries, starts
+        bits = (len(starts) - 1).bit_length() - 1
+        self._first, self._next = 64 - bits, 64 - bits - _KEPT
+        self.error_rate = len(entries) / 2.0 ** (bits + _KEPT)
+        """The probability that one is said to be in the set that is not."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, wanted: int) -> bool:
+        first = wanted >> self._first
+        end = self._starts[first + 1]
+        kept = wanted >> self._next & 0xFFFFFFFF
+        place = bisect_left(self._entries, kept, self._starts[first], end)
+        return place < end and self._entries[place] == kept
+
+
+class Numbered:
+    """A sorted table of hashes of 32 bits, each with the number of 32 bits that is filed under it."""
+
+    def __init__(self, entries: memoryview[int], starts: memoryview[int]) -> None:
+        self._entries, self._starts = entries, starts
+        self._first = 64 - ((len(starts) - 1).bit_length() - 1)
+
+    def under(self, wanted: int, most: int) -> Iterator[int]:
+        """Yield the numbers under a hash, ascending; the first ``most`` of them."""
+        entry = wanted << 32
+        first = entry >> self._first
+        end = self._starts[first + 1]
+        place = bisect_left(self._entries, entry, self._starts[first], end)
+        for at in range(place, min(place + most, end)):
+            if (found := self._entries[at]) >> 32 != wanted:
+                return
+            yield found & 0xFFFFFFFF
+
+
+class Head(NamedTuple):
+    """What a file says of itself."""
+
+    kind: str
+    """``urls`` or ``texts``."""
+    scheme: str
+    """How fingerprints and hashes are made; sets of another scheme say nothing here."""
+    entries: int
+    columns: dict[str, tuple[int, int, str]]
+    """By name: offset, numbers, and their type, I or Q."""
+    size: int
+    sha256: str
+    """Of what follows the head."""
+
+
+class KnownSet:
+    """A file of one kind of known things, open. It must not be written to in place: whoever makes another set puts it
+    in its place by renaming it."""
+
+    def __init__(self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True) -> None:
+        """Open it, and with ``whole`` read it to the end once, which checks it. ``named_by``: the setting or option
+        that names it. Raises InputError where it cannot be used."""
+        self.path = path
+        told = f"{named_by} {path}"
+        try:
+            with open_input(path) as file:
+                head, self.identity = _head(file.read(_HEAD), told)
+                size = file.seek(0, 2)
+                self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except OSError as error:
+            raise InputError(f"{told} cannot be read: {error.strerror}") from None
+        if head.kind != kind:
+            raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
+        if head.scheme != scheme:
+            raise InputError(
+                f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}, as is known here; make it anew"
+            )
+        if size != head.size:
+            raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy or make it anew")
+        if whole and self._digest() != head.sha256:
+            raise InputError(f"{told} is damaged: its content is not what its head says; copy or make it anew")
+        self._head, self._told = head, told
+
+    def __len__(self) -> int:
+        return self._head.entries
+
+    def has(self, name: str) -> bool:
+        """Return whether the file has a column of that name."""
+        return name in self._head.columns
+
+    def column(self, name: str) -> memoryview[int]:
+        """Return the numbers of a column."""
+        offset, count, kind = self._head.columns[name]
+        data = self._data[offset : offset + count * _SIZES[kind]]
+        return data.cast("I") if kind == "I" else data.cast("Q")
+
+    def table(self, name: str) -> tuple[memoryview[int], memoryview[int]]:
+        """Return the two columns of a sorted table. Raises InputError where they do not belong together."""
+        try:
+            entries, starts = self.column(name), self.column(_starts(name))
+            if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
+                return entries, starts
+        except (KeyError, TypeError, ValueError):  # columns that the file has not, or has in part
+            pass
+        raise InputError(f"{self._told} is damaged: its head is none; copy or make it anew")
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for start in range(_HEAD, len(self._data), _PIECE):
+            digest.update(self._data[start : start + _PIECE])
+        return digest.hexdigest()
+
+
+def _starts(name: str) -> str:
+    """Return the name of the column that tells where in a table to look."""
+    return f"{name} starts"
+
+
+def is_known_set(path: Path) -> bool:
+    """Return whether a file begins like a set, of whatever kind and version. Raises OSError."""
+    with open_input(path) as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _head(data: bytes, told: str) -> tuple[Head, str]:
+    """Return what the head says, and its SHA-256, which stands for the file. Raises InputError."""
+    if not data.startswith(MAGIC):
+        raise InputError(f"{told} is no set of known URLs or texts; {MAKE}")
+    said, _, rest = data[len(MAGIC) :].partition(b"\n")
+    identity = hashlib.sha256(said).hexdigest()
+    if len(data) < _HEAD or rest[: len(identity)] != identity.encode():
+        raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
+    try:
+        values: dict[str, Any] = json.loads(said)
+        if (version := values.pop("format")) != FORMAT:
+            raise InputError(
+                f"{told} is of format {version!r:.20}; this version of crawl4llm reads {FORMAT}: make it anew"
+            )
+        return Head(**values), identity
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{told} is damaged: its head is none; copy or make it anew") from None
+
+
+class SetWriter:
+    """A writer of such a file, column by column."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Write to a new file, which the caller closes."""
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._columns: dict[str, tuple[int, int, str]] = {}
+        self.size = _HEAD
+        file.write(bytes(_HEAD))
+
+    def column(self, name: str, kind: str, pieces: Iterable[NDArray[Any]]) -> None:
+        """Write the numbers of a column. Raises OSError."""
+        start = self.size
+        for piece in pieces:
+            self._write(piece.astype(f"<u{_SIZES[kind]}").tobytes())
+        self._columns[name] = (start, (self.size - start) // _SIZES[kind], kind)
+        self._write(bytes(-self.size % 8))
+
+    def fingerprints(self, name: str, count: int, pieces: Iterable[Numbers]) -> None:
+        """Write the set of ``count`` fingerprints, which come sorted. Raises OSError."""
+        self._sorted(name, "I", 64 - start_bits(count) - _KEPT, count, pieces)
+
+    def numbered(self, name: str, count: int, pieces: Iterable[Numbers]) -> None:
+        """Write the table of ``count`` entries, each of a hash and the number below it, which come sorted. Raises
+        OSError."""
+        self._sorted(name, "Q", 0, count, pieces)
+
+    def _sorted(self, name: str, kind: str, left_out: int, count: int, pieces: Iterable[Numbers]) -> None:
+        """Write a sorted table, of whose entries the last bits are left out."""
+        import numpy as np  # not where sets are only read
+
+        bits = start_bits(count)
+        under = np.zeros((1 << bits) + 1, dtype=np.uint64)
+
+        def kept() -> Iterator[NDArray[Any]]:
+            for piece in pieces:
+                if len(piece):
+                    firsts = (piece >> np.uint64(64 - bits)).astype(np.int64)
+                    numbers = np.bincount(firsts - firsts[0])
+                    under[firsts[0] + 1 : firsts[0] + 1 + len(numbers)] += numbers.astype(np.uint64)
+                    yield piece >> np.uint64(left_out) & np.uint64((1 << 8 * _SIZES[kind]) - 1)
+
+        self.column(name, kind, kept())
+        self.column(_starts(name), "Q", [np.cumsum(under)])
+
+    def finish(self, kind: str, scheme: str, count: int) -> None:
+        """Write the head, by which the file is whole. Raises OSError."""
+        head = Head(kind, scheme, count, self._columns, self.size, self._digest.hexdigest())
+        said = json.dumps({"format": FORMAT, **head._asdict()}, sort_keys=True).encode()
+        data = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())
+        self._file.seek(0)
+        self._file.write(data.ljust(_HEAD))
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+        self.size += len(data)
