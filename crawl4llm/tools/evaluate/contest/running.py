@@ -24,17 +24,19 @@ from crawl4llm.base.within import require_within
 T = TypeVar("T")
 CRAWLS: Final = "crawls"
 """The folder of what is saved, below the contest's own."""
-_DECIDE: Final = ("base", "scoring", "policies", "frontier", "crawl", "tools/evaluate/contest")
-"""Folders of the code that decides what a crawl finds."""
+_DECIDE: Final = (
+    *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
+    *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),
+)
+"""The code that decides what a crawl finds."""
 
 
 @cache
 def code_digest() -> str:
     """Return the SHA-256 of the source files that decide what a crawl finds, which the version does not tell."""
     package = Path(crawl4llm.__file__).parent
-    files = [path for folder in _DECIDE for path in sorted((package / folder).rglob("*.py"))]
     whole = hashlib.sha256()
-    for path in (*sorted(package.glob("*.py")), *files):
+    for path in sorted(path for pattern in _DECIDE for path in package.glob(pattern)):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         whole.update(f"{path.relative_to(package)} {content}\n".encode())
     return whole.hexdigest()
