@@ -21,6 +21,7 @@ from evaluation_helpers import table
 from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.demo.demo import DemoPaths, ensure_demo
+from simulate.warcs.corpus import WarcCorpus
 
 POLICIES = "breadth_first,parent_mean,link,harmonic,influence"
 SETS, SEEDS, BATCH = 3, 10, 20
@@ -202,6 +203,27 @@ def test_strangers_policies(place: Path, track: Path, held: Path) -> None:
     now = {path: path.stat().st_mtime_ns for path in (held / "crawls").iterdir()}
     assert now == before
     assert len(list((out / "crawls").iterdir())) == len(before) + 2 * SETS
+
+
+def test_an_archive_is_a_web(place: Path, small: DemoPaths, tmp_path: Path) -> None:
+    """WARC files record no inlinks: those are the links of its pages. With one set of seeds no error is known."""
+    run = crawl(Web(*small), tmp_path / "run", CRAWL_MAX_PAGES=250, CRAWL_SEEDS=10, URL_POLICY="breadth_first")
+    assert run.returncode == 0, run.stderr
+    track = tmp_path / "track.json"
+    web = {"name": "none", "corpus": "nowhere", "model": "nothing"}
+    track.write_text(json.dumps({"track": "one", "seed_sets": 1, "seeds": 10, "batch": 10, "webs": [web]}))
+    given = ("--contest-web", tmp_path / "run", "-s", f"SCORER_MODEL={small.model}", "-s", "SIMULATION_TEXT=extracted")
+    result = hold(place, track, tmp_path / "out", "--policies", "indegree,breadth_first", *given)
+    assert result.returncode == 0, result.stderr
+    content = results(tmp_path / "out")
+    assert [(one["name"], one["half"], one["pages"]) for one in content["webs"]] == [("run", None, 250)]
+    assert [one["reads"] for one in content["policies"]] == [["inlinks"], []]
+    assert [standing["errors"]["area"] for standing in content["ranking"]] == [None, None]
+    corpus = WarcCorpus(tmp_path / "run", tmp_path / "index")
+    held = MemoryWeb.read("run", corpus, corpus.text)
+    key = max(held.keys(), key=lambda key: len(held.inlinks(key)))
+    sources = [source for source in held.keys() for link in held.outlinks(source) if link.key == key]
+    assert [link.key for link in held.inlinks(key)] == sources
 
 
 WAITS = """
