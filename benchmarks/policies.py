@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -31,17 +30,14 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from benchmarks.processes import measure
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from benchmarks.simulation import Size, our_command
-from crawl4llm.base.crawl_log import CrawlLog
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.page_writer import NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.base.crawl_log import CrawlLine
 from crawl4llm.options import Options, cores
 from crawl4llm.policies import known_policies, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorers
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
-from crawl4llm.warc import NullArchive
+from crawl4llm.tools.evaluate.contest.crawling import crawl_in_memory
 from simulate.build.centrality import page_ranks
 from simulate.open import demo_web
 
@@ -122,8 +118,7 @@ def crawl(web_name: str, policy_name: str, seed_set: int) -> Recalls:
         harmonic_ranks=str(subject.ranks),
         ensemble_weights="fasttext:1,length:0.5",
     )
-    with tempfile.TemporaryDirectory() as folder:
-        lines, clock = asyncio.run(_run(subject, options, seeds, Path(folder)))
+    lines, clock = asyncio.run(_run(subject, options, seeds))
     found_before = [0]
     for line in lines:
         found_before.append(found_before[-1] + (line["id"] in subject.oracle))
@@ -136,33 +131,14 @@ def crawl(web_name: str, policy_name: str, seed_set: int) -> Recalls:
     )
 
 
-async def _run(
-    subject: Subject, options: Options, seeds: Sequence[str], folder: Path
-) -> tuple[list[dict[str, Any]], Clock]:
+async def _run(subject: Subject, options: Options, seeds: Sequence[str]) -> tuple[list[CrawlLine], Clock]:
     """The crawl log of a crawl, and the clock of its policy."""
     others = load_scorers(load_policy(options.url_policy).scorers(options), options)
     rater = PageRater(subject.web, subject.scorer, extractor=None, others=others)
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
     clock: Any = Clock(make_policy(workers, options))
-    crawling = Crawl(
-        options,
-        policy=clock,
-        rate=partial(rate_by_key, workers),
-        frontier=MemoryFrontier(),
-        visited=MemoryVisited(),
-        archive=NullArchive(),
-        log=(log := CrawlLog(folder)),
-        commits=NoCommits(NullArchive()),
-        provenance={},
-    )
-    await crawling.begin(seeds)
-    while not crawling.finished:
-        for lease in crawling.dequeue():
-            crawling.fetched(lease, subject.web.page(lease.entry.key), 200)
-        while crawling.can_advance:
-            await crawling.advance()
-    log.close()
-    return [json.loads(line) for line in (folder / "crawl.jsonl").read_text().splitlines()], clock
+    rate = partial(rate_by_key, workers)
+    return await crawl_in_memory(subject.web.page, options, policy=clock, rate=rate, seeds=seeds), clock
 
 
 def prepare(names: Sequence[str], folder: Path) -> None:

@@ -13,6 +13,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.option_checks import is_corpus_class
 from crawl4llm.options import read_options
+from simulate.build.centrality import page_ranks
 from simulate.clueweb22.record_parser import FULL_ID_POSITION
 from simulate.clueweb22.url_index import build_url_index
 from simulate.demo.demo import HOSTS, PAGES, build_demo, demo_paths, ensure_demo
@@ -43,7 +44,7 @@ __all__ = [
     "DAMAGED", "DEFAULTS", "FAILED", "FULL_ID_POSITION", "HOSTS", "HTML", "NOT_HTML", "NO_LENGTH", "NO_URL", "PAGE",
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
     "build_warc_index", "data_dir", "demo_paths", "demo_web", "describe", "ensure_demo", "index_folder", "is_clueweb22",
-    "is_current", "largest_page", "list_files", "open_corpus", "points_path",
+    "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
 ]
 # fmt: on
 """What the tools take from modules of the room."""
@@ -99,8 +100,6 @@ def build_corpus(
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:
     """Compute the harmonic centrality of all pages of the corpus. Raises InputError."""
-    from simulate.build.centrality import page_ranks
-
     corpus = open_corpus(settings)
     corpus.check()
     corpus.require("outlinks")

@@ -20,13 +20,17 @@ class Command(ScrapyCommand):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_LEVEL": "WARNING"}
 
     def syntax(self) -> str:
-        return "RUN [RUN ...] --out DIR [options]"
+        return "RUN [RUN ...] --out DIR [options] | --contest [TRACK|FILE] --out DIR [options]"
 
     def short_desc(self) -> str:
-        return "Evaluate crawls of one corpus against its best pages, and compare them"
+        return "Evaluate crawls of one corpus against its best pages, and compare them; or hold a contest of policies"
 
     def long_desc(self) -> str:
-        return f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR. The corpus is scored once, and the scores are kept."
+        return (
+            f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR. The corpus is scored once, and the scores are kept. "
+            "A contest crawls webs by policies, all from the same seeds, and ranks them by what they find "
+            "(docs/contest.md)."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -41,9 +45,22 @@ class Command(ScrapyCommand):
             help="also correlate two scorers: each what SCORER takes, or the path of a fastText model",
         )
 
+        group = parser.add_argument_group("contest")
+        track = "a track's name (default: small), the JSON file of one, or a contest.json whose report is made again"
+        group.add_argument("--contest", metavar="TRACK|FILE", nargs="?", const="small", help=track)
+        webs = "a corpus as CORPUS takes it, in the place of the track's webs; may be given more than once"
+        group.add_argument("--contest-web", metavar="PATH", action="append", default=[], help=webs)
+        policies = "names, files (my_policy.py) or dotted paths; default: all that do not look ahead, and influence"
+        group.add_argument("--policies", metavar="A,B", help=policies)
+        half = "crawl the webs, and halves of the hosts, that results are reported on (default), or those to tune on"
+        group.add_argument("--half", choices=("reporting", "tuning"), default="reporting", help=half)
+        group.add_argument("--json", action="store_true", help="print contest.json instead of the ranking")
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Write the report; exit status 0 only when that is done."""
-        if not args or not opts.out:
+        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers), (opts.contest_web, opts.policies, opts.json)
+        mixed = any(of_runs) if opts.contest else any(of_contest)
+        if bool(args) == bool(opts.contest) or mixed or not opts.out:
             raise UsageError(f"usage: scrapy evaluate {self.syntax()}", print_help=False)
         scorers = opts.scorers.split(",") if opts.scorers else []
         if opts.scorers and len(list(filter(None, scorers))) != 2:
@@ -51,7 +68,20 @@ class Command(ScrapyCommand):
 
         from crawl4llm.base.terminal import print_lines
 
-        self.exitcode = print_lines(self._lines(args, opts, scorers))
+        self.exitcode = print_lines(self._contest(opts) if opts.contest else self._lines(args, opts, scorers))
+
+    def _contest(self, opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.tools.evaluate.report import check_installed
+
+        check_installed()
+        from crawl4llm.tools.evaluate.contest.contest import Wanted, hold
+
+        assert self.settings is not None
+        policies = list(filter(None, (opts.policies or "").split(",")))
+        yield from hold(
+            self.settings,
+            Wanted(Path(opts.out), opts.contest, opts.contest_web, policies, opts.half, as_json=opts.json),
+        )
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
         from crawl4llm.base.files import check_free

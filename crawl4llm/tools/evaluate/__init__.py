@@ -7,4 +7,5 @@
   would have made later
 - ``overview``, ``coverage``, ``ordering``, ``correlations``: the sections of the report, made of ``figures``
 - ``report``: the report on disk
+- ``contest``: ``scrapy evaluate --contest``, which crawls webs by policies itself, and ranks them
 """

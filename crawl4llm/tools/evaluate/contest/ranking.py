@@ -1,0 +1,174 @@
+"""Means over webs with their errors, paired tests between policies, and the ranking.
+
+The webs of a contest are what it is about: what is estimated is how a policy does on them from seeds like these. Errors
+come from the sets of seeds within each web.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from statistics import fmean, variance
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+AREA: Final = "area"
+"""The measure by which policies are ranked."""
+LEVEL: Final = 0.05
+"""Of the tests: policies whose difference in area has a larger p, by Holm's method, are not distinguished."""
+_EXACT: Final = 12
+"""Differences of so many pairs at most are tested with all signs that they can have; of more, with _DRAWS of them."""
+_DRAWS: Final = 1 << 14
+MOST_PAIRS: Final = 1000
+"""Sets of seeds on all webs together: a test keeps the signs of each in memory."""
+_ROUNDING: Final = 1e-12
+"""Sums of the same numbers, in another order, may differ so much."""
+
+Values: TypeAlias = Mapping[str, Sequence[Sequence[float]]]
+"""A policy's values by measure: for each web those of its sets of seeds."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A policy's values minus those of another one, from the same seeds."""
+
+    measure: str
+    policy: str
+    other: str
+    mean: float
+    error: float | None
+    """Standard error of the mean; None where a web has one set of seeds."""
+    p: float
+    """Of the randomisation test: how often so large a mean comes about where signs are a matter of chance."""
+    p_holm: float
+    """The same, adjusted for all pairs by this measure (Holm 1979)."""
+    webs: Sequence[float]
+    """The mean difference on each web."""
+    better: int
+    """Crawls in which the policy is ahead."""
+    worse: int
+    """Crawls in which the other one is."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A policy's place."""
+
+    rank: int | None
+    """None for one that looks ahead."""
+    policy: str
+    means: Mapping[str, float]
+    """By measure."""
+    errors: Mapping[str, float | None]
+    """Standard errors of the means."""
+    not_distinguished: Sequence[str]
+    """Policies that may be as good, by area."""
+
+
+def mean_of(of_webs: Sequence[Sequence[float]]) -> float:
+    """Return the mean over webs of the mean over sets of seeds."""
+    return fmean(map(fmean, of_webs))
+
+
+def error_of(of_webs: Sequence[Sequence[float]]) -> float | None:
+    """Return the standard error of :func:`mean_of`: the root of the mean of the webs' s²/n, over the root of their
+    number; None where a web has one value."""
+    if min(map(len, of_webs)) < 2:
+        return None
+    return math.sqrt(math.fsum(variance(values) / len(values) for values in of_webs)) / len(of_webs)
+
+
+def sign_flip(differences: Sequence[float]) -> float:
+    """Return the two-sided p of a paired randomisation test of the mean (Fisher; Smucker et al. 2007, 3.1).
+
+    Exact for 12 pairs or fewer. Of more, signs are drawn, by SHAKE-256 and so always the same, and those observed count
+    as one draw (Phipson and Smyth 2010).
+    """
+    observed = abs(math.fsum(differences)) - _ROUNDING
+    sums = _signs(len(differences)) @ np.array(differences)
+    extreme = int(np.count_nonzero(np.abs(sums) >= observed))
+    return extreme / len(sums) if len(differences) <= _EXACT else (extreme + 1) / (len(sums) + 1)
+
+
+@cache
+def _signs(pairs: int) -> NDArray[np.float64]:
+    """Return signs of some pairs, a row for each way to have them."""
+    if pairs <= _EXACT:
+        numbers = np.arange(1 << pairs)[:, None]
+        bits = (numbers >> np.arange(pairs) & 1).astype(np.float64)
+    else:
+        drawn = hashlib.shake_256(f"signs of {pairs} pairs".encode()).digest(_DRAWS * pairs // 8)
+        bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(_DRAWS, pairs).astype(np.float64)
+    return bits * 2 - 1
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number (Holm 1979, "A Simple Sequentially Rejective ... Procedure")."""
+    adjusted = [0.0] * len(values)
+    least = 0.0
+    for place, number in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        least = max(least, min(1.0, (len(values) - place) * values[number]))
+        adjusted[number] = least
+    return adjusted
+
+
+def paired(policies: Mapping[str, Values]) -> list[Paired]:
+    """Return the differences of all pairs of policies, by each measure."""
+    pairs = list(combinations(policies, 2))
+    found: list[Paired] = []
+    for measure in next(iter(policies.values()), {}):
+        differences = [
+            [
+                [one - two for one, two in zip(ours, theirs, strict=True)]
+                for ours, theirs in zip(policies[policy][measure], policies[other][measure], strict=True)
+            ]
+            for policy, other in pairs
+        ]
+        tests = [sign_flip([value for web in of_webs for value in web]) for of_webs in differences]
+        for (policy, other), of_webs, p, p_holm in zip(pairs, differences, tests, holm(tests), strict=True):
+            values = [value for web in of_webs for value in web]
+            found.append(
+                Paired(
+                    *(
+                        measure,
+                        policy,
+                        other,
+                        mean_of(of_webs),
+                        error_of(of_webs),
+                        p,
+                        p_holm,
+                        list(map(fmean, of_webs)),
+                    ),
+                    better=sum(value > 0 for value in values),
+                    worse=sum(value < 0 for value in values),
+                )
+            )
+    return found
+
+
+def standings(policies: Mapping[str, Values], bounds: Collection[str], differences: Sequence[Paired]) -> list[Standing]:
+    """Return the policies by mean area, those that look ahead after the others."""
+    alike: dict[str, list[str]] = {policy: [] for policy in policies}
+    for pair in differences:
+        if pair.measure == AREA and pair.p_holm > LEVEL:
+            alike[pair.policy].append(pair.other)
+            alike[pair.other].append(pair.policy)
+    means = {policy: {name: mean_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
+    errors = {policy: {name: error_of(webs) for name, webs in values.items()} for policy, values in policies.items()}
+    order = sorted(policies, key=lambda policy: (policy in bounds, -means[policy][AREA], policy))
+    return [
+        Standing(
+            None if policy in bounds else place,
+            policy,
+            means[policy],
+            errors[policy],
+            sorted(alike[policy], key=order.index),
+        )
+        for place, policy in enumerate(order, 1)
+    ]

@@ -1,0 +1,130 @@
+"""The crawls of a contest: each in a process of its own, and saved when it is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import crawl4llm
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
+from crawl4llm.base.input_files import read_json
+from crawl4llm.base.processes import end_with
+from crawl4llm.base.within import require_within
+
+T = TypeVar("T")
+CRAWLS: Final = "crawls"
+"""The folder of what is saved, below the contest's own."""
+_DECIDE: Final = (
+    *("*.py", "base/**/*.py", "scoring/**/*.py", "policies/**/*.py", "frontier/**/*.py", "crawl/**/*.py"),
+    *("tools/evaluate/contest/crawling.py", "tools/evaluate/contest/web.py"),
+)
+"""The code that decides what a crawl finds."""
+
+
+@cache
+def code_digest() -> str:
+    """Return the SHA-256 of the source files that decide what a crawl finds, which the version does not tell."""
+    package = Path(crawl4llm.__file__).parent
+    whole = hashlib.sha256()
+    for path in sorted(path for pattern in _DECIDE for path in package.glob(pattern)):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(package)} {content}\n".encode())
+    return whole.hexdigest()
+
+
+class SavedCrawls:
+    """A folder with one file a crawl, whose name is a digest of all that decides what the crawl finds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / CRAWLS
+
+    def find(self, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what was saved of a crawl; None where nothing was, or the file is damaged. Raises InputError."""
+        path = self._path(identity)
+        require_within(self._folder, path)
+        try:
+            content = read_json(path)
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        if not isinstance(content, dict) or content.get("identity") != identity:
+            return None
+        record = content.get("crawl")
+        return record if isinstance(record, dict) else None
+
+    def save(self, identity: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        """Save what a crawl found, whole or not at all. Raises InputError where that cannot be."""
+        path = self._path(identity)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path, path.with_name(f"{path.name}.{os.getpid()}.tmp"), fsync=True) as file:
+                file.write(json.dumps({"identity": identity, "crawl": record}).encode())
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+    def _path(self, identity: Mapping[str, Any]) -> Path:
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        return self._folder / f"{digest[:32]}.json"
+
+
+def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) -> Iterator[tuple[T, str | None]]:
+    """Do the work on each task, in any order; yield the task, and in one line what failed, None where nothing did.
+
+    Each has a forked process of its own: what one policy leaves behind or breaks is nothing to the next.
+    """
+    context = multiprocessing.get_context("fork")
+    waiting = iter(tasks)
+    running: dict[Connection, tuple[ForkProcess, T]] = {}
+    try:
+        while True:
+            while len(running) < processes and (task := next(waiting, None)) is not None:
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(work, task, theirs, os.getpid()))
+                process.start()
+                theirs.close()
+                running[ours] = process, task
+            if not running:
+                return
+            for ended in wait(list(running)):
+                assert isinstance(ended, Connection)
+                process, task = running.pop(ended)
+                yield task, _failure(process, ended)
+    finally:
+        for process, _ in running.values():
+            process.kill()
+            process.join()
+
+
+def _failure(process: ForkProcess, told: Connection) -> str | None:
+    with told:
+        try:
+            failure: str | None = told.recv()
+        except EOFError:
+            process.join()
+            return f"its process ended with status {process.exitcode}"
+    process.join()
+    return failure
+
+
+def _work(work: Callable[[T], None], task: T, tell: Connection, parent: int) -> None:
+    end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer, and to end this process then
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        work(task)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - policies are anybody's code
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        tell.send(" ".join(f"{kind}{error}".split()))
+    else:
+        tell.send(None)

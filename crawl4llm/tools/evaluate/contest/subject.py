@@ -1,0 +1,186 @@
+"""What all crawls of a web in a contest share: its pages in memory, their scores, the seeds and what these reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import wants_bar
+from crawl4llm.options import Options, read_options
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate.contest.track import REPORTING, Track, WebSource
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, best_tenth, half_of, hashed_seeds
+from crawl4llm.tools.evaluate.survey import Survey
+from simulate.open import data_dir, ensure_demo, page_ranks
+from simulate.web import open_rater
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_FEWEST_HOSTS: Final = 20
+"""Hosts of a corpus that is divided into halves."""
+_FEWEST_IN_REACH: Final = 100
+"""Pages in reach of a set of seeds, so that each per cent of them is a page."""
+_PAGES_PER_SEED: Final = 10
+"""Pages for each seed that a web has at least: of fewer, the seeds are much of what there is to find."""
+_OF_DEMO: Final = {
+    "SCORER": "fasttext",
+    "SCORER_LABEL": "__label__hq",
+    "SIMULATION_TEXT": "corpus",
+    "CLUEWEB22_LINK_ID_POSITION": 5,
+    "CLUEWEB22_TARGET_PREFIX": "",
+}
+"""Settings by which a demo web is the same for everybody."""
+
+
+class Start(NamedTuple):
+    """A set of seeds, and what there is to find from there."""
+
+    seeds: Sequence[str]
+    reach: int
+    """Pages to which links lead from the seeds, those included."""
+    oracle: int
+    """Pages of the oracle set among them."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A web to crawl."""
+
+    name: str
+    half: str | None
+    """Which half of the hosts of a corpus it is, or what a demo web is for; None for a corpus that is not divided."""
+    web: MemoryWeb
+    digest: str
+    """See :meth:`MemoryWeb.digest`."""
+    scores: Mapping[str, float | None]
+    """Influence by key; None where it could not be computed."""
+    oracle: set[str]
+    starts: Sequence[Start]
+    """By the number of the set of seeds."""
+    rater: PageRater
+    """Rates texts of this web for policies that ask for that."""
+    options: Options
+    """Those of its scorer, besides defaults."""
+    held: int
+    """Pages of the whole corpus, those that cannot be read included."""
+
+    def described(self) -> dict[str, Any]:
+        """Return what the results say of it."""
+        return {
+            "name": self.name,
+            "half": self.half,
+            "digest": f"sha256:{self.digest}",
+            "corpus_pages": self.held,
+            "pages": len(self.web),
+            "hosts": len(self.web.hosts()),
+            "links": sum(len(self.web.outlinks(key)) for key in self.web.keys()),
+            "oracle": len(self.oracle),
+            "scorer": self.options.scorer,
+            "model": f"sha256:{self.rater.scorer.digest}",
+            "label": self.options.scorer_label,
+            "sets": [
+                {"seeds": len(start.seeds), "reach": start.reach, "oracle": start.oracle} for start in self.starts
+            ],
+        }
+
+    def write_ranks(self, path: Path) -> None:
+        """Write the harmonic centrality of its pages, as HARMONIC_RANKS takes it."""
+        ranks = page_ranks(self.web, progress=wants_bar(self.options.progress_bar))
+        lines = "".join(f"{key}\t{rank!r}\n" for key, rank in ranks.items())
+        path.write_text(lines, encoding="utf-8", errors="surrogatepass")
+
+
+@contextmanager
+def opened(source: WebSource, track: Track, half: str, settings: BaseSettings) -> Iterator[Subject]:
+    """Open a web of a track, and score its pages, which is done once (see Survey). Raises InputError."""
+    source = source.for_half(half)
+    settings = _settings(source, settings)
+    options = read_options(settings)
+    corpus, rater = open_rater(settings)
+    try:
+        corpus.check()
+        corpus.require("outlinks")
+        influence = Survey(corpus, options).scores(rater, options.scorer).influence.tolist()
+        known = {key: None if math.isnan(score) else score for key, score in zip(corpus.keys(), influence, strict=True)}
+        web = MemoryWeb.read(source.name, corpus, rater.text, bar=wants_bar(options.progress_bar))
+        if source.demo is None:
+            web, half_taken = _divided(web, half)
+        else:
+            half_taken = half
+        scores = {key: known[key] for key in web.keys()}
+        oracle = best_tenth(scores)
+        yield Subject(
+            name=source.name,
+            half=half_taken,
+            web=web,
+            digest=web.digest(scores),
+            scores=scores,
+            oracle=oracle,
+            starts=_starts(web, oracle, track),
+            rater=PageRater(web, rater.scorer, extractor=None),
+            options=Options(
+                scorer=options.scorer,
+                scorer_model=options.scorer_model,
+                scorer_label=options.scorer_label,
+                own_settings=options.own_settings,
+                progress_bar=options.progress_bar,
+            ),
+            held=len(corpus),
+        )
+    finally:
+        corpus.close()
+
+
+def _settings(source: WebSource, settings: BaseSettings) -> BaseSettings:
+    """Return the settings that mean this web and its model."""
+    mine = settings.copy()
+    given: dict[str, object] = {"CORPUS": source.corpus, "SCORER_MODEL": source.model}
+    if source.demo is not None:
+        show = wants_bar(read_options(settings).progress_bar)
+        pages, hosts, seed = source.demo
+        paths = ensure_demo(data_dir(), pages=pages, hosts=hosts, seed=seed, progress=show)
+        given = {**_OF_DEMO, "CORPUS": str(paths.corpus), "SCORER_MODEL": str(paths.model)}
+    for name, value in given.items():
+        if value is not None:
+            mine.set(name, value, priority="cmdline")
+    return mine
+
+
+def _divided(web: MemoryWeb, half: str) -> tuple[MemoryWeb, str | None]:
+    """Return a half of a web's hosts; all of it where it has few hosts. Raises InputError where those are tuned on."""
+    hosts = web.hosts()
+    if len(hosts) >= _FEWEST_HOSTS:
+        wanted = int(half == REPORTING)
+        return web.of_hosts(web.title, lambda host: half_of(host) == wanted), half
+    if half != REPORTING:
+        raise InputError(
+            f"{web.title} has {len(hosts)} hosts, and with fewer than {_FEWEST_HOSTS} there is no half to tune on; "
+            f"leave out --half {half}, or give another web"
+        )
+    return web, None
+
+
+def _starts(web: MemoryWeb, oracle: set[str], track: Track) -> list[Start]:
+    if len(web) < track.seeds * _PAGES_PER_SEED:
+        raise InputError(
+            f"{web.title} has {len(web):,} pages, and a contest from {track.seeds} seeds takes "
+            f"{track.seeds * _PAGES_PER_SEED:,}; give a larger web, or a track file with fewer seeds"
+        )
+    starts = []
+    for number in range(track.seed_sets):
+        seeds = hashed_seeds(web, track.seeds, number)
+        reach = web.reachable(seeds)
+        start = Start(seeds, len(reach), len(reach & oracle))
+        if start.reach < _FEWEST_IN_REACH or not start.oracle:
+            raise InputError(
+                f"{web.title}: seed set {number} reaches {start.reach:,} pages, {start.oracle:,} of the oracle set; "
+                f"a contest takes {_FEWEST_IN_REACH} and 1: do its pages have links to each other?"
+            )
+        starts.append(start)
+    return starts

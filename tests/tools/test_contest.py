@@ -1,0 +1,323 @@
+"""``scrapy evaluate --contest``: real contests on small webs, of the project's policies and of strangers'."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import PROJECT, TIMEOUT, Web, crawl, error_of, scrapy
+from demo_helpers import digests
+from evaluation_helpers import table
+
+from crawl4llm.tools.evaluate.contest.web import MemoryWeb, hashed_seeds
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+from simulate.demo.demo import DemoPaths, ensure_demo
+from simulate.warcs.corpus import WarcCorpus
+
+POLICIES = "breadth_first,parent_mean,link,harmonic,influence"
+SETS, SEEDS, BATCH = 3, 10, 20
+DEMO = {"pages": 600, "hosts": 12, "seed": 5}
+ENV = {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the command is run: what it keeps lies below, not in the project."""
+    return tmp_path_factory.mktemp("place")
+
+
+@pytest.fixture(scope="module")
+def track(place: Path, demo_web: Web) -> Path:
+    """A track of a demo web, which has too few hosts for halves, and of a corpus that has enough."""
+    webs = [
+        {"name": "small", "demo": DEMO},
+        {"name": "large", "corpus": str(demo_web.corpus), "model": str(demo_web.model)},
+    ]
+    path = place / "track.json"
+    path.write_text(json.dumps({"track": "test", "seed_sets": SETS, "seeds": SEEDS, "batch": BATCH, "webs": webs}))
+    return path
+
+
+def hold(place: Path, track: object, out: object, *args: object, workers: int = 2) -> subprocess.CompletedProcess[str]:
+    """Hold a contest with this project's settings, outside of its folder."""
+    given = ["evaluate", "--contest", track, "--out", out, "-s", f"SCORING_WORKERS={workers}", *args]
+    return scrapy(*map(str, given), cwd=place, env=ENV)
+
+
+@pytest.fixture(scope="module")
+def held(place: Path, track: Path) -> Path:
+    out = place / "held"
+    result = hold(place, track, out, "--policies", POLICIES)
+    assert result.returncode == 0, result.stderr
+    assert f"open {out / 'report.html'}" in result.stdout
+    return out
+
+
+def results(out: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((out / "contest.json").read_text())
+    return content
+
+
+@pytest.fixture(scope="module")
+def small(place: Path, held: Path) -> DemoPaths:
+    """The demo web that the contest has built."""
+    return ensure_demo(place / ".scrapy", **DEMO)
+
+
+@pytest.mark.parametrize("policy", ["breadth_first", "parent_mean"])
+def test_crawls_are_those_of_scrapy(policy: str, held: Path, small: DemoPaths, tmp_path: Path) -> None:
+    """The log's digest is that of a simulated crawl from the same seeds; recall and area follow from that log."""
+    (web,) = (web for web in results(held)["webs"] if web["name"] == "small")
+    (ours,) = (
+        crawl for crawl in results(held)["crawls"]
+        if (crawl["web"], crawl["policy"], crawl["set"]) == ("small", policy, 1)
+    )  # fmt: skip
+    corpus = ClueWeb22Corpus(small.corpus)
+    keys = sorted(corpus.keys(), key=lambda key: hashlib.sha256(f"1\n{key}".encode()).hexdigest())
+    (tmp_path / "seeds.txt").write_text("".join(f"{key}\n" for key in keys[:SEEDS]))
+    reach = web["sets"][1]["reach"]
+    settings = {"URL_POLICY": policy, "CRAWL_MAX_PAGES": reach // 2, "CRAWL_BATCH_SIZE": BATCH, "WARC_ENABLED": 0}
+    run = crawl(Web(*small), tmp_path / "run", tmp_path / "seeds.txt", **settings)
+    assert run.returncode == 0, run.stderr
+    log = (tmp_path / "run/crawl.jsonl").read_bytes()
+    assert hashlib.sha256(log).hexdigest() == ours["log"]
+    lines = [json.loads(line) for line in log.splitlines()]
+    scores = _scores(small, keys)
+    best = set(sorted(keys, key=lambda key: (-scores[key], key))[: len(keys) // 10])
+    assert web["oracle"] == len(best) == len(keys) // 10
+    hits = [len(best & {line["id"] for line in lines[:count]}) for count in range(reach // 2 + 1)]
+    assert ours["found"] == [hits[per_cent * reach // 100] for per_cent in range(1, 51)]
+    assert ours["area"] == pytest.approx(sum(hits[1:]) / (reach // 2) / web["sets"][1]["oracle"])
+    tenth = [line["influence"] for line in lines[: reach // 10]]
+    assert ours["influence"][1] == pytest.approx(sum(tenth) / len(tenth))
+
+
+def _scores(paths: DemoPaths, keys: Sequence[str]) -> dict[str, float]:
+    from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+
+    corpus, scorer = ClueWeb22Corpus(paths.corpus), FastTextScorer(paths.model, "__label__hq")
+    texts = {key: corpus.text(key) for key in keys}
+    return {key: scorer.score([text])[0] if text.strip() else 0.0 for key, text in texts.items()}
+
+
+def test_webs_are_described_and_divided(held: Path, demo_web: Web) -> None:
+    small, large = results(held)["webs"]
+    assert (small["half"], small["pages"]) == ("reporting", 600)
+    whole = MemoryWeb.read("large", ClueWeb22Corpus(demo_web.corpus))
+    half = whole.of_hosts("half", lambda host: hashlib.sha256(host.encode()).digest()[-1] % 2 == 1)
+    assert (large["half"], large["corpus_pages"]) == ("reporting", 1500)
+    assert (large["pages"], large["hosts"]) == (len(half), len(half.hosts()))
+    reaches = [len(half.reachable(hashed_seeds(half, SEEDS, number))) for number in range(SETS)]
+    assert [start["reach"] for start in large["sets"]] == reaches
+    assert large["digest"] != small["digest"]
+    assert large["model"] == f"sha256:{hashlib.sha256(demo_web.model.read_bytes()).hexdigest()}"
+
+
+def test_ranking_and_differences_follow_from_the_crawls(held: Path) -> None:
+    content = results(held)
+    areas: dict[str, list[float]] = {}
+    for one in content["crawls"]:
+        areas.setdefault(one["policy"], []).append(one["area"])
+    ranking = content["ranking"]
+    for standing in ranking:
+        assert standing["means"]["area"] == pytest.approx(sum(areas[standing["policy"]]) / (2 * SETS))
+    assert [standing["rank"] for standing in ranking] == [1, 2, 3, 4, None]
+    assert ranking[-1]["policy"] == "influence"
+    ranked = [standing["means"]["area"] for standing in ranking[:-1]]
+    assert ranked == sorted(ranked, reverse=True)
+    assert len(content["differences"]) == 5 * 6  # measures, pairs of the four that are ranked
+    for pair in content["differences"]:
+        if pair["measure"] == "area":
+            both = zip(areas[pair["policy"]], areas[pair["other"]], strict=True)
+            assert pair["mean"] == pytest.approx(sum(one - two for one, two in both) / (2 * SETS))
+            assert 1 / 64 <= pair["p"] <= pair["p_holm"] <= 1
+    assert [row["Policy"] for row in table(held, "ranking")] == [standing["policy"] for standing in ranking]
+    assert (held / "contest.md").read_text().count("\n| ") >= len(ranking)
+    points = [row for row in table(held, "recall-small") if row["series"] == "breadth_first"]
+    assert len(points) == 51
+
+
+def test_same_bytes_by_one_process_and_from_the_results_alone(place: Path, track: Path, held: Path) -> None:
+    alone = place / "alone"
+    result = hold(place, track, alone, "--policies", POLICIES, "--json", workers=1)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == results(held)
+    again = place / "again"
+    assert hold(place, held / "contest.json", again).returncode == 0
+    expected = {
+        name: digest for name, digest in digests(held).items() if name.split("/")[0] not in {"crawls", "times.json"}
+    }
+    for out in (alone, again):
+        found = digests(out)
+        assert {name: found[name] for name in expected} == expected
+
+
+def example() -> str:
+    """The policy that docs/contest.md shows."""
+    (shown,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs/contest.md").read_text(), re.DOTALL)
+    return str(shown)
+
+
+BROKEN = "from crawl4llm.policies.{base} import Policy as Base\n\n\nclass Policy(Base):\n    name = 'mine'\n"
+
+
+def test_strangers_policies(place: Path, track: Path, held: Path) -> None:
+    """One that works takes part in a contest that was held before; those that fail are named, and harm nobody."""
+    folder = place / "strangers"
+    folder.mkdir()
+    (folder / "shallow.py").write_text(example())
+    peeks = "\n    async def score(self, candidates):\n        from crawl4llm.scoring.rating import influence\n"
+    peeks += "        return await self._workers.run(influence, [one.key for one in candidates])\n"
+    (folder / "peeks.py").write_text(BROKEN.format(base="breadth_first") + peeks)
+    dies = "\n    def crawled(self, page):\n        import os\n        os._exit(7)\n"
+    (folder / "dies.py").write_text(BROKEN.format(base="breadth_first") + dies)
+    raises = "\n    def crawled(self, page):\n        raise ZeroDivisionError('no\\nway')\n"
+    (folder / "raises.py").write_text(BROKEN.format(base="breadth_first") + raises)
+    before = {path: path.stat().st_mtime_ns for path in (held / "crawls").iterdir()}
+    out = place / "with-strangers"
+    (out / "crawls").mkdir(parents=True)
+    for path in before:
+        os.link(path, out / "crawls" / path.name)
+    names = ",".join(str(folder / f"{name}.py") for name in ("shallow", "peeks", "dies", "raises"))
+    result = hold(place, track, out, "--policies", f"breadth_first,{names}")
+    assert error_of(result) == (
+        "policy peeks failed on small, seed set 0: it reads the page "
+        + error_of(result).partition("reads the page ")[2].split(" ")[0]
+        + " before its fetch; a policy that does says looks_ahead = True (3 policies failed)"
+    )
+    failures = {failure["policy"]: failure["error"] for failure in results(out)["failures"]}
+    assert failures["dies"] == "its process ended with status 7"
+    assert failures["raises"] == "ZeroDivisionError: no way"
+    assert {standing["policy"] for standing in results(out)["ranking"]} == {"breadth_first", "shallow"}
+    shallow = next(policy for policy in results(out)["policies"] if policy["name"] == "shallow")
+    assert shallow["digest"] == hashlib.sha256((folder / "shallow.py").read_bytes()).hexdigest()
+    now = {path: path.stat().st_mtime_ns for path in (held / "crawls").iterdir()}
+    assert now == before
+    assert len(list((out / "crawls").iterdir())) == len(before) + 2 * SETS
+
+
+def test_an_archive_is_a_web(place: Path, small: DemoPaths, tmp_path: Path) -> None:
+    """WARC files record no inlinks: those are the links of its pages. With one set of seeds no error is known."""
+    run = crawl(Web(*small), tmp_path / "run", CRAWL_MAX_PAGES=250, CRAWL_SEEDS=10, URL_POLICY="breadth_first")
+    assert run.returncode == 0, run.stderr
+    track = tmp_path / "track.json"
+    web = {"name": "none", "corpus": "nowhere", "model": "nothing"}
+    track.write_text(json.dumps({"track": "one", "seed_sets": 1, "seeds": 10, "batch": 10, "webs": [web]}))
+    given = ("--contest-web", tmp_path / "run", "-s", f"SCORER_MODEL={small.model}", "-s", "SIMULATION_TEXT=extracted")
+    result = hold(place, track, tmp_path / "out", "--policies", "indegree,breadth_first", *given)
+    assert result.returncode == 0, result.stderr
+    content = results(tmp_path / "out")
+    assert [(one["name"], one["half"], one["pages"]) for one in content["webs"]] == [("run", None, 250)]
+    assert [one["reads"] for one in content["policies"]] == [["inlinks"], []]
+    assert [standing["errors"]["area"] for standing in content["ranking"]] == [None, None]
+    corpus = WarcCorpus(tmp_path / "run", tmp_path / "index")
+    held = MemoryWeb.read("run", corpus, corpus.text)
+    key = max(held.keys(), key=lambda key: len(held.inlinks(key)))
+    sources = [source for source in held.keys() for link in held.outlinks(source) if link.key == key]
+    assert [link.key for link in held.inlinks(key)] == sources
+
+
+WAITS = """
+    def crawled(self, page):
+        import os, time
+        while os.path.exists(os.environ.get("WAIT", "")):
+            time.sleep(0.05)
+"""
+
+
+def test_goes_on_after_kill_9(place: Path, held: Path, track: Path, tmp_path: Path) -> None:
+    """What was done stays; the processes of the crawls end with the command; the results are those of an undisturbed
+    contest."""
+    content = json.loads(track.read_text())
+    one_web = tmp_path / "track.json"
+    one_web.write_text(json.dumps({**content, "webs": content["webs"][:1]}))
+    waits, wait, out = tmp_path / "waits.py", tmp_path / "wait", tmp_path / "out"
+    waits.write_text(BROKEN.format(base="parent_mean") + WAITS)
+    wait.touch()
+    policies = ["--policies", f"breadth_first,{waits}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "evaluate", "--contest", one_web, "--out", out, *policies],
+        cwd=place,
+        env={**os.environ, **ENV, "WAIT": str(wait), "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _until(lambda: len(list(out.glob("crawls/*.json"))) == SETS and _children(process))
+    children = _children(process)
+    process.kill()
+    process.wait()
+    _until(lambda: not any(map(_lives, children)))
+    before = {path: path.stat().st_mtime_ns for path in out.glob("crawls/*.json")}
+    wait.unlink()
+    assert hold(place, one_web, out, *policies).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert hold(place, one_web, tmp_path / "other", *policies, workers=1).returncode == 0
+    assert (tmp_path / "other/contest.json").read_bytes() == (out / "contest.json").read_bytes()
+
+
+def _children(process: subprocess.Popen[bytes]) -> list[int]:
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return list(map(int, listed.split()))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _until(done: Any) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_cannot_be_used(place: Path, track: Path, held: Path, small: DemoPaths, tmp_path: Path) -> None:
+    """One line each, before anything is crawled."""
+
+    def error(given: object, *args: object) -> str:
+        return error_of(hold(place, given, tmp_path / "out", *args))
+
+    def file(content: object) -> Path:
+        path = tmp_path / "given.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    good = json.loads(track.read_text())
+    assert "no such track, and no such file; known are: small" in error("smal")
+    assert "is no JSON file" in error(file("{"))
+    assert "the file is no object with just" in error(file({**good, "marks": [1]}))
+    assert "seeds = 0 is not a positive integer" in error(file({**good, "seeds": 0}))
+    code = [{"name": "x", "corpus": "graph_corpus.GraphCorpus", "model": "m.bin"}]
+    assert "corpus = 'graph_corpus.GraphCorpus' is no path" in error(file({**good, "webs": code}))
+    assert "two webs have one name" in error(file({**good, "webs": [*good["webs"], *good["webs"]]}))
+    assert "give a larger web, or a track file with fewer seeds" in error(file({**good, "seeds": 61}))
+    few = ("--contest-web", small.corpus, "-s", f"SCORER_MODEL={small.model}", "--half", "tuning")
+    assert "has 12 hosts, and with fewer than 20 there is no half to tune on" in error(track, *few)
+    assert "--policies nowhere.py cannot be read" in error(track, "--policies", "nowhere.py")
+    assert "cannot be loaded" in error(track, "--policies", "linkk")
+    assert "two are called link" in error(track, "--policies", "link,link")
+    (tmp_path / "bad.py").write_text("1 / 0\n")
+    assert "cannot be loaded (ZeroDivisionError" in error(track, "--policies", tmp_path / "bad.py")
+    content = results(held)
+    assert "reads 'crawl4llm contest 1'" in error(file({**content, "format": "crawl4llm contest 9"}))
+    content["crawls"][3]["found"][2] = "many"
+    assert "is damaged" in error(file(content))
+    content = results(held)
+    content["webs"][0]["name"] = "../small"
+    assert "is damaged" in error(file(content))
+    assert not (tmp_path / "out/contest.json").exists()
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out/mine.txt").touch()
+    assert "exists already" in error(track)

@@ -1,0 +1,63 @@
+"""Tests and ranks of contests, on numbers that were worked out otherwise."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from scipy.stats import permutation_test
+
+from crawl4llm.tools.evaluate.contest.ranking import AREA, error_of, holm, paired, sign_flip, standings
+
+
+def test_exact_test_is_that_of_scipy() -> None:
+    draw = random.Random(3)
+    for size in (5, 9, 12):
+        differences = [draw.gauss(0.3, 1) for _ in range(size)]
+        theirs = permutation_test(
+            (differences, [0.0] * size), lambda x, y, axis: (x - y).mean(axis=axis),
+            permutation_type="samples", vectorized=True, n_resamples=1 << size,
+        )  # fmt: skip
+        assert sign_flip(differences) == pytest.approx(theirs.pvalue)
+
+
+def test_drawn_test_is_near_the_exact_one_and_always_the_same() -> None:
+    draw = random.Random(4)
+    differences = [draw.gauss(0.5, 1) for _ in range(16)]
+    theirs = permutation_test(
+        (differences, [0.0] * 16), lambda x, y, axis: (x - y).mean(axis=axis),
+        permutation_type="samples", vectorized=True, n_resamples=1 << 16, batch=1 << 12,
+    )  # fmt: skip
+    assert sign_flip(differences) == pytest.approx(theirs.pvalue, abs=0.01)
+    assert sign_flip(differences) == sign_flip(list(differences))
+    assert sign_flip([1.0] * 30) == pytest.approx(1 / 16385)
+
+
+def test_no_difference_is_no_difference() -> None:
+    assert sign_flip([0.0] * 6) == 1.0
+    assert sign_flip([0.1, -0.1]) == 1.0
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+def test_ranks_and_what_is_not_distinguished() -> None:
+    noise = [0.001 * (place % 3) for place in range(12)]
+    values = {
+        "worst": {AREA: [[0.1 + more for more in noise]]},
+        "good": {AREA: [[0.5 + more for more in noise]]},
+        "as-good": {AREA: [[0.5 + more for more in reversed(noise)]]},
+        "bound": {AREA: [[0.4] * 12]},
+    }
+    ranked = {name: value for name, value in values.items() if name != "bound"}
+    found = standings(values, {"bound"}, paired(ranked))
+    assert [(one.rank, one.policy, list(one.not_distinguished)) for one in found] == [
+        (1, "as-good", ["good"]),
+        (2, "good", ["as-good"]),
+        (3, "worst", []),
+        (None, "bound", []),
+    ]
+    assert error_of([[1.0, 3.0], [2.0, 2.0]]) == pytest.approx(0.5)
+    assert error_of([[1.0], [2.0]]) is None
