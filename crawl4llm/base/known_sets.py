@@ -127,7 +127,9 @@ class KnownSet:
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
         if head.scheme != scheme:
-            raise InputError(f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}, as is known here; make it anew")
+            raise InputError(
+                f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}, as is known here; make it anew"
+            )
         if size != head.size:
             raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy or make it anew")
         if whole and self._digest() != head.sha256:
@@ -179,7 +181,9 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
         raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
     values: dict[str, Any] = json.loads(said)
     if (version := values.pop("format")) != FORMAT:
-        raise InputError(f"{told} is of format {version}; this version of crawl4llm reads format {FORMAT}: make it anew")
+        raise InputError(
+            f"{told} is of format {version}; this version of crawl4llm reads format {FORMAT}: make it anew"
+        )
     return Head(**values), identity
 
 

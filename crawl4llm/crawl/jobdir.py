@@ -44,6 +44,7 @@ DIGESTS = {
     "model_digest": "SCORER_MODEL",
     "seeds_digest": "seeds",
     "policy_settings": "policy",
+    "known_texts": "KNOWN_TEXTS",
 }
 """Digests that decide which pages are crawled, and the name of what the user gives for each."""
 
