@@ -91,6 +91,12 @@ class ScopeOptions:
         "Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` "
         "read them again when they change ([scope.md](scope.md#block-lists)).",
     )
+    known_urls: tuple[str, ...] = option(
+        (),
+        _files,
+        "Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is "
+        "dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not.",
+    )
     opt_out_fetch: bool = option(
         False,
         flag,

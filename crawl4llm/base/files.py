@@ -251,14 +251,14 @@ def _runs(process: int) -> bool:
     return True
 
 
-def check_free(to: Path) -> None:
-    """Raise InputError where something is at ``to``, which ``--out`` names, but an empty folder."""
+def check_free(to: Path, named_by: str = "--out") -> None:
+    """Raise InputError where something is at ``to``, which ``named_by`` names, but an empty folder."""
     try:
         taken = to.is_symlink() or (to.exists() and not (to.is_dir() and not any(to.iterdir())))
     except OSError as error:
-        raise InputError(f"--out {to} cannot be read: {error.strerror}") from None
+        raise InputError(f"{named_by} {to} cannot be read: {error.strerror}") from None
     if taken:
-        raise InputError(f"--out {to}: exists already; give another folder, or remove it")
+        raise InputError(f"{named_by} {to}: exists already; give another folder, or remove it")
 
 
 logger = logging.getLogger(__name__)

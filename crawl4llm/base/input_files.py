@@ -18,6 +18,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import MachineError
 
 LARGEST_JSON: Final = 1 << 24
@@ -26,7 +27,7 @@ LONGEST_LINE: Final = 1 << 20
 """Characters of a line of a text file."""
 
 _CHUNK: Final = 1 << 20
-_GZIP = b"\x1f\x8b"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
@@ -88,16 +89,20 @@ def input_lines(
     newline: str | None = None,
     longest: int = LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of a regular file in UTF-8, as ``open`` does; None: compressed if it begins like a gzip file.
+    """Yield the lines of a regular file in UTF-8, as ``open`` does; None: compressed if it begins like a gzip or
+    Zstandard file.
 
-    Raises OSError, also for a line of more than ``longest`` characters; EOFError and zlib.error for damaged gzip; and
-    UnicodeDecodeError, unless ``errors`` says otherwise.
+    Raises OSError, also for a line of more than ``longest`` characters; EOFError, zlib.error and ZstdError for damage;
+    and UnicodeDecodeError, unless ``errors`` says otherwise.
     """
     with open_input(path) as file:
-        if compressed is None:
-            compressed = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-        content = cast(IO[bytes], gzip.GzipFile(fileobj=file) if compressed else file)
+        start = file.read(len(_ZSTD)) if compressed is None else b""
+        file.seek(0)
+        content = cast(IO[bytes], file)
+        if compressed or start.startswith(_GZIP):
+            content = cast(IO[bytes], gzip.GzipFile(fileobj=file))
+        elif start == _ZSTD:
+            content = cast(IO[bytes], zstd.ZstdFile(file))
         lines = TextIOWrapper(content, encoding="utf-8-sig", errors=errors, newline=newline)
         number = 0
         while line := lines.readline(longest + 1):

@@ -100,7 +100,7 @@ class Head(NamedTuple):
     """``urls`` or ``texts``."""
     scheme: str
     """How fingerprints and hashes are made; sets of another scheme say nothing here."""
-    count: int
+    entries: int
     columns: dict[str, tuple[int, int, str]]
     """By name: offset, numbers, and their type, I or Q."""
     size: int
@@ -134,10 +134,10 @@ class KnownSet:
             raise InputError(f"{told} is damaged: it has {size:,} bytes of {head.size:,}; copy or make it anew")
         if whole and self._digest() != head.sha256:
             raise InputError(f"{told} is damaged: its content is not what its head says; copy or make it anew")
-        self._head = head
+        self._head, self._told = head, told
 
     def __len__(self) -> int:
-        return self._head.count
+        return self._head.entries
 
     def has(self, name: str) -> bool:
         """Return whether the file has a column of that name."""
@@ -150,8 +150,14 @@ class KnownSet:
         return data.cast("I") if kind == "I" else data.cast("Q")
 
     def table(self, name: str) -> tuple[memoryview[int], memoryview[int]]:
-        """Return the two columns of a sorted table."""
-        return self.column(name), self.column(_starts(name))
+        """Return the two columns of a sorted table. Raises InputError where they do not belong together."""
+        try:
+            entries, starts = self.column(name), self.column(_starts(name))
+            if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
+                return entries, starts
+        except (KeyError, TypeError, ValueError):  # columns that the file has not, or has in part
+            pass
+        raise InputError(f"{self._told} is damaged: its head is none; copy or make it anew")
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
@@ -179,12 +185,15 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
     identity = hashlib.sha256(said).hexdigest()
     if len(data) < _HEAD or rest[: len(identity)] != identity.encode():
         raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
-    values: dict[str, Any] = json.loads(said)
-    if (version := values.pop("format")) != FORMAT:
-        raise InputError(
-            f"{told} is of format {version}; this version of crawl4llm reads format {FORMAT}: make it anew"
-        )
-    return Head(**values), identity
+    try:
+        values: dict[str, Any] = json.loads(said)
+        if (version := values.pop("format")) != FORMAT:
+            raise InputError(
+                f"{told} is of format {version!r:.20}; this version of crawl4llm reads {FORMAT}: make it anew"
+            )
+        return Head(**values), identity
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{told} is damaged: its head is none; copy or make it anew") from None
 
 
 class SetWriter:

@@ -14,7 +14,7 @@ ERROR, KILLED = "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
 BLOCKLIST = "blocklist"
 IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
-TRAP = "trap"
+KNOWN_URL, TRAP = "known_url", "trap"
 REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
 QUEUED, VISITED = "queued", "visited"
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
@@ -46,6 +46,7 @@ DROPPED: Final = {
     IGNORED: "a middleware or extension of Scrapy dropped the request",
     OPT_OUT: "its domain was purged or is blocked; live: an [opt-out](opt-outs.md) keeps it from being fetched or used",
     BLOCKLIST: "a list of BLOCKLISTS has its domain",
+    KNOWN_URL: "KNOWN_URLS has its URL, and it is no seed",
     TRAP: "a rule of URL_TRAPS holds of its URL",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",

@@ -48,6 +48,8 @@ KEYS = {
     "links/sitemap": "live: links in sitemaps (SITEMAPS)",
     "links/near_duplicate": "links on near duplicates, where NEAR_DUPLICATES leaves them",
     "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of URL_TRAPS",
+    "links/taken_for_known": "documents dropped as `known_url` that are not known, to be expected by the error rate of "
+    "the sets",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "sitemaps/read": "live: sitemaps that were read",

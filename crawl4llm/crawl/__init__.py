@@ -3,7 +3,8 @@
 - ``algorithm``: the algorithm, line by line; ``crawl_state``: what it works on; ``turns``: whom it tells of leases, and
   the time by which owners wait.
 - ``reorder_buffer``: what waits: answers for their turn (``answer_spool`` keeps them on disk), and what N cut off.
-- ``page_writer``: archive, crawl log and counters; ``scope``: which links and redirects are followed.
+- ``page_writer``: archive, crawl log and counters; ``scope``: which links and redirects are followed;
+  ``known_urls``: what is known and not fetched again.
 - ``budgets``: what owners and URL prefixes may have fetched; ``budgeted_frontier`` heeds it; ``linked_twice``: by which
   they tell sites from mazes.
 - ``seeds``: seeds from a file, or drawn; ``web``: what the pages are fetched from.

@@ -302,6 +302,8 @@ class CrawlState:
         for (outcome, reason), count in self.frontier.outcomes.items():
             if outcome is not Outcome.ARCHIVED:
                 figures[f"{outcome.value}/{reason}"] = count + (figures.get(f"{outcome.value}/{reason}") or 0)
+        if (lost := self.scope.taken_for_known(self.counters.counts)) is not None:
+            figures["links/taken_for_known"] = lost
         states = self.balance
         figures["pages/visited"] = states.discovered
         figures["frontier/queued"] = states.queued

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
 from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import Link
-from crawl4llm.base.reasons import BLOCKLIST, DUPLICATE, OFF_SCOPE, OPT_OUT, QUEUED, TRAP, URL_TOO_LONG, VISITED
+from crawl4llm.base.reasons import (
+    BLOCKLIST,
+    DUPLICATE,
+    KNOWN_URL,
+    OFF_SCOPE,
+    OPT_OUT,
+    QUEUED,
+    TRAP,
+    URL_TOO_LONG,
+    VISITED,
+)
 from crawl4llm.base.url_traps import Traps
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -36,7 +46,7 @@ NO_LIMITS = Limits()
 
 class Scope:
     """Follows what CRAWL_SCOPE ``name``, ``limits`` and ``rules`` let it, once, and nothing of domains that have opted
-    out or are blocked, or that leads into a trap by its URL."""
+    out or are blocked, that leads into a trap by its URL, or that is known by it and is no seed."""
 
     def __init__(
         self,
@@ -59,6 +69,7 @@ class Scope:
         self._all_rules = rules
         self._rules = rules if rules is not None and rules.has_scope else None
         self._listed = rules.blocklists if rules is not None and rules.blocklists else None
+        self._known = None if rules is None else rules.known
         self._traps = Traps(traps) if traps else None
 
     def block(self, domains: Iterable[str]) -> None:
@@ -88,10 +99,11 @@ class Scope:
         depth = entry.depth + 1
         candidates = [Candidate(key, targets[key].url, depth, entry.key, targets[key].anchor) for key in new]
         candidates, trapped = self._without_traps(candidates, counts)
-        if not self._unwanted and self._listed is None:
-            return candidates, trapped
-        wanted, unwanted = self._divided(candidates, self.blocked, counts)
-        return wanted, [*trapped, *unwanted]
+        unwanted: list[FailureLine] = []
+        if self._unwanted or self._listed is not None:
+            candidates, unwanted = self._divided(candidates, self.blocked, counts)
+        candidates, known = self._without_known(candidates, counts)
+        return candidates, [*trapped, *unwanted, *known]
 
     def wanted_seeds(self, seeds: list[Candidate], counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Return the seeds that may be crawled, and log lines of the others, which are counted as dropped."""
@@ -115,6 +127,23 @@ class Scope:
                 counts[f"links/trap/{rule}"] += 1
                 lines.append(failure_line(Outcome.DROPPED.value, TRAP, candidate, Why(f"URL_TRAPS {rule}")))
         counts[f"{Outcome.DROPPED.value}/{TRAP}"] += len(lines)
+        return others, lines
+
+    def _without_known(
+        self, candidates: list[Candidate], counts: Counter[str]
+    ) -> tuple[list[Candidate], list[FailureLine]]:
+        """Return the candidates that KNOWN_URLS does not have, and log lines of the others, which are counted."""
+        if self._known is None:
+            return candidates, []
+        others: list[Candidate] = []
+        lines: list[FailureLine] = []
+        for candidate in candidates:
+            why = self._known.why(candidate.key if "://" in candidate.key else candidate.url)  # keys may be ids
+            if why is None:
+                others.append(candidate)
+            else:
+                lines.append(failure_line(Outcome.DROPPED.value, KNOWN_URL, candidate, why))
+        counts[f"{Outcome.DROPPED.value}/{KNOWN_URL}"] += len(lines)
         return others, lines
 
     def follow_redirects(self, answers: Sequence[Answer], counts: Counter[str]) -> None:
@@ -160,8 +189,12 @@ class Scope:
         """Return why no redirect of a document may lead to another one, visited before or not."""
         if self._within_domain and domain_of_url(key) != domain_of_url(entry.url or entry.key):
             return OFF_SCOPE
-        if (reason := self._forbids(key)) is not None or self._traps is None:
+        if (reason := self._forbids(key)) is not None:
             return reason
+        if entry.depth and self._known is not None and self._known.why(key) is not None:
+            return KNOWN_URL
+        if self._traps is None:
+            return None
         rule = self._traps.rule_of(key)  # a seed may be in it
         return None if rule is None or rule == self._traps.rule_of(entry.url or entry.key) else TRAP
 
@@ -176,6 +209,13 @@ class Scope:
         if self._rules is not None and self._rules.off_scope(url) is not None:
             return OFF_SCOPE
         return self.blocked(url)
+
+    def taken_for_known(self, counts: Mapping[str, int]) -> float | None:
+        """Return how many new documents were dropped as known that are not, as is to be expected by the error rate of
+        the sets; None where none are known."""
+        if self._known is None:
+            return None
+        return self._known.error_rate * (counts.get("links/new", 0) - counts.get(f"dropped/{KNOWN_URL}", 0))
 
     def _within_rules(self, links: Sequence[Link], counts: Counter[str]) -> Sequence[Link]:
         """Return the links that the rules let it follow; count the others by rule."""

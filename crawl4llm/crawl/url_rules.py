@@ -1,4 +1,4 @@
-"""The URL rules of a crawl: which URLs the settings SCOPE_* and BLOCKLISTS leave alone.
+"""The URL rules of a crawl: which URLs the settings SCOPE_*, BLOCKLISTS and KNOWN_URLS leave alone.
 
 Written here and not taken from courlan, whose checks take 14 microseconds a link, and whose normal forms are others
 than RFC 3986's: docs/scope.md has the figures.
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
 from crawl4llm.base.errors import Why
 from crawl4llm.crawl.blocklists import Blocklists
 from crawl4llm.scope_options import FILE_TYPES, ScopeOptions
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.known_urls import KnownUrls
 
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
@@ -29,6 +32,12 @@ class UrlRules:
     def __init__(self, options: ScopeOptions) -> None:
         """Read the files that the settings name. Raises InputError."""
         self.blocklists = Blocklists(options.blocklists)
+        self.known: KnownUrls | None = None
+        """URLs that are not fetched again."""
+        if options.known_urls:
+            from crawl4llm.crawl.known_urls import KnownUrls
+
+            self.known = KnownUrls(options.known_urls)
         self._https_only = options.scope_https_only
         self._endings = _endings(options.scope_skipped_types)
         self._domains = frozenset(given for given in options.scope_domains if "/" not in given)
@@ -69,15 +78,17 @@ class UrlRules:
         return None
 
     def why(self, url: str) -> Why | None:
-        """Return the rule by which a URL is not followed, or nothing is sent to its domain; None where there is none.
+        """Return the rule by which a URL is not followed, or nothing is sent to its domain, or it is known; None where
+        there is none.
 
         A list is told with its digest, which is its name in ``OUTPUT_DIR/blocklists/``.
         """
         if listed := self.blocklists.find(url):
             return Why(f"BLOCKLISTS {listed.name}, line {listed.line} (sha256:{listed.digest})")
         rules = {SCHEME: "SCOPE_HTTPS_ONLY", FILE_TYPE: f"SCOPE_SKIPPED_TYPES .{self._ending(url)}"}
-        kind = self.off_scope(url)
-        return None if kind is None else Why(rules.get(kind, "SCOPE_DOMAINS"))
+        if (kind := self.off_scope(url)) is not None:
+            return Why(rules.get(kind, "SCOPE_DOMAINS"))
+        return None if self.known is None else self.known.why(url)
 
     def _ending(self, url: str) -> str:
         """Return the ending of the file name in a URL's path, if it is one that is skipped; else an empty string.

@@ -228,6 +228,7 @@ class Run:
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
             **({"url_rules": self.rules.identity} if self.rules else {}),
+            **({"known_urls": self.rules.known.identity} if self.rules and self.rules.known else {}),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **({"url_traps": options.url_traps} if options.url_traps else {}),
             **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
@@ -282,9 +283,13 @@ def _clock(web: Web, options: Options) -> Clock | None:
 
 def _rules(options: Options) -> UrlRules | None:
     """Return the rules of the settings for URLs; None where they have none. Raises InputError."""
-    if not (options.scope_domains or options.scope_https_only or options.scope_skipped_types or options.blocklists):
+    scoped = options.scope_domains or options.scope_https_only or options.scope_skipped_types
+    if not (scoped or options.blocklists or options.known_urls):
         return None
     rules = UrlRules(options)
+    if rules.known is not None:
+        for line in rules.known.lines:
+            logger.info("%s", line)
     for fault in rules.faults:
         logger.warning("%s", fault)
     return rules

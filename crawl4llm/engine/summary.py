@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
-from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
+from crawl4llm.base.reasons import ERROR, KILLED, KNOWN_URL, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
@@ -47,8 +47,14 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
     ``costs``: what new quality documents have cost, by keys of the stats."""
     figures = crawl.statistics()
+    known = int(figures.get(f"dropped/{KNOWN_URL}") or 0)
+    why = _REASONS.get(reason, reason)
+    if reason == FRONTIER_EMPTY and known:
+        why = f"the frontier is empty: of what it led to, KNOWN_URLS has {known:,} documents"
+        if known == len(crawl.visited) - crawl.seeds:
+            why = f"the frontier is empty: KNOWN_URLS has all {known:,} documents that the seeds lead to"
     lines = [
-        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({_REASONS.get(reason, reason)})",
+        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({why})",
         f"  policy           {crawl.policy.name}",
         f"  mean influence   {in_short(crawl.counters.mean_influence)}",
     ]
@@ -68,6 +74,8 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
+    if (lost := figures.get("links/taken_for_known")) is not None:
+        lines.append(f"  known URLs       {known:,} dropped, of which {lost:.2g} are not known, by expectation")
     lines.append(f"  documents        {crawl.balance}")
     if parked := figures.get("owners/parked"):
         documents = f"{crawl.owners.documents.parked if crawl.owners else 0:,} documents of {int(parked):,} owners"

@@ -25,7 +25,8 @@ class Action(NamedTuple):
     """Does the work and yields the lines to print; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
     values of options. Raises InputError and PageError."""
     arguments: str = ""
-    """The names of its arguments, divided by spaces; empty where it takes none."""
+    """The names of its arguments, divided by spaces; empty where it takes none. With ``...`` behind it there may be
+    several of the last."""
     add_options: Callable[[argparse._ArgumentGroup], None] = lambda _group: None
     """Adds the action's options, whose names no other action of the command has."""
 
@@ -67,7 +68,8 @@ class ActionCommand(ScrapyCommand):
         if not args or args[0] not in self.actions:
             raise UsageError(f"say what to do: one of {', '.join(self.actions)}", print_help=False)
         action = self.load(args[0])
-        if len(args) - 1 != len(action.arguments.split()):
+        missing = len(action.arguments.split()) - (len(args) - 1)
+        if missing > 0 or (missing < 0 and not action.arguments.endswith("...")):
             raise UsageError(f"usage: {self._usage(args[0], action)}", print_help=False)
         return action, args[1:]
 

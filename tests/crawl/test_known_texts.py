@@ -99,7 +99,7 @@ def test_killed_and_resumed(demo_web: Web, texts: Path, whole: tuple[Path, str],
     assert scrapy("corpus", "known", str(tmp_path / "other"), str(another)).returncode == 0
     given: dict[str, Any] = {**SMALL, "JOBDIR": job}
     refused = crawl(demo_web, output, **given, KNOWN_TEXTS=tmp_path / "other/texts.known")
-    assert "KNOWN_TEXTS was '" in error_of(refused)
+    assert "what KNOWN_TEXTS has was '" in error_of(refused)
     moved = tmp_path / "moved.known"
     moved.write_bytes(texts.read_bytes())
     result = crawl(demo_web, output, **given, KNOWN_TEXTS=moved)

@@ -9,35 +9,22 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
-from crawl4llm.base.pages import Corpus
 from crawl4llm.crawl.seeds import read_seeds
-from crawl4llm.options import Options, cores, read_options
-from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
+from crawl4llm.options import Options, read_options
+from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
 from crawl4llm.tools.trainscorer.text_files import is_jsonl, is_parquet, jsonl_texts, parquet_texts
 from crawl4llm.warc.reader import begins_like_archive
-from simulate.open import (
-    DAMAGED,
-    NO_LENGTH,
-    NO_URL,
-    PAGE,
-    UNTYPED,
-    WarcCorpus,
-    build_warc_index,
-    index_folder,
-    is_clueweb22,
-    largest_page,
-    list_files,
-    open_corpus,
-)
+from simulate.open import DAMAGED, NO_LENGTH, NO_URL, PAGE, UNTYPED, is_clueweb22, open_corpus
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -50,25 +37,6 @@ _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", r
 _FAULTS: Final = (DAMAGED, NO_LENGTH, NO_URL, UNTYPED)
 """Why records are left out that may have held texts."""
 _JSONL, _PARQUET, _ARCHIVES, _DOCUMENTS = "JSON Lines", "Parquet", "archive files", "documents of the corpus"
-
-
-@dataclass(frozen=True)
-class TextTaker:
-    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
-
-    corpus: Corpus
-    extractor: str
-    clean_text: bool
-    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
-
-
-def page_text(taker: TextTaker, key: str) -> str:
-    """Return the text of a page. Raises PageError."""
-    if taker.clean_text:
-        return taker.corpus.text(key)
-    with suppress(MissingRecord):
-        return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
-    return taker.corpus.text(key)
 
 
 @dataclass
@@ -122,14 +90,12 @@ class Sources:
                 raise InputError(f"{path}: has changed while it was read; wait until it is complete")
 
     def _of_archives(self, source: Source, path: Path) -> Iterator[str]:
-        index = index_folder(path)
         try:
-            found = build_warc_index(list_files(path), index, processes=cores())
-            corpus = WarcCorpus(path, index, largest=largest_page(self._settings))
-        except InputError as error:
+            corpus, found = open_archives(path, self._settings)
+        except InputError:
             if _holds_texts(path):
                 raise InputError(f"{path}: holds no archive files; name JSON Lines and Parquet files singly") from None
-            raise InputError(str(error).removeprefix("CORPUS ")) from None
+            raise
         source.counts.update({fault: found.counts[fault] for fault in _FAULTS if found.counts.get(fault)})
         for fault in found.unreadable:
             source.counts["unreadable files"] += 1

@@ -1,0 +1,147 @@
+"""The URLs that are known already (KNOWN_URLS), and are not fetched again: sets on disk, and lists in memory.
+
+A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.base.urls`), as far as a set keeps them
+(:mod:`crawl4llm.base.known_sets`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from crawl4llm.base.compression import zstd
+from crawl4llm.base.errors import InputError, Why
+from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.known_sets import MAKE, Fingerprints, KnownSet, fingerprint, is_known_set
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.urls import normalise_url
+
+NAME: Final = "KNOWN_URLS"
+"""The setting."""
+KIND: Final = "urls"
+URL_SCHEME: Final = "blake2b-64 of URLs by RFC 3986"
+MOST_LISTED: Final = 10_000_000
+"""URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
+_WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
+
+
+class KnownUrls:
+    """The URLs of several sets and lists."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """Open them. Raises InputError that names the one which cannot be used."""
+        self._files = [_KnownFile(Path(path)) for path in paths]
+
+    def __len__(self) -> int:
+        """Return how many there are; those in several files several times."""
+        return sum(len(one.fingerprints) for one in self._files)
+
+    @property
+    def identity(self) -> str:
+        """The digests of the files, divided by commas."""
+        return ",".join(sorted(one.identity for one in self._files))
+
+    @property
+    def error_rate(self) -> float:
+        """The probability that a URL is taken for a known one that is none, and is lost."""
+        return sum(one.fingerprints.error_rate for one in self._files)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """A line on each file, for the log."""
+        for one in self._files:
+            rate = one.fingerprints.error_rate
+            wrong = f"; 1 in {1 / rate:,.0f} others is taken for one of them" if rate else ""
+            yield f"{NAME} {one.path}: {len(one.fingerprints):,} URLs{wrong}{one.fault}"
+
+    def why(self, url: str) -> Why | None:
+        """Return the first file that has a URL; None where it is not known."""
+        wanted = url_fingerprint(url)
+        return next((Why(f"{NAME} {one.path.name}") for one in self._files if wanted in one.fingerprints), None)
+
+
+class _KnownFile:
+    """A set or a list."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fault = ""
+        self.fingerprints: Fingerprints | _Listed
+        try:
+            is_set = is_known_set(path)
+        except OSError as error:
+            raise InputError(f"{NAME} {path} cannot be read: {error.strerror}") from None
+        if is_set:
+            found = KnownSet(path, KIND, URL_SCHEME, NAME)
+            self.fingerprints, self.identity = Fingerprints(*found.table(KIND)), found.identity
+        else:
+            self.fingerprints, self.identity, self.fault = _read_list(path)
+
+
+class _Listed:
+    """The whole fingerprints of a list, in memory."""
+
+    error_rate = 0.0
+
+    def __init__(self, found: array[int]) -> None:
+        import numpy as np  # not for crawls whose URLs are in sets
+
+        self.sorted = array("Q", np.unique(np.frombuffer(found, dtype=np.uint64)).tobytes())
+
+    def __len__(self) -> int:
+        return len(self.sorted)
+
+    def __contains__(self, wanted: int) -> bool:
+        place = bisect_left(self.sorted, wanted)
+        return place < len(self.sorted) and self.sorted[place] == wanted
+
+
+def url_fingerprint(url: str) -> int:
+    """Return what stands for a URL, in whatever spelling of its document key."""
+    return fingerprint(normalise_url(url).encode("utf-8", "surrogatepass"))
+
+
+def is_web_url(url: str) -> bool:
+    """Return whether a text begins like a URL that can be crawled."""
+    return _WEB_URL.match(url) is not None
+
+
+def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a list, plain, gzip or Zstandard, with their numbers, without blank ones and comments (#).
+
+    Raises InputError where the file cannot be read to its end.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(input_lines(path, errors="surrogateescape", newline="\n"), 1):
+            if (url := line.strip()) and not url.startswith("#"):
+                yield number, url
+    except OSError as error:
+        raise InputError(f"{named_by} {path} cannot be read after line {number}: {error.strerror or error}") from None
+    except (EOFError, zlib.error, zstd.ZstdError) as error:
+        raise InputError(f"{named_by} {path} is damaged after line {number}: {error}") from None
+
+
+def _read_list(path: Path) -> tuple[_Listed, str, str]:
+    """Return the fingerprints of a list, its digest, and what was left out of it."""
+    found, odd, first = array("Q"), 0, ""
+    for number, url in listed_urls(path, NAME):
+        if is_web_url(url):
+            found.append(url_fingerprint(url))
+        else:
+            first = first or f"line {number} ({harmless(url[:60])!r})"
+            odd += 1
+        if len(found) > MOST_LISTED:
+            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {MAKE}")
+    if not found:
+        what = f"; {first} is no URL" if first else ""
+        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {MAKE}")
+    known = _Listed(found)
+    identity = hashlib.sha256(known.sorted.tobytes()).hexdigest()
+    return known, identity, f"; left out {odd:,} that are no URLs, the first is {first}" if odd else ""

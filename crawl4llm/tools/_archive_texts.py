@@ -1,0 +1,49 @@
+"""The texts of archive files: what the tools share that take texts from WARC files of any origin."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.pages import Corpus
+from crawl4llm.options import cores
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from simulate.open import WarcCorpus, build_warc_index, index_folder, largest_page, list_files
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from simulate.warcs.index_build import IndexSummary
+
+
+@dataclass(frozen=True)
+class TextTaker:
+    """Settings of a worker process: pickled where processes are spawned, inherited where they are forked."""
+
+    corpus: Corpus
+    extractor: str
+    clean_text: bool
+    """Whether the corpus's own text is taken; else the HTML, and the text only of pages that have no HTML."""
+
+
+def page_text(taker: TextTaker, key: str) -> str:
+    """Return the text of a page. Raises PageError."""
+    if taker.clean_text:
+        return taker.corpus.text(key)
+    with suppress(MissingRecord):
+        return extract_text(taker.corpus.html(key), EXTRACTORS[taker.extractor])
+    return taker.corpus.text(key)
+
+
+def open_archives(path: Path, settings: BaseSettings) -> tuple[WarcCorpus, IndexSummary]:
+    """Open archive files, a folder or a pattern of them, of which an index is made where there is none; return what
+    that has counted too. Raises InputError."""
+    index = index_folder(path)
+    try:
+        found = build_warc_index(list_files(path), index, processes=cores())
+        return WarcCorpus(path, index, largest=largest_page(settings)), found
+    except InputError as error:
+        raise InputError(str(error).removeprefix("CORPUS ")) from None

@@ -1,0 +1,261 @@
+"""``scrapy corpus known``: files of known URLs and texts, for KNOWN_URLS and KNOWN_TEXTS, from what one has."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import glob
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.crawl_log import FAILURES
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import check_free, whole_folder, writing
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.terminal import harmless, wants_bar
+from crawl4llm.crawl.known_urls import url_fingerprint
+from crawl4llm.options import cores, read_options
+from crawl4llm.scoring.known_texts import record_of
+from crawl4llm.scoring.signatures import require_library
+from crawl4llm.scoring.text import load_extractor
+from crawl4llm.scoring.workers import PageWorkers
+from crawl4llm.tools._action import Action
+from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
+from crawl4llm.tools.corpus.known_files import AT_ONCE, TEXT, URL, Spread, write_texts, write_urls
+from crawl4llm.tools.corpus.known_rows import RowFile, is_row_file
+from crawl4llm.warc.reader import begins_like_archive
+from simulate.open import FAILED, PAGE, WarcIndex, index_folder, is_clueweb22
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+URLS_FILE, TEXTS_FILE = "urls.known", "texts.known"
+_SCRATCH: Final = "scratch"
+_PAGES_AT_ONCE: Final = 1024
+_ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
+_KILLED: Final = "a process was killed; run `scrapy corpus known` with fewer --jobs"
+
+
+class _Sink:
+    """What takes URLs and texts in one process, and spreads them over the files of a folder."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._urls, self._texts = Spread(scratch / "urls", URL), Spread(scratch / "texts", TEXT)
+        self._waiting: list[int] = []
+        self._records = bytearray()
+
+    def add_url(self, url: str) -> None:
+        """Take a URL."""
+        self._waiting.append(url_fingerprint(url))
+        if len(self._waiting) == AT_ONCE:
+            self.flush()
+
+    def add_record(self, record: bytes) -> None:
+        """Take what stands for a text; nothing for a blank one."""
+        self._records += record
+        if len(self._records) >= AT_ONCE * TEXT.itemsize:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits. Raises InputError where that fails."""
+        if self._waiting:
+            self._urls.add(np.array(self._waiting, dtype=URL))
+        if self._records:
+            self._texts.add(np.frombuffer(bytes(self._records), dtype=TEXT))
+        self._waiting.clear()
+        self._records.clear()
+
+    def write(self, folder: Path, scratch: Path, *, near: bool) -> Iterator[tuple[str, int]]:
+        """Write the two files, each where there is something for it; yield their names, and how much is in each."""
+        self.flush()
+        for name, write in ((URLS_FILE, partial(write_urls, self._urls)), (TEXTS_FILE, partial(self._write, near))):
+            if count := write(scratch, folder / name):
+                yield name, count
+            else:
+                (folder / name).unlink()
+
+    def _write(self, near: bool, scratch: Path, to: Path) -> int:
+        return write_texts(self._texts, scratch, to, near=near)
+
+
+@dataclass(frozen=True)
+class _RowJob:
+    """A file of rows to be read."""
+
+    path: Path
+    size: int
+    fields: tuple[str, str]
+    near: bool
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What was found in a source."""
+
+    counts: Counter[str]
+    """``urls`` and ``texts``, and the reasons why others were left out."""
+    fault: str = ""
+    """The first thing that was left out."""
+
+
+def _take_rows(job: _RowJob) -> _Taken:
+    """Read a file of rows. Raises InputError."""
+    source, sink = RowFile(job.path, *job.fields), _Sink(job.scratch)
+    counts: Counter[str] = Counter()
+    for url, text in source.rows():
+        if url is not None:
+            sink.add_url(url)
+            counts["urls"] += 1
+        if text is not None:
+            record = record_of(text, near=job.near)
+            sink.add_record(record)
+            counts["texts" if record else "blank texts"] += 1
+    sink.flush()
+    return _Taken(counts + source.counts, f"{job.path}, {source.first_fault}" if source.first_fault else "")
+
+
+def _take_text(taker: TextTaker, key: str, near: bool) -> bytes:
+    """Return what stands for the text of a page, as :func:`record_of`. Raises PageError."""
+    return record_of(page_text(taker, key), near=near)
+
+
+def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bool, near: bool) -> _Taken:
+    """Take the URLs of the pages in archive files, and with ``texts`` their texts. Raises InputError."""
+    options = read_options(settings)
+    corpus, found = open_archives(path, settings)
+    counts: Counter[str] = Counter({"unreadable files": len(found.unreadable)})
+    taker = TextTaker(corpus, options.text_extractor, clean_text=not found.counts.get(PAGE))
+    if texts:
+        load_extractor(taker.extractor)
+    with closing(corpus), PageWorkers(taker, options.workers if texts else 0, options.text_time_limit) as workers:
+        workers.start()
+        keys = iter(_pages(path, wants_bar(options.progress_bar)))
+        while some := list(islice(keys, _PAGES_AT_ONCE)):
+            for key in some:
+                sink.add_url(key)
+            counts["urls"] += len(some)
+            for record in asyncio.run(workers.run(partial(_take_text, near=near), some)) if texts else ():
+                if isinstance(record, bytes):
+                    sink.add_record(record)
+                    counts["texts" if record else "blank texts"] += 1
+                else:
+                    counts[str(record.reason)] += 1
+    return _Taken(counts, found.unreadable[0] if found.unreadable else "")
+
+
+def _pages(path: Path, show: bool) -> Iterator[str]:
+    """Yield the keys of the pages in archive files, without what a live crawl could not have."""
+    index = WarcIndex(index_folder(path))
+    with closing(index):
+        for place in Progress(range(len(index)), f"pages of {path.name}", unit=" pages", bar=show):
+            number = index.document(place)
+            if index.kind(number) != FAILED:
+                yield index.key(number)
+
+
+def _find(given: str) -> tuple[list[Path], list[Path]]:
+    """Return the files of rows and the archives that a source names. Raises InputError."""
+    path = Path(given).expanduser()
+    try:
+        if is_clueweb22(path):
+            raise InputError(f"{given}: is a ClueWeb22 tree; give JSON Lines, Parquet, or WARC files")
+        if path.is_dir():
+            return _in_folder(path)
+        if not path.exists() and glob.has_magic(str(path)):
+            matches = sorted(glob.glob(str(path)))  # noqa: PTH207 - the pattern may begin anywhere
+            if not matches:
+                raise InputError(f"{given}: matches no file")
+            found = [_find(match) for match in matches]
+            return [one for rows, _ in found for one in rows], [one for _, archives in found for one in archives]
+        with open_input(path):  # says why it cannot be read
+            pass
+        others = is_row_file(path) or path.suffix.lower() == ".zst"  # whatever begins so is like a WARC file
+        is_archive = _ARCHIVE_NAME.fullmatch(path.name) or (not others and begins_like_archive(path))
+    except OSError as error:
+        raise InputError(f"{given}: cannot be read: {error.strerror}") from None
+    return ([], [path]) if is_archive else ([path], [])
+
+
+def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return what is in a folder: archives, as in that of a crawl, or else files of rows, as in an export."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    if any(_ARCHIVE_NAME.fullmatch(path.name) for path in paths):
+        return [], [folder]
+    rows = [path for path in paths if is_row_file(path) and path.name != FAILURES and path.suffix.lower() != ".json"]
+    if not rows:
+        raise InputError(f"{folder}: holds no archive files, JSON Lines, Parquet or CDXJ; name lists of URLs singly")
+    return rows, []
+
+
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+    out, *given = opts.arguments
+    to, near = Path(out).expanduser().absolute(), not opts.exact
+    check_free(to, "OUT")
+    if near:
+        require_library("scrapy corpus known", "give --exact")
+    found = [_find(source) for source in given]
+    counts: Counter[str] = Counter()
+    faults: list[str] = []
+    with writing(to, "the known sets"), whole_folder(to) as folder:
+        scratch = folder / _SCRATCH
+        scratch.mkdir()
+        sink = _Sink(scratch)
+        fields = (opts.url_field, opts.text_field)
+        jobs = [_RowJob(path, path.stat().st_size, fields, near, scratch) for rows, _ in found for path in rows]
+        show = wants_bar(read_options(settings).progress_bar)
+        taken = [one for _, one in run_jobs(_take_rows, jobs, opts.jobs or cores(), "B", "reading", _KILLED, show)]
+        archives = [path for _, archives in found for path in archives]
+        taken += [_take_archives(path, settings, sink, texts=opts.extract, near=near) for path in archives]
+        for one in taken:
+            counts += one.counts
+            faults += [one.fault] if one.fault else []
+        written = dict(sink.write(folder, scratch, near=near))
+        shutil.rmtree(scratch)
+        sizes = {name: (folder / name).stat().st_size for name in written}
+        if not written:
+            raise InputError(f"OUT {out}: the sources have neither URLs nor texts")
+    for name, count in written.items():
+        what = name.partition(".")[0]
+        yield f"{what:<8}{count:,} of {counts.pop(what):,} read ({sizes[name] / count:,.1f} bytes each): {to / name}"
+    if faults:
+        left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
+        yield f"left out {left_out}; the first: {harmless(min(faults))}"
+    settings_of = {URLS_FILE: "KNOWN_URLS", TEXTS_FILE: "KNOWN_TEXTS"}
+    yield "Next: scrapy crawl influence " + " ".join(f"-s {settings_of[name]}={to / name}" for name in written)
+
+
+def _add_options(parser: argparse._ArgumentGroup) -> None:
+    """Add the options; ``--jobs`` another action has added."""
+    parser.add_argument("--url-field", default="url", metavar="NAME", help="field or column of URLs (default: url)")
+    parser.add_argument("--text-field", default="text", metavar="NAME", help="that of texts (default: text)")
+    parser.add_argument(
+        "--extract",
+        action="store_true",
+        help="take the texts of archived pages too, by TEXT_EXTRACTOR; else their URLs",
+    )
+    parser.add_argument(
+        "--exact", action="store_true", help="know texts word for word only: 4 bytes a text, not 148, and no MinHash"
+    )
+
+
+KNOWN = Action(
+    f"Write the folder OUT with {URLS_FILE} for KNOWN_URLS and {TEXTS_FILE} for KNOWN_TEXTS, of the URLs and texts in "
+    "JSON Lines and Parquet files, such as exports, and the URLs in CDXJ indexes, WARC files, and lists of URLs; of "
+    "folders and glob patterns of them (also takes --jobs).",
+    _run,
+    "OUT SOURCE...",
+    _add_options,
+)

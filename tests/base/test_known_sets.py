@@ -1,0 +1,139 @@
+"""Sets of fingerprints on disk: what was put in is found, nothing else is, and what is no such file is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.known_sets import MAGIC, Fingerprints, KnownSet, Numbered, SetWriter
+
+COUNT = 70_000
+
+
+def written(path: Path, count: int = COUNT, kind: str = "urls", scheme: str = "one") -> list[int]:
+    """Write a set of random fingerprints, and a table of few hashes that come often; return the fingerprints."""
+    draw = random.Random(count)
+    some = sorted({draw.getrandbits(64) for _ in range(count)} | {0, (1 << 64) - 1})
+    entries = np.sort(np.array([number % 97 * 44_000_000 << 32 | number for number in range(count)], dtype=np.uint64))
+    with path.open("xb") as file:
+        writer = SetWriter(file)
+        writer.fingerprints("some", len(some), np.array_split(np.array(some, dtype=np.uint64), 7))
+        writer.numbered("table", count, [entries[:3], entries[3:3], entries[3:]])
+        writer.finish(kind, scheme, len(some))
+    return some
+
+
+def opened(path: Path, **more: bool) -> KnownSet:
+    return KnownSet(path, "urls", "one", "SETTING", **more)
+
+
+@pytest.mark.parametrize("count", [0, 1, 255, 256, COUNT])
+def test_all_that_is_in_a_set_is_found_and_nothing_else(tmp_path: Path, count: int) -> None:
+    some = written(tmp_path / "set", count)
+    known = opened(tmp_path / "set")
+    found = Fingerprints(*known.table("some"))
+    assert len(known) == len(found) == len(some)
+    assert all(map(found.__contains__, some))
+    draw = random.Random("others")
+    assert not any(draw.getrandbits(64) in found for _ in range(20_000))
+    assert found.error_rate <= 256 / 2**32 * 1.01
+    assert (tmp_path / "set").stat().st_size < 12 * count + 4.2 * count + 10_000
+    table = Numbered(*known.table("table"))
+    for residue in (0, 40, 96):
+        wanted = [number for number in range(count) if number % 97 == residue]
+        assert list(table.under(residue * 44_000_000, count + 1)) == wanted
+        assert list(table.under(residue * 44_000_000, 2)) == wanted[:2]
+    assert list(table.under(5, 10)) == list(table.under((1 << 32) - 1, 10)) == []
+
+
+def test_fingerprints_that_differ_in_what_is_kept_are_told_apart_and_others_are_not(tmp_path: Path) -> None:
+    """As the error rate says: 8 bits tell the place of 70,000, and 32 are kept; a difference after them is not seen."""
+    some = written(tmp_path / "set")
+    found = Fingerprints(*opened(tmp_path / "set").table("some"))
+    bits = 32 + 9
+    assert found.error_rate == len(some) / 2.0**bits
+    assert all(one ^ (1 << (64 - bits)) not in found for one in some[1:-1])
+    assert all(one ^ 1 in found for one in some)
+
+
+def test_files_of_the_same_are_the_same_and_others_have_another_identity(tmp_path: Path) -> None:
+    for name, count in (("one", 100), ("two", 100), ("other", 101)):
+        written(tmp_path / name, count)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    one, other = (opened(tmp_path / name).identity for name in ("one", "other"))
+    assert one == opened(tmp_path / "two", whole=False).identity != other
+
+
+def test_what_is_no_such_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    written(path, 1000)
+    good = path.read_bytes()
+    head = good[:4096]
+    cut = "is damaged: it has 9,000 bytes of"
+    cases = {
+        b"": "is no set of known URLs or texts; make it with `scrapy corpus known`",
+        b"http://one.example/\n" * 400: "is no set of known URLs or texts; make it with `scrapy corpus known`",
+        good[:100]: "is damaged: its head is not whole",
+        good[:9000]: cut,
+        good + b"x": "is damaged: it has",
+        head.replace(b'"entries": 1002', b'"entries": 1003') + good[4096:]: "is damaged: its head is not whole",
+        good[:-100] + b"\0\1" + good[-98:]: "is damaged: its content is not what its head says",
+    }
+    for data, said in cases.items():
+        path.write_bytes(data)
+        with pytest.raises(InputError) as raised:
+            opened(path)
+        assert str(raised.value).startswith(f"SETTING {path} {said}"), raised.value
+    path.write_bytes(next(data for data, said in cases.items() if said.endswith("head says")))
+    assert len(opened(path, whole=False)) == 1002
+    os.mkfifo(tmp_path / "fifo")
+    for name, said in ((".", "Is a directory"), ("fifo", "it is a FIFO, not a regular file"), ("no", "No such file")):
+        with pytest.raises(InputError, match=f"cannot be read: {said}"):
+            opened(tmp_path / name)
+
+
+def test_sets_of_another_version_kind_or_scheme_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "texts", 10, kind="texts")
+    written(tmp_path / "scheme", 10, scheme="two")
+    with monkeypatch.context() as later:
+        later.setattr("crawl4llm.base.known_sets.FORMAT", 2)
+        written(tmp_path / "later", 10)
+    said = {
+        "texts": "is a set of known texts, not of known urls",
+        "scheme": "was made by 'two', not by 'one'",
+        "later": "is of format 2; this version of crawl4llm reads 1: make it anew",
+    }
+    for name, fault in said.items():
+        with pytest.raises(InputError) as raised:
+            opened(tmp_path / name)
+        assert str(raised.value).startswith(f"SETTING {tmp_path / name} {fault}")
+
+
+def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
+    """With a checksum that is right: columns that are not there, or reach further than the file, or do not fit."""
+    written(tmp_path / "set", 1000)
+    data = (tmp_path / "set").read_bytes()
+    head = json.loads(data[len(MAGIC) :].partition(b"\n")[0])
+    columns = head["columns"]
+    made_up: list[object] = [
+        [],
+        {},
+        {**head, "more": 1},
+        {**head, "columns": {}},
+        {**head, "columns": {**columns, "some": [4096, 1 << 40, "I"]}},
+        {**head, "columns": {**columns, "some": [4096, 2, "I"]}},
+        {**head, "columns": {**columns, "some starts": [8, "x", "Q"]}},
+    ]
+    for one in made_up:
+        said = json.dumps(one).encode()
+        whole = b"%b%b\n%b\n" % (MAGIC, said, hashlib.sha256(said).hexdigest().encode())
+        (tmp_path / "set").write_bytes(whole.ljust(4096) + data[4096:])
+        with pytest.raises(InputError, match="is damaged: its head is none"):
+            opened(tmp_path / "set").table("some")

@@ -1,0 +1,168 @@
+"""``scrapy corpus known``: files of known URLs and texts, of whatever one has, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
+
+from crawl4llm.base.compression import zstd
+from crawl4llm.crawl.known_urls import KnownUrls
+from crawl4llm.scoring.known_texts import KnownTexts
+from crawl4llm.scoring.signatures import signature_of
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402 - only where there is pyarrow
+
+
+def url(number: int) -> str:
+    return f"https://host{number % 7}.example/{number}?q=%7e"
+
+
+def text(number: int) -> str:
+    return " ".join(f"word{number * 31 % place}" for place in range(1, 60)) + f" number {number}"
+
+
+ROWS = range(300)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """The same 300 documents as JSON Lines, as Parquet under other names; their URLs in an index and in lists."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    lines = [json.dumps({"url": url(number), "text": text(number)}) for number in ROWS]
+    (folder / "a.jsonl").write_text("\n".join(lines[:100]) + "\n\n")
+    (folder / "b.jsonl.zst").write_bytes(zstd.compress("\n".join(lines[100:200]).encode()))
+    (folder / "c.ndjson.gz").write_bytes(gzip.compress("\n".join(lines[200:]).encode()))
+    columns = {"link": [url(number) for number in ROWS], "body": [text(number) for number in ROWS]}
+    parquet.write_table(pa.table({"other": [0] * len(ROWS), **columns}), tmp_path / "rows.parquet")
+    entries = [f"com,x)/ 20260101000000 {json.dumps({'url': url(number), 'status': '200'})}" for number in ROWS]
+    failed = 'com,x)/ 20260101000000 {"url": "http://gone.example/", "status": "404"}'
+    index = "\n".join(["!OpenWayback-CDXJ 1.0", *entries, failed, "com,x)/ 2026"])
+    (tmp_path / "some.cdxj.gz").write_bytes(gzip.compress(index.encode()))
+    urls = "\n".join(map(url, ROWS))
+    (tmp_path / "urls.txt").write_text(f"# all of them\n{urls}\nno url\n")
+    (tmp_path / "urls.zst").write_bytes(zstd.compress(urls.encode()))
+    return folder
+
+
+def known(*args: object) -> subprocess.CompletedProcess[str]:
+    return scrapy("corpus", "known", *map(str, args), "-s", "PROGRESS_BAR=off")
+
+
+def test_the_same_files_of_whatever_sources(sources: Path, tmp_path: Path) -> None:
+    """Of a folder, of columns under other names, of an index and of lists; bad rows are counted, the first is named."""
+    first = known(tmp_path / "rows", sources, "--jobs", 2)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert sorted(path.name for path in (tmp_path / "rows").iterdir()) == ["texts.known", "urls.known"]
+    assert "urls    300 of 300 read (" in first.stdout
+    assert f"KNOWN_URLS={tmp_path}/rows/urls.known" in first.stdout
+    columns = ("--url-field", "link", "--text-field", "body")
+    assert known(tmp_path / "columns", tmp_path / "rows.parquet", *columns).returncode == 0
+    lists = known(tmp_path / "lists", tmp_path / "urls*", tmp_path / "some.cdxj.gz", "--jobs", 1)
+    assert lists.returncode == 0, lists.stderr
+    assert lists.stdout.splitlines()[0].startswith("urls    300 of 900 read")
+    assert lists.stdout.splitlines()[1] == (
+        "left out 1 an answer of status 4xx or 5xx, 1 no CDXJ entry with a URL, 1 no URL; the first: "
+        f"{tmp_path}/some.cdxj.gz, line 302: an answer of status 4xx or 5xx"
+    )
+    made = {name: (tmp_path / name / "urls.known").read_bytes() for name in ("rows", "columns", "lists")}
+    assert made["rows"] == made["columns"] == made["lists"]
+    assert not (tmp_path / "lists/texts.known").exists()
+    texts = [(tmp_path / name / "texts.known").read_bytes() for name in ("rows", "columns")]
+    assert texts[0] == texts[1]
+    urls, seen = KnownUrls([str(tmp_path / "rows/urls.known")]), KnownTexts.open(tmp_path / "rows/texts.known")
+    assert all(urls.why(url(number)) and urls.why(url(number).replace("%7e", "~")) for number in ROWS)
+    assert urls.why(url(len(ROWS))) is None
+    assert all(seen.knows(text(number), b"") for number in ROWS)
+
+
+def test_archives_and_exports_of_a_crawl(demo_web: Web, tmp_path: Path) -> None:
+    """URLs of archived pages, and their texts where they are asked for: those that the crawl's own export has."""
+    run = tmp_path / "run"
+    assert crawl(demo_web, run, CRAWL_MAX_PAGES=60, CRAWL_SEEDS=10, SIMULATION_TEXT="extracted").returncode == 0
+    assert scrapy("export", str(run), "--format", "jsonl", "--out", str(tmp_path / "export")).returncode == 0
+    made = known(tmp_path / "archived", run, "--extract", "-s", "SCORING_WORKERS=2")
+    assert made.returncode == 0, made.stderr
+    assert known(tmp_path / "exported", tmp_path / "export").returncode == 0
+    assert known(tmp_path / "urls", run).returncode == 0
+    assert not (tmp_path / "urls/texts.known").exists()
+    urls = [(tmp_path / name / "urls.known").read_bytes() for name in ("archived", "exported", "urls")]
+    assert urls[0] == urls[1] == urls[2]
+    found = KnownUrls([str(tmp_path / "urls/urls.known")])
+    assert len(found) == 60
+    assert all(found.why(line["url"]) for line in crawl_log(run))
+    texts = [KnownTexts.open(tmp_path / name / "texts.known") for name in ("archived", "exported")]
+    exported = [json.loads(line) for path in (tmp_path / "export/documents").iterdir() for line in path.open()]
+    for one in exported:
+        assert all(some.knows(one["text"], signature_of(one["text"])) for some in texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "content", "said"),
+    [
+        ("none.jsonl", None, "{0}: cannot be read: No such file or directory"),
+        ("a.jsonl", b'{"link": "http://a.example/"}\n', "{0}: no row can be used: line 1: neither 'url' nor 'text' "),
+        ("a.jsonl", b"http://a.example/\n", "{0}: no row can be used: line 1: no JSON"),
+        ("a.jsonl.gz", gzip.compress(b'{"url": "http://a.example/"}\n' * 99)[:-9], "{0}: cannot be read after line "),
+        ("a.parquet", b"PAR1, but no more", "{0}: cannot be read after row 0: "),
+        ("a.txt", b"\n# nothing\n", "OUT {out}: the sources have neither URLs nor texts"),
+        ("a.txt", b"one.example\n", "{0}: no row can be used: line 1: no URL"),
+        ("a.txt", b"x" * 2_000_000, "the list {0} cannot be read after line 0: line 1 has more than 1,048,576 char"),
+        ("folder", None, "{0}: holds no archive files, JSON Lines, Parquet or CDXJ; name lists of URLs singly"),
+        ("*.jsonl", None, "{0}: matches no file"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(tmp_path: Path, given: str, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / given).write_bytes(content)
+    if given == "folder":
+        (tmp_path / given).mkdir()
+    out = tmp_path / "out"
+    assert error_of(known(out, tmp_path / given)).startswith(said.format(tmp_path / given, out=out))
+    assert not out.exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_folder_that_is_taken_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text("http://a.example/\n")
+    said = error_of(known(tmp_path, tmp_path / "urls.txt"))
+    assert said == f"OUT {tmp_path}: exists already; give another folder, or remove it"
+    assert scrapy("corpus", "known", str(tmp_path / "out")).returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["urls.txt"]
+
+
+def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: Path) -> None:
+    """Neither the folder nor, once the next one ran, what it had spread; its processes end with it."""
+    for number in range(4):
+        lines = (f'{{"url": "http://a.example/{number}/{line}", "text": "{text(line)}"}}\n' for line in range(40_000))
+        (tmp_path / f"{number}.jsonl").write_text("".join(lines))
+    command = [sys.executable, "-m", "scrapy", "corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl")]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    process = subprocess.Popen([*command, "--jobs", "2"], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.*.tmp/scratch/texts")) and process.poll() is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert process.poll() is None, "it ended before it was killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "out").exists()
+    assert list(tmp_path.glob(".out.*.tmp"))
+    for number in range(1, 4):
+        (tmp_path / f"{number}.jsonl").unlink()
+    assert known(tmp_path / "out", tmp_path / "*.jsonl", "--exact").returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "out"]
+    assert len(KnownUrls([str(tmp_path / "out/urls.known")])) == 40_000
+    shutil.rmtree(tmp_path / "out")
