@@ -76,7 +76,8 @@ _subjects: dict[str, Subject] = {}
 
 def known_texts(web: MemoryWeb, hosts: Collection[str], signatures: dict[str, bytes]) -> Known:
     """All texts of a web that are the same as, or nearly, one of those hosts."""
-    texts, others = set(), set()
+    texts: set[str] = set()
+    others: set[str] = set()
     for key in web.keys():
         page = web.page(key)
         (texts if host_of(page.url) in hosts else others).add(page.text or "")
@@ -102,9 +103,13 @@ def crawl(hosts: str, policy: str, draw: int, *, near: bool) -> tuple[int, ...]:
     web = subject.web
     seeds = web.sample(SEEDS, draw)
     reachable = len(web.reachable(seeds))
-    texts = {"near_duplicates": "follow"} if near else {"known_texts": "memory"}
-    pages = int(SHARES[-1] * reachable)
-    options = Options(url_policy=policy.partition(",")[0], crawl_max_pages=pages, crawl_seed=draw, **texts)
+    options = Options(
+        url_policy=policy.partition(",")[0],
+        crawl_max_pages=int(SHARES[-1] * reachable),
+        crawl_seed=draw,
+        near_duplicates="follow" if near else "off",
+        known_texts=None if near else "in memory",
+    )
     known = None if near else subject.known[draw]
     rater = PageRater(web, subject.scorer, extractor=None, known_texts=known)
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
@@ -155,11 +160,15 @@ def prepare(names: Iterable[str], draws: int) -> None:
     whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
     signatures = {text: signature_of(text) for text in {whole.text(key) for key in whole.keys()}}
     for name in names:
-        web = whole if name == "whole" else whole.of_hosts(name, lambda host, half=_HALVES[name]: half_of(host) == half)
+        web = whole if name == "whole" else whole.of_hosts(name, partial(_is_of, _HALVES[name]))
         hosts = sorted(web.hosts())
         drawn = [random.Random(draw).sample(hosts, len(hosts) // 2) for draw in range(draws)]
         known = [known_texts(web, set(half), signatures) for half in drawn]
         _subjects[name] = Subject(web, scores, web.oracle(scores), known)
+
+
+def _is_of(half: int, host: str) -> bool:
+    return half_of(host) == half
 
 
 _HALVES = {"tuning": 0, "reporting": 1}

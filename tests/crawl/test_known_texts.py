@@ -61,7 +61,7 @@ def test_known_texts_are_noted_and_counted(demo_web: Web, whole: tuple[Path, str
     lines, figures = crawl_log(output), stats(output)
     known = sum(is_known(line["url"]) for line in lines)
     noted = sum(line["known_text"] for line in lines)
-    assert sum(line["known_text"] == is_known(line["url"]) for line in lines) > 0.97 * len(lines)
+    assert sum(line["known_text"] == is_known(line["url"]) for line in lines) > 0.95 * len(lines), "but for copies"
     assert known > 20
     assert figures["pages/known_text"] == noted
     assert f"known texts      {noted} of 400 pages" in told
