@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
 # docs/policies.md says how these were chosen, and on what.
-_HOST_PRIOR: Final = 1.0
+_HOST_PRIOR: Final = 0.3
 """How many new texts a host is taken to have besides those of its pages that were crawled."""
 _FOLDER_PRIOR: Final = 1.0
 """How many pages of a folder weigh as much as what is known of the one above it, or its host."""

@@ -14,6 +14,8 @@ from crawl4llm.policies import _novelty
 
 WORDS = [f"word{number}" for number in range(2000)]
 PAGES = 40
+KNOWN = _novelty._HOST_PRIOR / (1 + _novelty._HOST_PRIOR)
+"""The share of new texts at a host of which one page is known, and that is all."""
 
 
 def mirrored_web() -> Web:
@@ -122,10 +124,11 @@ def test_shares_are_shrunken_towards_what_lies_above() -> None:
     before = dict(told.scores)
     told.pages(page("a.example/x/0", 0.5)._replace(novel=False))
     assert told.scores["b.example/1"] == before["b.example/1"]
-    halves = {key: before[key] / told.scores[key] for key in ("a.example/x/1", "a.example/y/1")}
-    assert halves == {"a.example/x/1": 0.25, "a.example/y/1": 0.5}, "negative scores are divided"
+    shares = {key: before[key] / told.scores[key] for key in ("a.example/x/1", "a.example/y/1")}
+    assert shares == pytest.approx({"a.example/x/1": KNOWN / 2, "a.example/y/1": KNOWN}), "negative scores are divided"
     told.pages(page("a.example/y/0", 0.5)._replace(novel=True))
-    assert before["a.example/y/1"] / told.scores["a.example/y/1"] == (1 + 2 / 3) / 2
+    of_host = (1 + _novelty._HOST_PRIOR) / (2 + _novelty._HOST_PRIOR)
+    assert before["a.example/y/1"] / told.scores["a.example/y/1"] == pytest.approx((1 + of_host) / 2)
     unknown = dict(told.scores)
     told.pages(page("a.example/x/2", 0.5)._replace(novel=None))
     assert told.scores == unknown, "a page without text says nothing"
@@ -138,8 +141,8 @@ def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.Monkey
     told.pages(page("seed.example/", 0.9, *(f"a.example/{number}" for number in range(8))))
     told.pages(page("x.example/", 0.1, *(f"b.example/{number}" for number in range(8))))
     told.pages(page("a.example/page", 0.5)._replace(novel=False), page("b.example/page", 0.5)._replace(novel=False))
-    assert {told.scores[f"a.example/{number}"] for number in range(8)} == {0.45}
-    assert {told.scores[f"b.example/{number}"] for number in range(8)} == {0.1, 0.05}
+    assert {told.scores[f"a.example/{number}"] for number in range(8)} == {0.9 * KNOWN}
+    assert {told.scores[f"b.example/{number}"] for number in range(8)} == {0.1, 0.1 * KNOWN}
 
 
 def test_a_state_of_an_earlier_version_is_taken_up() -> None:
