@@ -13,6 +13,7 @@ from scrapy.utils.misc import load_object
 
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
+from crawl4llm.base.processes import return_freed_memory
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.control import CONTROL, Control, read_control
@@ -102,6 +103,7 @@ class LiveWeb:
     keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
+        return_freed_memory()  # a live crawl runs for weeks
         self._settings = settings
         settle_policy(settings)
         self.options = read_options(settings)

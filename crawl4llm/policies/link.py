@@ -61,8 +61,8 @@ class Policy(PageByPagePolicy):
         self._ranks = RecentRanks()
         self._all = RunningMean()
         self._places: RunningMeans[int] = RunningMeans(_MOST_MEANS)
-        self._siblings: RunningMeans[str] = RunningMeans(_MOST_MEANS)
-        """Of pages first seen on the same page, by its key."""
+        self._siblings: RunningMeans[str] = RunningMeans(_MOST_WAITING)
+        """Of pages first seen on the same page, by its key: as many as documents that wait can have."""
         self._waiting: dict[str, Waiting] = {}
         """In the order in which they were ranked last."""
         self._waiting_turns: InTurn[str] = InTurn()

@@ -46,9 +46,9 @@ def signature_of(text: str) -> bytes:
     words = text.lower().encode("utf-8", "replace").decode().split()
     if not words:
         return b""
-    runs = {" ".join(words[start : start + _WORDS]) for start in range(max(len(words) - _WORDS + 1, 1))}
+    runs = zip(*(words[start:] for start in range(min(_WORDS, len(words)))), strict=False)
     minhash = RMinHash(num_perm=HASHES, seed=_SEED)
-    minhash.update(list(runs))
+    minhash.update([*map(" ".join, runs)])  # a run that comes twice counts as one: its hashes are the same
     hashes = minhash.digest()
     bits = sum((value & 1) << place for place, value in enumerate(hashes))
     bands = (crc32(_BAND.pack(*hashes[start::BANDS])) for start in range(BANDS))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 PROJECT = Path(__file__).parents[2]
 INTERRUPTED_OFTEN = """
@@ -43,3 +46,29 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_behind() -> None:
         timeout=120,
     )
     assert done.stdout == "3000\n", done.stderr
+
+
+_FRAGMENTS = """
+import sys
+from pathlib import Path
+from crawl4llm.base.processes import return_freed_memory
+
+def anonymous():
+    (line,) = [line for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if "Anonymous" in line]
+    return int(line.split()[1]) >> 10
+
+if sys.argv[1] == "returned":
+    return_freed_memory()
+bytearray(24 << 20)
+before = anonymous()
+large = [b"x" * (8 << 20) for _ in range(5)]
+large.clear()
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what glibc alone does")
+@pytest.mark.parametrize(("how", "stays"), [("as_it_is", True), ("returned", False)])
+def test_freed_memory_is_returned(how: str, stays: bool) -> None:
+    result = subprocess.run([sys.executable, "-c", _FRAGMENTS, how], capture_output=True, text=True, check=True)
+    assert (int(result.stdout) > 30) is stays

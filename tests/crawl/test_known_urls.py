@@ -139,3 +139,12 @@ def test_what_is_neither_set_nor_list_starts_no_crawl(tmp_path: Path, content: b
     with pytest.raises(InputError) as raised:
         KnownUrls([str(path)])
     assert str(raised.value).startswith(f"KNOWN_URLS {path} {said}")
+
+
+def test_a_list_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "list").write_text("http://a.example/\nhttp://b.example/\n")
+    monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 2)
+    assert len(KnownUrls([str(tmp_path / "list")])) == 2
+    monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 1)
+    with pytest.raises(InputError, match="lists more than 1 URLs; make it with `scrapy corpus known`"):
+        KnownUrls([str(tmp_path / "list")])

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 URLS_FILE, TEXTS_FILE = "urls.known", "texts.known"
 _SCRATCH: Final = "scratch"
+_KINDS: Final = {"urls": URL, "texts": TEXT}
 _PAGES_AT_ONCE: Final = 1024
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
 _KILLED: Final = "a process was killed; run `scrapy corpus known` with fewer --jobs"
@@ -51,8 +52,9 @@ _KILLED: Final = "a process was killed; run `scrapy corpus known` with fewer --j
 class _Sink:
     """What takes URLs and texts in one process, and spreads them over the files of a folder."""
 
-    def __init__(self, scratch: Path) -> None:
-        self._urls, self._texts = Spread(scratch / "urls", URL), Spread(scratch / "texts", TEXT)
+    def __init__(self, scratch: Path, *, show: bool = False) -> None:
+        """``show``: whether sorting shows a bar."""
+        self._urls, self._texts = (Spread(scratch / name, kind, show=show) for name, kind in _KINDS.items())
         self._waiting: list[int] = []
         self._records = bytearray()
 
@@ -212,10 +214,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     with writing(to, "the known sets"), whole_folder(to) as folder:
         scratch = folder / _SCRATCH
         scratch.mkdir()
-        sink = _Sink(scratch)
+        show = wants_bar(read_options(settings).progress_bar)
+        sink = _Sink(scratch, show=show)
         fields = (opts.url_field, opts.text_field)
         jobs = [_RowJob(path, path.stat().st_size, fields, near, scratch) for rows, _ in found for path in rows]
-        show = wants_bar(read_options(settings).progress_bar)
         taken = [one for _, one in run_jobs(_take_rows, jobs, opts.jobs or cores(), "B", "reading", _KILLED, show)]
         archives = [path for _, archives in found for path in archives]
         taken += [_take_archives(path, settings, sink, texts=opts.extract, near=near) for path in archives]

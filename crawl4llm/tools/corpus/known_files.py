@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl4llm.base.bars import Progress
 from crawl4llm.base.files import sync_path, writing
 from crawl4llm.base.known_sets import SetWriter
 from crawl4llm.crawl.known_urls import KIND as URLS
@@ -42,8 +43,9 @@ class Spread:
     """Records of one type, spread over files of a folder by the first bits of their keys. Processes may add to the same
     ones at once: each writes files of its own."""
 
-    def __init__(self, folder: Path, kind: np.dtype[Any], bits: int = _BITS) -> None:
-        self._folder, self._kind, self._bits = folder, kind, bits
+    def __init__(self, folder: Path, kind: np.dtype[Any], bits: int = _BITS, *, show: bool = False) -> None:
+        """``show``: whether progress is shown as a bar, not as lines."""
+        self._folder, self._kind, self._bits, self._show = folder, kind, bits, show
         with writing(folder, _WHAT):
             folder.mkdir(exist_ok=True)
 
@@ -59,8 +61,8 @@ class Spread:
                         file.write(records[start:end].tobytes())
 
     def parts(self) -> Iterator[Records]:
-        """Yield the records of each file, in the order of their keys' first bits; it is removed."""
-        for part in range(1 << self._bits):
+        """Yield the records of each file, in the order of their keys' first bits; it is removed. Shows progress."""
+        for part in Progress(range(1 << self._bits), f"sorting {self._folder.name}", unit=" parts", bar=self._show):
             with writing(self._folder, _WHAT):
                 paths = sorted(self._folder.glob(f"{part}.*"))
                 read = [np.fromfile(path, self._kind) for path in paths]
