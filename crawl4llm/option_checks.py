@@ -134,6 +134,17 @@ def waits(value: Any) -> tuple[float, ...]:
     return tuple(seconds(number) for number in given)
 
 
+def optional_number(value: Any) -> float | None:
+    """Take a finite number, or None where it is not set."""
+    try:
+        number = 0.0 if value is None or value == "" else float(value)
+    except (OverflowError, TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("must be a number")
+    return None if value is None or value == "" else number
+
+
 def share(value: Any) -> float:
     """Take a number from 0 to 1."""
     try:

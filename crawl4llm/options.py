@@ -23,6 +23,7 @@ from crawl4llm.option_checks import (
     is_dotted,
     one_of,
     option,
+    optional_number,
     optional_text,
     own_settings,
     policy_name,
@@ -145,6 +146,13 @@ class Options(LiveOptions, ScopeOptions):
         _number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
+    )
+    quality_threshold: float | None = fixed(
+        None,
+        optional_number,
+        "Influence from which a page is a quality document, for the figure of new quality documents per 1,000 fetches "
+        "([novelty.md](novelty.md#what-is-counted)). Not set: the figure is left out, but `scrapy evaluate` takes that "
+        "of the corpus's best tenth.",
     )
     score_cache: str | None = option(
         None,

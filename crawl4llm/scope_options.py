@@ -10,7 +10,7 @@ from typing import Any, Final
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.url_traps import RULES
-from crawl4llm.option_checks import fixed, flag, one_of, option, some_of, text, whole
+from crawl4llm.option_checks import fixed, flag, one_of, option, optional_text, some_of, text, whole
 
 OFF, FOLLOW, LEAVE = "off", "follow", "leave"
 """Of NEAR_DUPLICATES."""
@@ -123,3 +123,14 @@ class ScopeOptions:
         "like an earlier one are counted and noted, and their links are followed (`follow`), or not (`leave`) "
         "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
     )
+    known_texts: str | None = option(
+        None,
+        optional_text,
+        "Path of a file of texts that one has already (`scrapy corpus known`): pages with such a text, or nearly, are "
+        "counted and noted, and where they are met the crawl goes last ([novelty.md](novelty.md#known-texts)).",
+    )
+
+    @property
+    def compares_texts(self) -> bool:
+        """Whether the text of each page is looked at for whether it is new."""
+        return self.known_texts is not None or self.near_duplicates != OFF

@@ -47,11 +47,13 @@ class CrawlLine(TypedDict):
     """Documents fetched so far, likewise."""
 
 
-class ComparedLine(CrawlLine):
-    """One line of the crawl log where texts are compared (NEAR_DUPLICATES)."""
+class ComparedFields(TypedDict, total=False):
+    """What a line has besides where texts are compared: each field with its setting."""
 
     near_duplicate_of: int | None
-    """``order`` of the earlier page that its text is like; null where it is new, or there is none."""
+    """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""
+    known_text: bool
+    """KNOWN_TEXTS: whether its text is a known one."""
 
 
 class FailureLine(TypedDict):

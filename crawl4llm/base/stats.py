@@ -15,6 +15,12 @@ KEYS = {
     "pages/no_text": "scored pages without any text; their influence score is 0",
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
     "pages/near_duplicates": "crawled pages whose text is like that of an earlier one (NEAR_DUPLICATES)",
+    "pages/known_text": "crawled pages whose text is a known one, word for word or nearly (KNOWN_TEXTS)",
+    "pages/new_quality": "crawled pages with an influence of QUALITY_THRESHOLD or more whose text is new: neither "
+    "known nor like that of an earlier page, as far as texts are compared (KNOWN_TEXTS, NEAR_DUPLICATES)",
+    "new_quality/per_1000_fetches": "these for each 1,000 of pages/fetched",
+    "new_quality/per_gb": "live: these for each GB (10^9 bytes) received, since the crawl was begun or resumed",
+    "new_quality/per_cpu_hour": "live: these for each hour of CPU time, worker processes included, since then",
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
     "frontier/leased": "documents taken from the frontier and not yet done",

@@ -128,7 +128,7 @@ class Command(ScrapyCrawl):
             self._judge(run, finished)
             return
         reason = self._crawl(crawler, run)
-        print_lines([summary(run.crawl, reason, run.output)])
+        print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)))])
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
             run.write_stats(self._stats(crawler))

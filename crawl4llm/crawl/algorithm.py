@@ -295,6 +295,8 @@ class Crawl(CrawlState):
         self._writer.archive(page, lease.entry, rated, policy=self.policy.name, iteration=self._batch)
         self.frontier.settle(lease, Outcome.ARCHIVED)
         self.counters.page(rated.influence)
+        if (least := self.options.quality_threshold) is not None and rated.has_new_text:
+            self.counters.counts["pages/new_quality"] += rated.influence is not None and rated.influence >= least
         if self._budgeted is not None:
             self._budgeted.crawled(lease.entry, rated.influence, new_text=rated.has_new_text)
         links = page.outlinks or ()
@@ -304,7 +306,7 @@ class Crawl(CrawlState):
         elif rated.near_duplicate_of is not None and self.options.near_duplicates == LEAVE:
             self.counters.counts["links/near_duplicate"] += len(links)
             links = ()
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links)
+        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links, rated.novel)
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""

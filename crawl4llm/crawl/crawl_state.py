@@ -102,6 +102,7 @@ class CrawlState:
             counters=self.counters,
             provenance=provenance,
             near_duplicates=near_duplicates,
+            known_texts=options.known_texts is not None,
         )
         self._log = log
         self._commits = commits
@@ -271,6 +272,11 @@ class CrawlState:
         return BUDGETS_SPENT if self.set_aside else FRONTIER_EMPTY
 
     @property
+    def new_quality(self) -> int:
+        """Pages crawled so far that are as good as QUALITY_THRESHOLD wants, with a new text."""
+        return self.counters.counts["pages/new_quality"]
+
+    @property
     def is_full(self) -> bool:
         """Whether it has its N pages."""
         return self.crawled >= self.options.crawl_max_pages
@@ -309,6 +315,8 @@ class CrawlState:
             figures["frontier/parked"] = states.parked
             figures["parked/budget"] = self.set_aside
         figures["influence/mean"] = self.counters.mean_influence
+        if self.options.quality_threshold is not None and (fetched := figures.get("pages/fetched")):
+            figures["new_quality/per_1000_fetches"] = 1000 * (figures.get("pages/new_quality") or 0) / fetched
         if self._by_owners is not None:
             figures.update(self.clock.statistics())
         if not self.continuous:

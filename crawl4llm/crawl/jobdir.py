@@ -45,6 +45,7 @@ DIGESTS = {
     "seeds_digest": "seeds",
     "policy_settings": "policy",
     "known_urls": "what KNOWN_URLS has",
+    "known_texts": "what KNOWN_TEXTS has",
 }
 """Digests that decide which pages are crawled, and the name of what the user gives for each."""
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from crawl4llm.base.crawl_log import ComparedLine, CrawlLine
+from crawl4llm.base.crawl_log import ComparedFields, CrawlLine
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -148,9 +148,13 @@ class Rated(NamedTuple):
     text: str | None
     """Its main text, where the archive keeps that and it could be had."""
     has_new_text: bool = True
-    """Whether it has text, and is no near duplicate; True too where NEAR_DUPLICATES is off."""
+    """Whether it has text, which is neither known nor like an earlier page's; True too where texts are not compared."""
     near_duplicate_of: int | None = None
     """The earlier page, by its place in the crawl from 0, that its text is like."""
+    known_text: bool = False
+    """Whether its text is one of KNOWN_TEXTS."""
+    novel: bool | None = None
+    """Whether its text is new; None where it has none, or texts are not compared."""
 
 
 class PageWriter:
@@ -168,6 +172,7 @@ class PageWriter:
         counters: Counters,
         provenance: Mapping[str, str],
         near_duplicates: NearDuplicates | None = None,
+        known_texts: bool = False,
     ) -> None:
         self._archive = archive
         self._rate = rate
@@ -175,13 +180,15 @@ class PageWriter:
         self._counters = counters
         self._provenance = provenance
         self._near_duplicates = near_duplicates
+        self._known_texts = known_texts
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
         """Rate the pages among ``answers``, which are archived in this order; return the results by the keys of their
         leases."""
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
-        if known and not self._archive.keeps_text and self._near_duplicates is None:
+        compared = self._known_texts or self._near_duplicates is not None
+        if known and not self._archive.keeps_text and not compared:
             return {entry.key: Rated(entry.score, None) for entry, _ in fetched}
         ratings = await self._rate([page for _, page in fetched])
         if not known:
@@ -193,14 +200,24 @@ class PageWriter:
         for (entry, _), rating in zip(fetched, ratings, strict=True):
             text = rating.text if isinstance(rating, RatedText) else None
             influence = entry.score if known else rating.score
-            if self._near_duplicates is None:
-                rated[entry.key] = Rated(influence, text)
-                continue
-            signature = rating.signature if isinstance(rating, RatedText) else b""
-            like = self._near_duplicates.add(self._counters.crawled + len(rated), signature)
-            self._counters.counts["pages/near_duplicates"] += like is not None
-            rated[entry.key] = Rated(influence, text, bool(signature) and like is None, like)
+            rated[entry.key] = Rated(influence, text)
+            if compared:
+                place = self._counters.crawled + len(rated) - 1
+                rated[entry.key] = self._compared(place, rated[entry.key], rating)
         return rated
+
+    def _compared(self, place: int, rated: Rated, rating: Rating | RatedText) -> Rated:
+        """Say whether the text of the page at a place in the crawl is new."""
+        like, signature, known = None, b"", False
+        if isinstance(rating, RatedText):
+            signature, known = rating.signature, rating.known
+        if self._near_duplicates is not None:
+            like = self._near_duplicates.add(place, signature)
+            self._counters.counts["pages/near_duplicates"] += like is not None
+        if self._known_texts:
+            self._counters.counts["pages/known_text"] += known
+        novel = like is None and not known if signature else None
+        return rated._replace(has_new_text=bool(novel), near_duplicate_of=like, known_text=known, novel=novel)
 
     def archive(self, page: PageRecord, leased: Entry, rated: Rated, *, policy: str, iteration: int | None) -> None:
         """Archive the next page of the crawl. Raises InputError where that cannot be written."""
@@ -217,6 +234,7 @@ class PageWriter:
                 "language": page.language,
                 "opt-out-signals": page.opt_outs or None,
                 "near-duplicate-of": rated.near_duplicate_of,
+                "known-text": "true" if rated.known_text else None,
                 **self._provenance,
             },
             rated.text,
@@ -247,10 +265,12 @@ class PageWriter:
             "visited": len(self._visited),
             "fetched": self._counters.counts["pages/fetched"],
         }
-        if self._near_duplicates is None:
-            return line
-        compared: ComparedLine = {**line, "near_duplicate_of": rated.near_duplicate_of}
-        return compared
+        compared: ComparedFields = {}
+        if self._near_duplicates is not None:
+            compared["near_duplicate_of"] = rated.near_duplicate_of
+        if self._known_texts:
+            compared["known_text"] = rated.known_text
+        return {**line, **compared}  # type: ignore[typeddict-unknown-key]  # as mypy has it
 
 
 logger = logging.getLogger(__name__)

@@ -252,17 +252,18 @@ class RaisedN:
         return {
             "kept_out": self.places,
             # Without hops, which are of no use any more, and not known to earlier versions.
-            "held_back": [[*astuple(page.entry)[:-1], page.influence, page.links] for page in self._pages],
+            "held_back": [
+                [*astuple(page.entry)[:-1], page.influence, page.links, *([] if page.novel is None else [page.novel])]
+                for page in self._pages
+            ],
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`save` returned."""
         self.places = state["kept_out"]
-        held_back: Iterable[Any] = state["held_back"]
-        self._pages = [
-            CrawledPage(Entry(*entry), influence, [Link(*link) for link in links])
-            for *entry, influence, links in held_back
-        ]
+        for fields in state["held_back"]:
+            *entry, influence, links, novel = fields if type(fields[-1]) is bool else [*fields, None]
+            self._pages.append(CrawledPage(Entry(*entry), influence, [Link(*link) for link in links], novel))
 
 
 _LEASE, _LEASES, _PAGE, _PAGES = "crawl4llm_lease", "crawl4llm_leases", "crawl4llm_page", "crawl4llm_pages"

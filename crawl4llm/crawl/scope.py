@@ -79,7 +79,7 @@ class Scope:
     def new_documents(self, page: CrawledPage, counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Visit the new documents that a page links to; return them, and log lines of those not wanted. All its links
         are counted. A document that one link may not lead to is not visited: another link may."""
-        entry, _, links = page
+        entry, links = page.entry, page.links
         if self._within_domain:
             domain = domain_of_url(entry.url)
             links = _kept(links, counts, "links/off_scope", lambda link: domain_of_url(link.url) == domain)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import resource
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,8 @@ class Run:
             self.rules = _rules(options)
             if options.near_duplicates != OFF:
                 require_library()
+            elif options.known_texts is not None:
+                require_library("KNOWN_TEXTS", "leave it out")
             self._clock = _clock(self.web, options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
@@ -103,6 +106,7 @@ class Run:
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
+            self._found_before = self.crawl.new_quality
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
 
@@ -112,6 +116,10 @@ class Run:
         opened.callback(corpus.close)
         corpus.check()
         corpus.require("outlinks", *policy.corpus_parts)
+        if self.options.known_texts is not None:
+            from crawl4llm.scoring.known_texts import KnownTexts
+
+            rater = replace(rater, known_texts=KnownTexts.open(Path(self.options.known_texts)))
         return rater
 
     def _read_seeds(self, file: str | None) -> Seeds:
@@ -168,7 +176,7 @@ class Run:
         crawl = Crawl(
             options,
             policy=policy,
-            rate=web.rating(self.workers, text=archive.keeps_text, signature=near_duplicates is not None),
+            rate=web.rating(self.workers, text=archive.keeps_text, signature=options.compares_texts),
             frontier=frontier,
             by_owners=owned,
             visited=job.visited if job else MemoryVisited(),
@@ -224,6 +232,7 @@ class Run:
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
             **({"url_traps": options.url_traps} if options.url_traps else {}),
             **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
+            **({"known_texts": rater.known_texts.identity} if rater.known_texts else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
@@ -239,8 +248,23 @@ class Run:
         )
         return open_archive(self.output / WARC, options, info, self.job.state.archive if self.job else None)
 
+    def costs(self, stats: Mapping[str, Any]) -> dict[str, float]:
+        """Return what new quality documents have cost since the crawl was begun or resumed, by keys of
+        :mod:`crawl4llm.base.stats`: where something is sent, as no clock enters a simulation. ``stats`` are Scrapy's.
+        Workers count when they have ended."""
+        if self.options.quality_threshold is None or self.web.host is None:
+            return {}
+        found = self.crawl.new_quality - self._found_before
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        spent = {
+            "new_quality/per_gb": stats.get("downloader/response_bytes", 0) / 1e9,
+            "new_quality/per_cpu_hour": sum(usage.ru_utime + usage.ru_stime for usage in used) / 3600,
+        }
+        return {key: found / cost for key, cost in spent.items() if cost}
+
     def write_stats(self, stats: dict[str, Any]) -> None:
         """Write ``stats.json``."""
+        stats |= {PREFIX + key: value for key, value in self.costs(stats).items()}
         if (scores := self.web.scores) is not None:
             stats |= {f"{PREFIX}scores/cached": scores.found, f"{PREFIX}scores/computed": scores.added}
         write_json(self.output / STATS, dict(sorted(stats.items())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -39,10 +39,13 @@ _TO_CHECK = {
     ERROR: "errors.log in the output, SCORER and TEXT_EXTRACTOR",
 }
 """Reasons that are not a document's own when most documents fail for them, and what to look at then."""
+_COSTS = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU hour"}
+_NO_COSTS: Mapping[str, float] = {}
 
 
-def summary(crawl: Crawl, reason: str, output: Path) -> str:
-    """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text."""
+def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS) -> str:
+    """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
+    ``costs``: what new quality documents have cost, by keys of the stats."""
     figures = crawl.statistics()
     known = int(figures.get(f"dropped/{KNOWN_URL}") or 0)
     why = _REASONS.get(reason, reason)
@@ -60,6 +63,13 @@ def summary(crawl: Crawl, reason: str, output: Path) -> str:
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
     ]
+    if (rate := figures.get("new_quality/per_1000_fetches")) is not None:
+        others = [f", {costs[key]:,.0f} {what}" for key, what in _COSTS.items() if key in costs]
+        lines.append(
+            f"  new quality      {crawl.new_quality:,} documents, {rate:,.1f} per 1,000 fetches{''.join(others)}"
+        )
+    if crawl.options.known_texts is not None:
+        lines.append(f"  known texts      {int(figures.get('pages/known_text') or 0):,} of {crawl.crawled:,} pages")
     if seconds := figures.get("simulation/seconds"):
         lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}

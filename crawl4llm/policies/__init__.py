@@ -2,9 +2,9 @@
 
 A policy's name is its module's name; the module holds one class called ``Policy``. A new file here is a new policy:
 it is found by itself, and the contract tests run over it. Modules with a leading underscore are no policies:
-``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_scorer_policy`` looks ahead by any
-scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far; ``_learning`` is what ``link`` learns with;
-``_means`` are means of influence scores.
+``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_novelty`` does where texts are
+compared; ``_scorer_policy`` looks ahead by any scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far;
+``_learning`` is what ``link`` learns with; ``_means`` are means of influence scores.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class CrawledPage(NamedTuple):
     """Its influence score; None where that could not be computed."""
     links: Sequence[Link]
     """All its outlinks in page order: also those without a key, and those to documents visited before."""
+    novel: bool | None = None
+    """Whether its text is new: neither known nor a near duplicate of an earlier page's; None where it has none, or none
+    are compared."""
 
 
 class Policy(Protocol):

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 
 def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
-    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one. Raises
-    InputError."""
+    """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
+    where texts are compared, with what it learns of where new ones are. Raises InputError."""
     policy: Policy = load_policy(options.url_policy)(workers, options)
+    if options.known_texts is not None or (options.compares_texts and not policy.looks_ahead):
+        from crawl4llm.policies._novelty import Novelty  # few crawls look for it, and it needs the learner's module
+
+        policy = Novelty(policy)
     if options.order == "asc":
         policy = Ascending(policy)
     if options.hot_queue_topic:
@@ -89,7 +93,7 @@ class Wrapper(ABC):
         """Return what the frontier orders a document by that the inner policy scored so."""
 
     @abstractmethod
-    def _inner_score(self, score: float) -> float:
+    def _inner_score(self, key: str, score: float) -> float:
         """Return the inner policy's score of a document by what the frontier orders it by."""
 
     @classmethod
@@ -127,7 +131,7 @@ class Wrapper(ABC):
         self._inner.load(state)
 
     def _inner_entry(self, entry: Entry) -> Entry:
-        return replace(entry, score=self._inner_score(entry.score))
+        return replace(entry, score=self._inner_score(entry.key, entry.score))
 
 
 class Ascending(Wrapper):
@@ -139,7 +143,7 @@ class Ascending(Wrapper):
     def _outer_score(self, key: str, score: float) -> float:
         return -score
 
-    def _inner_score(self, score: float) -> float:
+    def _inner_score(self, key: str, score: float) -> float:
         return -score
 
 
@@ -206,7 +210,7 @@ class HotQueue(Wrapper):
     def _outer_score(self, key: str, score: float) -> float:
         return lifted(score) if key in self._hot else kept(score)
 
-    def _inner_score(self, score: float) -> float:
+    def _inner_score(self, key: str, score: float) -> float:
         return original(score)
 
     def _follow(self, page: CrawledPage, *, on_topic: bool) -> None:

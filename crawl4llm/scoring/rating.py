@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import check_machine
@@ -16,6 +16,15 @@ from crawl4llm.scoring import Scorer, load_now, score_of
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 
 logger = logging.getLogger(__name__)
+
+
+class TextSet(Protocol):
+    """Texts that somebody has already; see :class:`crawl4llm.scoring.known_texts.KnownTexts`."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def knows(self, text: str, signature: bytes) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,8 @@ class PageRater:
     """Name of the extractor of text from HTML; None for the corpus's own clean text."""
     others: Mapping[str, Scorer] = field(default_factory=dict)
     """Scorers that the policy needs besides, by name."""
+    known_texts: TextSet | None = None
+    """Texts that somebody has already, where pages are compared with some."""
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
@@ -66,6 +77,8 @@ class RatedText(NamedTuple):
     """None where only the signature is wanted."""
     signature: bytes = b""
     """See :mod:`crawl4llm.scoring.signatures`; empty where it is not wanted, or the text is blank."""
+    known: bool = False
+    """Whether the text is a known one, word for word or nearly, where there are any."""
 
 
 class SeveralScores(NamedTuple):
@@ -96,11 +109,14 @@ def influence_and_text(rater: PageRater, key: str) -> RatedText:
 
 
 def influence_and_signature(rater: PageRater, page: str | HtmlPage, *, text: bool) -> RatedText:
-    """Return the influence score of a page's main text, its signature, and with ``text`` the text itself."""
+    """Return the influence score of a page's main text, its signature, whether it is a known one, and with ``text`` the
+    text itself."""
     from crawl4llm.scoring.signatures import signature_of
 
     name, main = (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
-    return RatedText(*rate_text(rater.scorer, main, name), main if text else None, signature_of(main))
+    signature = signature_of(main)
+    known = rater.known_texts is not None and rater.known_texts.knows(main, signature)
+    return RatedText(*rate_text(rater.scorer, main, name), main if text else None, signature, known)
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:

@@ -86,6 +86,7 @@ def test_a_page_and_its_numbers(report: Path) -> None:
     sections = {section["id"] for section in json.loads((report / "report.json").read_text())["sections"]}
     assert sections >= {
         *("runs", "corpus", "reach", "precision", "recall", "visited", "harvest-rate", "mean-influence", "domains"),
+        "new-quality",
         *("crawl-then-select", "selected", "match", "importance", "correlations", "backlinks"),
         *(f"{model}-{metric}" for model in ("crawl-and-stop", "threshold", "limited-buffer")
           for metric in ("influence", "ib", "ir", "is", "is-ib")),
@@ -106,6 +107,7 @@ def test_numbers_are_those_of_the_crawl(report: Path, runs: dict[str, Path], sco
         assert float(row["Precision"]) == pytest.approx(found / PAGES)
         assert float(row["Recall"]) == pytest.approx(found / len(oracle))
         assert float(row["Harvest rate"]) == pytest.approx(found / counts["pages/fetched"])
+        assert float(row["New quality per 1,000 fetches"]) == pytest.approx(1000 * found / counts["pages/fetched"])
 
 
 def test_precision_along_the_crawl(report: Path, runs: dict[str, Path], scores: dict[str, float]) -> None:

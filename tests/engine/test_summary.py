@@ -51,6 +51,16 @@ def mean(run: Driven, pages: int) -> float:
     return fmean(line["influence"] for line in run.lines[:pages])
 
 
+def test_new_quality_documents_are_told(new_run: NewRun, tmp_path: Path) -> None:
+    run = new_run("0001", quality_threshold=0.5)
+    assert run.figures["pages/new_quality"] == 5
+    assert run.figures["new_quality/per_1000_fetches"] == 1000 * 5 / 9
+    spent = {"new_quality/per_gb": 1234.5, "new_quality/per_cpu_hour": 60.2}
+    told = summary(run.crawl, "max_pages", tmp_path / "0001", spent)
+    assert "  new quality      5 documents, 555.6 per 1,000 fetches, 1,234 per GB, 60 per CPU hour\n" in told
+    assert "new quality" not in summary(new_run("0002").crawl, "max_pages", tmp_path / "0002")
+
+
 # -- comparisons ------------------------------------------------------------------------------------------------------
 
 

@@ -114,7 +114,7 @@ class Driven:
         return Crawl(
             options,
             policy=make_policy(workers, options),
-            rate=partial(rate_by_key, workers, text=options.warc_text, signature=near is not None),
+            rate=partial(rate_by_key, workers, text=options.warc_text, signature=options.compares_texts),
             near_duplicates=near,
             provenance={"corpus": "graph"},
             concurrent_leases=leases,
@@ -216,7 +216,7 @@ class JobCrawl(Driven):
             job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
             write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
             self._folder = job.output
-            job.open(reranks=load_policy(checked.url_policy).reranks)
+            job.open(reranks=checked.compares_texts or load_policy(checked.url_policy).reranks)
             self._log = CrawlLog(job.output, at=job.state.log)
             form = ArchiveFormat(text=checked.warc_text)
             self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, job.state.archive, form)

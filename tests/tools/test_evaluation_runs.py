@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from evaluation_helpers import FACTS, line, write_run
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.tools.evaluate.measures import new_quality
 from crawl4llm.tools.evaluate.runs import read_runs
 
 
@@ -26,6 +28,17 @@ def test_what_is_read(tmp_path: Path) -> None:
     assert (run.visited.tolist(), run.fetched.tolist()) == ([10, 12, 12], [4, 6, 7])
     assert run.domains.tolist() == [1, 2, 2]
     assert (list(run.seeds), run.unfinished) == (["key0", "key1"], None)
+
+
+def test_which_texts_are_new(tmp_path: Path) -> None:
+    fields: list[dict[str, Any]] = [{}, {"near_duplicate_of": None}, {"near_duplicate_of": 0}, {"known_text": True}]
+    lines = [line(order, **more) for order, more in enumerate([*fields, {"known_text": False}])]
+    (run,) = read_runs([write_run(tmp_path / "run", lines, settings={"CRAWL_MAX_PAGES": 5, "QUALITY_THRESHOLD": 1})])
+    assert run.is_new.tolist() == [True, True, False, False, True]
+    assert run.quality_threshold == 1
+    at = np.array([1, 3, 5])
+    found = new_quality(np.array([0.9, 0.4, 0.9, 0.9, 0.9]), run.is_new, 0.5, run.fetched, at)
+    assert found.tolist() == [1000, 1000 / 3, 400]
 
 
 def test_seeds_that_were_not_crawled_are_known(tmp_path: Path) -> None:

@@ -89,6 +89,16 @@ def figures(subject: Subject) -> list[Figure]:
             series=curves(subject, lambda c, at: harvest_rate(c.influence, oracle, c.run.fetched, at)),
         ),
         Figure(
+            id="new-quality",
+            title="New quality documents per 1,000 fetches",
+            definition="Pages crawled so far for each 1,000 fetched so far that have an influence of the run's "
+            "QUALITY_THRESHOLD, or where it has none are of the oracle set, and whose text is new, as far as the run "
+            "compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
+            x_label=CRAWLED,
+            y_label="documents per 1,000 fetches",
+            series=curves(subject, lambda c, at: c.new_quality(oracle, at)),
+        ),
+        Figure(
             id="visited",
             title="Crawled, visited and fetched",
             definition="Documents visited (V of Algorithm 1) and fetched by the time so many pages (P) were crawled "

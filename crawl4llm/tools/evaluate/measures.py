@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, binomtest
 
-from crawl4llm.tools.evaluate.documents import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 CONFIDENCE = 0.95
 _POINTS = 400
@@ -109,6 +109,12 @@ def recall(influence: Floats, oracle: Oracle, at: Integers) -> Band:
 def harvest_rate(influence: Floats, oracle: Oracle, fetched: Integers, at: Integers) -> Band:
     """Return oracle pages among the first so many pages crawled, for each page fetched to get there."""
     return Band(*(_hits(influence, threshold)[at - 1] / fetched[at - 1] for threshold in _thresholds(oracle)))
+
+
+def new_quality(influence: Floats, is_new: Flags, threshold: float, fetched: Integers, at: Integers) -> Floats:
+    """Return the pages with at least an influence and with new texts, among the first so many pages crawled, for each
+    1,000 pages fetched to get there."""
+    return 1000 * _hits(np.where(is_new, influence, np.nan), threshold)[at - 1] / fetched[at - 1]
 
 
 def mean_so_far(values: Floats, at: Integers) -> Floats:

@@ -22,11 +22,13 @@ def _runs(subject: Subject) -> Table:
         title="The runs at their end",
         definition="Crawled, visited, fetched: P and V of Algorithm 1, and the documents that were looked up or "
         "downloaded to get there. Precision and recall of the oracle set as in figure 4 of Craw4LLM. Harvest rate: "
-        "oracle pages crawled for each page fetched. Tokens: runs of characters between blanks in the text, as "
+        "oracle pages crawled for each page fetched. New quality per 1,000 fetches: pages crawled with an influence of "
+        "the run's QUALITY_THRESHOLD, or where it has none of the oracle set, whose text is new as far as the run "
+        "compared texts (KNOWN_TEXTS, NEAR_DUPLICATES). Tokens: runs of characters between blanks in the text, as "
         "fastText divides it. Domains: registrable domains (Public Suffix List with its private part).",
         columns=[
             *("Run", "Crawled", "Wanted", "Visited", "Fetched", "Mean influence", "Precision", "Recall", *interval),
-            *("Harvest rate", "Tokens a page fetched", "Domains"),
+            *("Harvest rate", "New quality per 1,000 fetches", "Tokens a page fetched", "Domains"),
         ],
         rows=[_run_row(subject, crawled) for crawled in subject.runs],
     )
@@ -48,6 +50,7 @@ def _run_row(subject: Subject, crawled: CrawledPages) -> list[Cell]:
         number(found.value[0]),
         *([number(found.low[0]), number(found.high[0])] if subject.survey.sampled else []),
         number(harvest_rate(influence, oracle, run.fetched, end).value[0]),
+        number(crawled.new_quality(oracle, end)[0]),
         number(crawled.tokens.sum() / fetched),
         int(run.domains[-1]),
     ]

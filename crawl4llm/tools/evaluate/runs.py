@@ -18,7 +18,7 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.tools.evaluate.documents import Floats, Integers
+from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
@@ -47,6 +47,8 @@ class Run:
     """Keys of the pages on which they were first seen; None for seeds."""
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
+    is_new: Flags
+    """Whether the text is new: neither known nor like an earlier page's, as far as the log says."""
     unfinished: str | None
     """Why there may be fewer pages than the run was to crawl; None where it came to its end."""
 
@@ -57,6 +59,12 @@ class Run:
     def wanted(self) -> int:
         """N: the pages it was to crawl."""
         return int(self.facts["settings"]["CRAWL_MAX_PAGES"])
+
+    @property
+    def quality_threshold(self) -> float | None:
+        """QUALITY_THRESHOLD; None where it was not set."""
+        given = self.facts["settings"].get("QUALITY_THRESHOLD")
+        return float(given) if type(given) in {int, float} else None
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
@@ -112,12 +120,14 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     keys: list[str] = []
     parents: list[str | None] = []
     numbers = array("d")
+    is_new: list[bool] = []
     domains: set[str] = set()
     for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
         try:
             domains.add(domain_of(host_of(line["url"])))
             keys.append(line["id"])
             parents.append(line["parent"])
+            is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
             known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
             numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
         except (LookupError, TypeError, ValueError):
@@ -137,6 +147,7 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
         fetched=counts[1],
         domains=counts[2],
         iterations=columns[2],
+        is_new=np.array(is_new),
         parents=parents,
         seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if parent is None],
         unfinished=_why_unfinished(path),

@@ -25,7 +25,7 @@ from crawl4llm.scoring.text import count_tokens
 from crawl4llm.scoring.topic import Mentions, mentions_of
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
-from crawl4llm.tools.evaluate.measures import Oracle, Population, oracle_of
+from crawl4llm.tools.evaluate.measures import Oracle, Population, new_quality, oracle_of
 from crawl4llm.tools.evaluate.runs import Run
 from simulate.open import data_dir
 from simulate.web import open_scores
@@ -229,6 +229,13 @@ class CrawledPages:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def new_quality(self, oracle: Oracle, at: Integers) -> Floats:
+        """Return new quality documents per 1,000 fetches, at some numbers of pages crawled. A page of the oracle set is
+        one, where the run has no QUALITY_THRESHOLD."""
+        given = self.run.quality_threshold
+        threshold = oracle.threshold.value if given is None else given
+        return new_quality(self.influence, self.run.is_new, threshold, self.run.fetched, at)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,235 @@
+"""Where new texts are found: hosts and folders whose pages have known texts lose, whatever the policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from crawl4llm.base.urls import host_of
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number
+from crawl4llm.policies._learning import RunningMeans
+from crawl4llm.policies._ordering import Wrapper
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier import Entry
+
+# docs/policies.md says how these were chosen, and on what.
+_HOST_PRIOR: Final = 0.3
+"""How many new texts a host is taken to have besides those of its pages that were crawled."""
+_FOLDER_PRIOR: Final = 1.0
+"""How many pages of a folder weigh as much as what is known of the one above it, or its host."""
+_MOST_FOLDERS: Final = 8
+_MOST_PLACES: Final = 200_000
+"""Hosts and folders of which something is known, the last ones."""
+_MOST_WAITING: Final = 50_000
+"""Documents that are ranked anew; the worst above that keep their score."""
+_OWN_STATE: Final = b"novelty "
+"""How its line of a saved state begins; earlier versions have none."""
+
+
+class _Waiting(NamedTuple):
+    """A document in the frontier."""
+
+    places: tuple[int, ...]
+    """Its host, then the folders of its path."""
+    score: float
+    """By the policy inside."""
+    share: float
+    """Of new texts among pages of its place, as it was estimated last."""
+
+
+class Novelty(Wrapper):
+    """Multiplies a document's score by the probability that its text is new; a negative score is divided by it.
+
+    The probability is the share of new texts among the pages crawled in the document's folder, shrunken towards those
+    of the folders above and its host's, and that towards 1. It is 1 where no known text was met, to the last bit: with
+    nothing known the scores are those of the policy inside. Documents are ranked anew when more is known of their host
+    or folder: at each of its first 15 pages, then ever more seldom, 8 to 16 times until there are twice as many.
+    """
+
+    def __init__(self, inner: Policy) -> None:
+        super().__init__(inner, "novelty")
+        self.name = inner.name
+        """The policy's own: what a page is worth is another, not what it goes by."""
+        self.reranks = True
+        self._shares: RunningMeans[int] = RunningMeans(_MOST_PLACES)
+        """Of new texts, by host and folder."""
+        self._met = False
+        """Whether a known text was met."""
+        self._waiting: dict[str, _Waiting] = {}
+        self._of_host: dict[int, dict[str, None]] = {}
+        """Keys of what waits, by host."""
+        self._stored: MutableMapping[str, Any] | None = None
+        """What waits, as pieces hold it."""
+        self._crawled: list[CrawledPage] = []
+        """Pages of which nothing was learnt yet."""
+        self._changed: dict[str, None] = {}
+
+    def crawled(self, page: CrawledPage) -> None:
+        super().crawled(page)
+        self._crawled.append(page)
+
+    async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Score page by page, so that no document's score depends on how many pages are told of at once."""
+        ratings = await self._inner.score(candidates)
+        found: dict[str | None, list[tuple[Candidate, float]]] = {}
+        for candidate, rated in zip(candidates, ratings, strict=True):
+            if rated.score is not None:
+                found.setdefault(candidate.parent, []).append((candidate, rated.score))
+        self._queue(found.get(None, ()))
+        for page in self._crawled:
+            self._learn(page)
+            self._queue(found.get(page.entry.key, ()))
+        self._crawled.clear()
+        scored = [
+            rated if rated.score is None else rated._replace(score=self._outer_score(candidate.key, rated.score))
+            for candidate, rated in zip(candidates, ratings, strict=True)
+        ]
+        self._forget_worst()
+        return scored
+
+    def reranked(self) -> Iterable[tuple[str, float]]:
+        scores = {}
+        for key, score in self._inner.reranked():
+            if known := self._waiting.get(key):
+                self._put(key, known._replace(score=score))
+                self._changed[key] = None
+            elif not self._met:
+                scores[key] = score
+        changed, self._changed = self._changed, {}
+        return [*scores.items(), *((key, _worth(self._waiting[key])) for key in changed if key in self._waiting)]
+
+    def dequeued(self, entries: Sequence[Entry]) -> None:
+        super().dequeued(entries)
+        for entry in entries:
+            self._forget(entry.key)
+
+    def keep_in(self, pieces: Pieces) -> None:
+        super().keep_in(pieces)
+        self._shares.keep_in(pieces.mapping("novelty places", RunningMeans.is_valid), int)
+        self._stored = pieces.mapping("novelty waiting", _is_waiting)
+        for key, (places, score, share) in self._stored.items():
+            self._take_in(key, _Waiting(tuple(places), score, share))
+
+    def save(self) -> bytes:
+        """Return one line of its own, then what the policy inside saves."""
+        waiting = self._waiting if self._stored is None else {}
+        own = json.dumps([self._met, self._shares.save(), waiting])
+        return _OWN_STATE + own.encode() + b"\n" + super().save()
+
+    def load(self, state: bytes) -> None:
+        if not state.startswith(_OWN_STATE):  # begun by a version that learnt nothing of new texts
+            super().load(state)
+            return
+        own, _, inner = state.removeprefix(_OWN_STATE).partition(b"\n")
+        self._met, shares, waiting = json.loads(own)
+        self._shares.load(shares)
+        for key, (places, score, share) in waiting.items():
+            self._put(key, _Waiting(tuple(places), score, share))
+        super().load(inner)
+
+    def _outer_score(self, key: str, score: float) -> float:
+        known = self._waiting.get(key)
+        return score if known is None else _worth(known)
+
+    def _inner_score(self, key: str, score: float) -> float:
+        known = self._waiting.get(key)
+        return score if known is None else known.score
+
+    # -- learning -------------------------------------------------------------------------------------------------
+
+    def _learn(self, page: CrawledPage) -> None:
+        """Count a page at its host and folders; look again at what waits there, where that is due."""
+        if page.novel is None:
+            return
+        places = _places_of(page.entry.url)
+        for place in places:
+            self._shares.add(place, float(page.novel))
+        self._met = self._met or not page.novel
+        due = next((place for place in places if _is_due(self._shares.count(place))), None)
+        if due is None or self._share(places) == 1:  # all texts of the host are new: so they were before
+            return
+        shares: dict[tuple[int, ...], float] = {}
+        for key in self._of_host.get(places[0], ()):
+            known = self._waiting[key]
+            if due not in known.places:
+                continue
+            if (share := shares.get(known.places)) is None:
+                share = shares[known.places] = self._share(known.places)
+            if share != known.share:
+                self._put(key, known._replace(share=share))
+                self._changed[key] = None
+
+    def _share(self, places: Sequence[int]) -> float:
+        """Return the share of new texts that is to be expected at a place."""
+        host, *folders = places
+        share = self._shares.shrunken(host, 1.0, _HOST_PRIOR)
+        for folder in folders:
+            share = self._shares.shrunken(folder, share, _FOLDER_PRIOR)
+        return share
+
+    # -- documents that wait --------------------------------------------------------------------------------------
+
+    def _queue(self, found: Iterable[tuple[Candidate, float]]) -> None:
+        for candidate, score in found:
+            places = _places_of(candidate.url)
+            self._put(candidate.key, _Waiting(places, score, self._share(places)))
+
+    def _put(self, key: str, known: _Waiting) -> None:
+        self._take_in(key, known)
+        if self._stored is not None:
+            self._stored[key] = [list(known.places), known.score, known.share]
+
+    def _take_in(self, key: str, known: _Waiting) -> None:
+        self._waiting[key] = known
+        self._of_host.setdefault(known.places[0], {})[key] = None
+
+    def _forget(self, key: str) -> None:
+        known = self._waiting.pop(key, None)
+        if known is None:
+            return
+        keys = self._of_host[known.places[0]]
+        del keys[key]
+        if not keys:
+            del self._of_host[known.places[0]]
+        if self._stored is not None:
+            self._stored.pop(key, None)
+
+    def _forget_worst(self) -> None:
+        """Forget, where there are too many, the documents of the lowest scores, down to nine tenths."""
+        if len(self._waiting) > _MOST_WAITING:
+            by_worth = sorted(self._waiting, key=lambda key: (_worth(self._waiting[key]), key))
+            for key in by_worth[: len(by_worth) - _MOST_WAITING * 9 // 10]:
+                self._forget(key)
+
+
+def _places_of(url: str) -> tuple[int, ...]:
+    """Return where a document lies, from wide to narrow: its host, then each folder of its path."""
+    try:
+        _, *folders, _ = urlsplit(url).path.split("/")
+    except ValueError:  # no URL, or one without a path
+        folders = []
+    places = [crc32(host_of(url).encode(errors="backslashreplace"))]
+    for folder in folders[:_MOST_FOLDERS]:
+        places.append(crc32(f"/{folder}".encode(errors="backslashreplace"), places[-1]))
+    return tuple(places)
+
+
+def _worth(known: _Waiting) -> float:
+    return known.score * known.share if known.score > 0 else known.score / known.share
+
+
+def _is_due(count: int) -> bool:
+    """Return whether what waits at a place is looked at again when so many of its pages were crawled."""
+    return count % (1 << max(count.bit_length() - 4, 0)) == 0
+
+
+def _is_waiting(value: Any) -> bool:
+    """Return whether a piece is what is known of a document."""
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], list) or not value[0]:
+        return False
+    places, score, share = value
+    return all(type(place) is int for place in places) and is_number(score) and is_number(share) and 0 < share <= 1

@@ -1,0 +1,155 @@
+"""Where new texts are: with nothing known a policy's scores are its own, and mirrors lose."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driven_crawl import Driven, JobCrawl, pages_at_once
+from policy_helpers import SEEDS, VARIANTS, Told, Web, new_crawl, new_policy, page, random_web, variants, write_ranks
+
+from crawl4llm.policies import _novelty
+
+WORDS = [f"word{number}" for number in range(2000)]
+PAGES = 40
+KNOWN = _novelty._HOST_PRIOR / (1 + _novelty._HOST_PRIOR)
+"""The share of new texts at a host of which one page is known, and that is all."""
+
+
+def mirrored_web() -> Web:
+    """Sites whose pages link to others of theirs: ``first`` and a copy of it, and one that has a folder of copies."""
+    draw = random.Random(7)
+    links: dict[str, list[str | None]] = {"portal.example/": []}
+    texts = {"portal.example/": f"0.5 {' '.join(draw.choices(WORDS, k=50))}"}
+    for site in ("first.example/a", "mirror.example/a", "other.example/own", "other.example/copied"):
+        keys = [f"{site}/{number:02d}" for number in range(PAGES)]
+        links["portal.example/"] += keys[:3]
+        for number, key in enumerate(keys):
+            text = random.Random(f"own {number}" if site == "other.example/own" else number)
+            links[key] = [*draw.choices(keys, k=3), keys[(number + 1) % PAGES]]
+            texts[key] = f"{text.random():.3f} {' '.join(text.choices(WORDS, k=60))}"
+    return Web(links, texts)
+
+
+def lines(driven: Driven) -> list[dict[str, Any]]:
+    return [{name: value for name, value in line.items() if name != "near_duplicate_of"} for line in driven.lines]
+
+
+def new_texts(driven: Driven, pages: int) -> int:
+    return sum(line["near_duplicate_of"] is None for line in driven.lines[:pages])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_where_all_texts_are_new_a_crawl_is_what_it_was(variant: str, tmp_path: Path) -> None:
+    settings = variants(write_ranks(tmp_path / "ranks"))[variant] | {"crawl_batch_size": 3}
+    plain = new_crawl(random_web(), tmp_path / "plain", **settings).run(*SEEDS)
+    compared = new_crawl(random_web(), tmp_path / "compared", **settings, near_duplicates="follow").run(*SEEDS)
+    assert compared.figures.get("pages/near_duplicates") is None
+    assert lines(compared) == plain.lines
+    assert compared.crawl.policy.name == plain.crawl.policy.name
+    assert compared.figures.get("frontier/reranked") == plain.figures.get("frontier/reranked")
+
+
+@pytest.mark.parametrize("settings", [{"url_policy": name} for name in ("link", "parent_mean", "random", "host")])
+def test_mirrors_lose(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings |= {"near_duplicates": "follow", "crawl_batch_size": 1}
+    learns = new_crawl(mirrored_web(), tmp_path / "learns", **settings).run("portal.example/")
+    monkeypatch.setattr(_novelty.Novelty, "_learn", lambda self, page: None)
+    plain = new_crawl(mirrored_web(), tmp_path / "plain", **settings).run("portal.example/")
+    assert len(learns.lines) == len(plain.lines) == 4 * PAGES + 1
+    assert new_texts(learns, 2 * PAGES) > 1.2 * new_texts(plain, 2 * PAGES)
+
+
+WRAPPED = {"url_policy": "link", "near_duplicates": "follow", "hot_queue_topic": ("word7",), "crawl_max_pages": 90}
+
+
+@pytest.mark.parametrize("batch_size", [0, 5])
+def test_slices_and_the_order_of_answers_leave_no_mark(batch_size: int, tmp_path: Path) -> None:
+    settings = {**WRAPPED, "crawl_batch_size": batch_size}
+    whole = new_crawl(mirrored_web(), tmp_path / "whole", **settings).run("portal.example/")
+    with pages_at_once(2):
+        again = new_crawl(mirrored_web(), tmp_path / "again", **settings).run("portal.example/", shuffled_by=1)
+    assert again.lines == whole.lines
+    assert again.crawl.policy.save() == whole.crawl.policy.save()
+
+
+@pytest.mark.parametrize("policy", ["link", "random"])
+def test_a_crawl_goes_on_from_what_was_saved(policy: str, tmp_path: Path) -> None:
+    settings = {**WRAPPED, "url_policy": policy, "crawl_batch_size": 5}
+    whole = new_crawl(mirrored_web(), tmp_path / "whole", **settings).run("portal.example/")
+    resumed = new_crawl(mirrored_web(), tmp_path / "resumed", **settings)
+    resumed.start("portal.example/")
+    while not resumed.crawl.finished:
+        state = resumed.crawl.policy.save()
+        resumed.crawl.policy = new_policy(resumed.corpus, **settings)
+        resumed.crawl.policy.load(state)
+        assert resumed.crawl.policy.save() == state
+        resumed.batch()
+    assert resumed.lines == whole.lines
+
+
+@pytest.mark.parametrize("batch_size", [0, 7])
+def test_a_crawl_that_is_killed_again_and_again_goes_the_same_way(tmp_path: Path, batch_size: int) -> None:
+    settings: dict[str, Any] = {"url_policy": "link", "near_duplicates": "follow", "crawl_batch_size": batch_size}
+    settings |= {"commit_interval_pages": 9, "commit_fsync": False, "crawl_max_pages": 100}
+    whole = new_crawl(mirrored_web(), tmp_path / "whole", **settings).run("portal.example/")
+    lives = 0
+    while True:
+        lives += 1
+        part = JobCrawl(mirrored_web(), tmp_path, **settings)
+        part.start("portal.example/")
+        in_flight = part.crawl.unanswered()
+        for _ in range(25):  # the last ones are in no commit
+            in_flight += part.dequeue()
+            if in_flight:
+                part.fetch(in_flight.pop(0))
+            if part.crawl.can_advance:
+                part.advance()
+        finished, found = part.crawl.finished, part.lines
+        part.close()
+        if finished:
+            break
+    assert 4 < lives < 100
+    assert found == whole.lines
+
+
+def test_shares_are_shrunken_towards_what_lies_above() -> None:
+    told = Told(url_policy="breadth_first", near_duplicates="follow")
+    novelty = told.policy
+    assert isinstance(novelty, _novelty.Novelty)
+    told.seeds("seed.example/")
+    told.pages(page("seed.example/", 0.5, "a.example/x/1", "a.example/y/1", "b.example/1"))
+    before = dict(told.scores)
+    told.pages(page("a.example/x/0", 0.5)._replace(novel=False))
+    assert told.scores["b.example/1"] == before["b.example/1"]
+    shares = {key: before[key] / told.scores[key] for key in ("a.example/x/1", "a.example/y/1")}
+    assert shares == pytest.approx({"a.example/x/1": KNOWN / 2, "a.example/y/1": KNOWN}), "negative scores are divided"
+    told.pages(page("a.example/y/0", 0.5)._replace(novel=True))
+    of_host = (1 + _novelty._HOST_PRIOR) / (2 + _novelty._HOST_PRIOR)
+    assert before["a.example/y/1"] / told.scores["a.example/y/1"] == pytest.approx((1 + of_host) / 2)
+    unknown = dict(told.scores)
+    told.pages(page("a.example/x/2", 0.5)._replace(novel=None))
+    assert told.scores == unknown, "a page without text says nothing"
+
+
+def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_novelty, "_MOST_WAITING", 10)
+    told = Told(url_policy="parent_first", near_duplicates="follow")
+    told.seeds("seed.example/")
+    told.pages(page("seed.example/", 0.9, *(f"a.example/{number}" for number in range(8))))
+    told.pages(page("x.example/", 0.1, *(f"b.example/{number}" for number in range(8))))
+    told.pages(page("a.example/page", 0.5)._replace(novel=False), page("b.example/page", 0.5)._replace(novel=False))
+    assert {told.scores[f"a.example/{number}"] for number in range(8)} == {0.9 * KNOWN}
+    assert {told.scores[f"b.example/{number}"] for number in range(8)} == {0.1, 0.1 * KNOWN}
+
+
+def test_a_state_of_an_earlier_version_is_taken_up() -> None:
+    plain, compared = Told(url_policy="parent_mean"), Told(url_policy="parent_mean", near_duplicates="follow")
+    plain.seeds("seed.example/")
+    plain.pages(page("seed.example/", 0.9, "a.example/1"))
+    compared.policy.load(plain.policy.save())
+    compared.scores = dict(plain.scores)
+    compared.pages(page("x.example/", 0.1, "a.example/1"))
+    assert compared.scores["a.example/1"] == 0.5
