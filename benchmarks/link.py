@@ -139,13 +139,13 @@ def main() -> None:
         }
         for (name, policy, number), future in asked.items():
             kept[f"{name} {policy} {number}"] = future.result()
+            if args.keep:
+                args.keep.write_text(json.dumps(kept))
     for name in names:
         crawls[name] = {
             policy: [Recalls(*kept[f"{name} {policy} {number}"]) for number in sets]
             for policy in ("link", *OTHERS, AHEAD)
         }
-    if args.keep:
-        args.keep.write_text(json.dumps(kept))
     result = Result("link", [f"{args.seed_sets} sets of {policies.SEEDS} random seeds, n = 100"])
     table, result.figures = judge(crawls)
     result.tables.append(table)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
-from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, as_text, worst_of
+from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, worst_of
 from crawl4llm.policies._means import RunningMean, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
@@ -48,8 +48,10 @@ class _Place(NamedTuple):
 
     of_host: float
     """Mean target on its host."""
+    host: float
+    """The same in log-odds."""
     log_odds: float
-    """Mean target in the place, in log-odds."""
+    """Mean target in the place."""
     bonus: float
     """For a place little known."""
 
@@ -219,18 +221,16 @@ class Policy(PageByPagePolicy):
 
     def _described(self, known: Waiting) -> str:
         """Return a document as a learner takes it: its prior, what is known of it, its features."""
-        place = self._place(known)
-        of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
-        of_siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
+        place, links = self._place(known), known.links
+        of_parents = shrunken(known.total, links, place.of_host, _PARENTS_PRIOR)
+        siblings = _log_odds(self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR))
         parents = _log_odds(of_parents)
-        means = [_log_odds(place.of_host), place.log_odds, parents, _log_odds(of_siblings)]
-        if known.links:
-            means += _log_odds(known.first), _log_odds(known.least), _log_odds(known.most)
-        else:
-            means += _NO_PARENTS
+        first = least = most = _log_odds(known.first) if links else _NO_PARENTS
+        if links > 1:
+            least, most = _log_odds(known.least), _log_odds(known.most)
+        means = (place.host, place.log_odds, parents, siblings, first, least, most)
         prior = _PLACE_WEIGHT * place.log_odds + (1 - _PLACE_WEIGHT) * parents
-        facts = as_text([1.0, *[mean / 2 for mean in means], math.log1p(known.links) / 2])
-        return f"{prior:.6f} |d {facts} {known.features}"
+        return _DOCUMENT % (prior, *[mean / 2 for mean in means], math.log1p(links) / 2, known.features)
 
     def _place(self, known: Waiting) -> _Place:
         """Return what is expected of where a document lies."""
@@ -240,11 +240,13 @@ class Policy(PageByPagePolicy):
             for folder in folders:
                 of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
             bonus = _EXPLORATION / math.sqrt(self._places.count(known.places[-1]) + 1)
-            place = self._known_places[known.places[-1]] = _Place(of_host, _log_odds(of_place), bonus)
+            place = _Place(of_host, _log_odds(of_host), _log_odds(of_place), bonus)
+            self._known_places[known.places[-1]] = place
         return place
 
 
-_NO_PARENTS: Final = (-1.0, -1.0, -1.0)
+_NO_PARENTS: Final = -1.0
+_DOCUMENT: Final = "%.6f |d 0:1 1:%.4f 2:%.4f 3:%.4f 4:%.4f 5:%.4f 6:%.4f 7:%.4f 8:%.4f %s"
 
 
 def _log_odds(probability: float) -> float:
