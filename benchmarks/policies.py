@@ -105,15 +105,15 @@ class Clock:
         return result
 
 
-def crawl(web_name: str, policy_name: str, seed_set: int) -> Recalls:
-    """One crawl, to half of the reachable pages."""
+def crawl(web_name: str, policy_name: str, seed_set: int, until: float = SHARES[-1]) -> Recalls:
+    """One crawl, until so much of the reachable pages is crawled."""
     subject = _subjects[web_name]
     web = subject.web
     seeds = web.sample(SEEDS, seed_set)
     reachable = web.reachable(seeds)
     options = Options(
         url_policy=policy_name,
-        crawl_max_pages=int(SHARES[-1] * len(reachable)),
+        crawl_max_pages=int(until * len(reachable)),
         crawl_seed=seed_set,
         harmonic_ranks=str(subject.ranks),
         ensemble_weights="fasttext:1,length:0.5",

@@ -3,152 +3,22 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urlsplit
-from zlib import crc32
 
-from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.urls import host_of
+from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._means import shrunken
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
 
 _NUMBER: Final = (int, float)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
-"""Words also end where a capital follows (``userGuide``), and where digits begin."""
-_CASES = (re.compile("[a-z]+"), "a"), (re.compile("[A-Z]+"), "A"), (re.compile("[0-9]+"), "0")
-
-_MOST_FOLDERS: Final = 8
-_MOST_URL_WORDS: Final = 24
-_MOST_ANCHOR_WORDS: Final = 16
-_DEEPEST: Final = 9
-"""Documents so many links from a seed, and more, are one."""
-
-
-def places_of(url: str) -> list[int]:
-    """Return where a page lies, from wide to narrow: its host, then each folder of its path."""
-    host, folders, _ = _parts(url)
-    return [*_hashes("host", [host]), *_hashes("folder", _paths(host, folders))]
-
-
-def url_features(url: str, depth: int) -> list[int]:
-    """Return features of a URL ``depth`` links from a seed: its host and domain, the folders of its path, the words of
-    its path, file name and query."""
-    host, folders, file = _parts(url)
-    stem = file.rpartition(".")[0] if "." in file else file
-    stem_words = _words(stem, _MOST_URL_WORDS)
-    topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
-    return [
-        *_host_features(host),
-        *_hashes("folder", _paths(host, folders)),
-        *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
-        *_hashes("file word", set(stem_words)),
-        *_hashes(f"file word {host}", set(stem_words)),
-        *_hashes("file topic", topic),
-        *_hashes(f"folders {host}", [str(len(folders))]),
-        *_hashes("query word", set(_words(url.partition("?")[2], _MOST_URL_WORDS))),
-        *_hashes("links from seed", [str(min(depth, _DEEPEST))]),
-    ]
-
-
-def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
-    """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
-    return _anchor_features(anchor, host_of(url), "boilerplate" if boilerplate else "content")
-
-
-@lru_cache(maxsize=4096)
-def _anchor_features(anchor: str, host: str, part: str) -> list[int]:
-    words = set(_words(anchor, _MOST_ANCHOR_WORDS))
-    return [
-        *_hashes("anchor word", words),
-        *_hashes(f"anchor word {host}", words),
-        *_hashes("anchor length", [str(min(len(anchor.split()), 6))]),
-        *_hashes("anchor look", [_look(anchor)]),
-        *_hashes("part", [part, f"{host} {part}"]),
-    ]
-
-
-def _parts(url: str) -> tuple[str, list[str], str]:
-    """Return host, folders and file name of a URL."""
-    try:
-        path = urlsplit(url).path
-    except ValueError:
-        path = ""
-    *folders, file = path.removeprefix("/").split("/")
-    return host_of(url), folders[:_MOST_FOLDERS], file
-
-
-def _paths(host: str, folders: list[str]) -> list[str]:
-    return [f"{host}/{'/'.join(folders[:depth])}" for depth in range(1, len(folders) + 1)]
-
-
-def _words(text: str, most: int) -> list[str]:
-    """Return words in lower case; numbers by their length only, since most occur once."""
-    return [f"#{len(word)}" if word.isdigit() else word.lower() for word in _WORD.findall(text)[:most]]
-
-
-def _look(text: str) -> str:
-    """Return a text with its runs of letters and digits cut to one character each: ``std::sort()`` is ``a::a()``."""
-    for run, character in _CASES:
-        text = run.sub(character, text)
-    return text[:16]
-
-
-@lru_cache(maxsize=1024)
-def _host_features(host: str) -> list[int]:
-    return [*_hashes("host", [host]), *_hashes("domain", [domain_of(host)]), *_hashes("label", host.split("."))]
-
-
-def _hashes(kind: str, values: Iterable[str]) -> list[int]:
-    start = _start_of(kind)
-    return [crc32(value.encode(errors="backslashreplace"), start) for value in values]
-
-
-@lru_cache(maxsize=4096)
-def _start_of(kind: str) -> int:
-    return crc32(f"{kind}\t".encode(errors="backslashreplace"))
-
-
-_WINDOW: Final = 1000
-"""Pages that a page is compared to."""
-_POWER: Final = 4
-"""Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
-(docs/policies.md has the figures)."""
-
-
-class RecentRanks:
-    """The rank of a score, 0 to 1, to the power of 4; the same for any scorer that puts pages in the same order."""
-
-    def __init__(self) -> None:
-        self._recent: deque[float] = deque()
-        self._ordered: list[float] = []
-
-    def add(self, score: float) -> float:
-        """Count a page and return its target, 0 to 1. Pages of equal score share the mean of their ranks."""
-        if len(self._recent) == _WINDOW:
-            del self._ordered[bisect_left(self._ordered, self._recent.popleft())]
-        self._recent.append(score)
-        insort(self._ordered, score)
-        rank = (bisect_left(self._ordered, score) + bisect_right(self._ordered, score)) / 2
-        return (rank / len(self._ordered)) ** _POWER
-
-    def save(self) -> list[float]:
-        """Return the scores of the window, as :meth:`load` takes them."""
-        return list(self._recent)
-
-    def load(self, recent: list[float]) -> None:
-        """Go on from what :meth:`save` gave."""
-        self._recent, self._ordered = deque(recent), sorted(recent)
-
 
 _MOST_ANCHORS: Final = 6
 """Links to one document whose anchors are looked at."""
@@ -158,7 +28,7 @@ class Waiting:
     """A document of which nothing is known but its URL, until links to it are seen."""
 
     __slots__ = (
-        *("url", "depth", "parent", "places", "anchors", "features", "_words", "score"),
+        *("url", "depth", "parent", "places", "anchors", "features", "_of_url", "score"),
         *("links", "total", "first", "least", "most"),
     )
 
@@ -167,9 +37,10 @@ class Waiting:
         self.depth = depth
         self.parent = parent
         """Key of the page on which it was first seen."""
-        self.places = array("I", places_of(url))
-        self.features = self._words = as_text(sorted(set(url_features(url, depth))))
-        """Features of its URL, and of the anchors of links to it; the former alone."""
+        places, hashes, shape = url_features(url, depth)
+        self.places = array("I", places)
+        self.features = self._of_url = f"|s {as_text(shape)} |f {_bits_of(sorted(set(hashes)))}"
+        """Features of its URL, and of the anchors of links to it, in Vowpal Wabbit's text format; the former alone."""
         self.anchors = array("I")
         """Features of the anchors."""
         self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
@@ -190,7 +61,7 @@ class Waiting:
 
     def _set_anchors(self, features: list[int]) -> None:
         self.anchors = array("I", features)
-        self.features = f"{self._words} {as_text(features)}"
+        self.features = f"{self._of_url} {_bits_of(features)}"
 
     def save(self) -> list[Any]:
         """Return everything that :meth:`load` takes, as JSON has it."""
@@ -238,7 +109,8 @@ class Learner:
     """Corrects prior log-odds by the sum of the weights of a document's features.
 
     All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
-    features. The same calls give the same weights.
+    features. The same documents, learnt in the same order, give the same weights; predicting leaves them alone. A
+    document is a line in Vowpal Wabbit's text format, without a label: its prior, then its features.
 
     Examples go to the library below Vowpal Wabbit's Python classes (``pylibvw``, as ``Workspace.learn`` and ``predict``
     do it), which take twice the time that it takes.
@@ -249,53 +121,116 @@ class Learner:
             raise InputError(f"URL_POLICY link needs Vowpal Wabbit: {HOW_TO_INSTALL}")
         self._model = Workspace(_OPTIONS)
 
-    def predict(self, prior: float, features: str, facts: Sequence[float]) -> float:
-        """Return the log-odds of a document with such features (see :func:`as_text`) and ``facts``, which are numbers
-        in a fixed order."""
-        (example,) = self._model._parse(f"1 1 {prior:.6f} {_described(features, facts)}")
+    def predict(self, document: str) -> float:
+        """Return the log-odds of a document."""
+        (example,) = self._model._parse(f"1 1 {document}")
         pylibvw.vw.predict(self._model, example)
         log_odds: float = example.get_simplelabel_prediction()
         pylibvw.vw._finish_example(self._model, example)
         return log_odds
 
-    def learn(self, prior: float, features: str, facts: Sequence[float], target: float) -> None:
+    def learn(self, document: str, target: float) -> None:
         """Learn that a document's probability was ``target``: as a positive and a negative example of that weight."""
-        described = _described(features, facts)
         for label, weight in ((1, target), (-1, 1 - target)):
             if weight > 0:
-                (example,) = self._model._parse(f"{label} {weight:.6f} {prior:.6f} {described}")
+                (example,) = self._model._parse(f"{label} {weight:.6f} {document}")
                 pylibvw.vw.learn(self._model, example)
                 pylibvw.vw._finish_example(self._model, example)
 
-    def save(self) -> bytes:
-        """Return the model in Vowpal Wabbit's format; equal models give equal bytes."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model")
-            self._model.save(path)
-            return path.read_bytes()
 
-    def load(self, model: bytes) -> None:
-        """Go on, to the last bit, from what :meth:`save` gave."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model")
-            path.write_bytes(model)
-            # A model knows neither its loss function nor how much it has learnt, unless it is told so.
-            self._model = Workspace(f"{_LOSS} --preserve_performance_counters --initial_regressor {path}")
+_MOST_LESSONS: Final = 50_000
+_FEWEST_LESSONS: Final = 16
+"""Pages that the first new learner is taught."""
+_GROWTH: Final = 1.25
+_POWER: Final = 4
+"""Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
+(docs/policies.md has the figures)."""
+_DOCUMENT: Final = re.compile(r"-?\d+\.\d{6}(?: \|[a-z](?: \d+(?::-?\d+(?:\.\d{4})?)?)+)+")
 
 
-def as_text(features: Iterable[int]) -> str:
-    """Return features in Vowpal Wabbit's text format, with the value 1; of each the bits that tell its weight."""
-    return " ".join([str(feature & _MASK) for feature in features])
+class Lessons:
+    """The pages that a learner was taught; each time that they have grown by a quarter, a new one is taught them all.
 
+    What is taught of a page is its rank among all of them by then, 0 to 1, to the power of 4: the same for any scorer
+    that puts pages in the same order. A crawl takes the best first, so that the ranks of early pages rise as it goes
+    on, which is why they are taught again. The last 50,000 pages are kept, and what came since the learner was new.
+    """
 
-def _described(features: str, facts: Sequence[float]) -> str:
-    """Return a document in Vowpal Wabbit's text format."""
-    return f"|f {features} |d {_format_of(len(facts)) % (*facts,)}"
+    def __init__(self) -> None:
+        self._pages: dict[int, tuple[str, float]] = {}
+        """By number, in crawl order: a page as :class:`Learner` takes it, and its influence score."""
+        self._turns: InTurn[int] = InTurn()
+        self._begin(0)
 
+    def __len__(self) -> int:
+        return len(self._pages)
 
-@cache
-def _format_of(facts: int) -> str:
-    return " ".join(f"{name}:%.4f" for name in range(facts))
+    @property
+    def is_new(self) -> bool:
+        """Whether the learner was taught all pages anew with the last of them."""
+        return self._first == len(self._pages)
+
+    def add(self, document: str, score: float) -> float:
+        """Teach a page; returns what was taught of it."""
+        self._put(next(reversed(self._pages), -1) + 1, document, score)
+        if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
+            return self._teach(document, score)
+        for number in list(islice(self._pages, max(0, len(self._pages) - _MOST_LESSONS))):
+            del self._pages[number]
+            self._turns.moved(number)
+        self._begin(len(self._pages))
+        return self._target(score)
+
+    def predict(self, document: str) -> float:
+        """Return the log-odds of a document."""
+        return self._learner.predict(document)
+
+    def _put(self, number: int, document: str, score: float) -> None:
+        self._pages[number] = document, score
+        self._turns.moved(number)
+
+    def _begin(self, first: int) -> None:
+        """Teach a new learner the first pages."""
+        pages = list(islice(self._pages.values(), first))
+        self._first = len(pages)
+        self._ordered = sorted(score for _, score in pages)
+        self._learner = Learner()
+        for document, score in pages:
+            self._learner.learn(document, self._target(score))
+
+    def _teach(self, document: str, score: float) -> float:
+        """Teach a page that came after them."""
+        insort(self._ordered, score)
+        target = self._target(score)
+        self._learner.learn(document, target)
+        return target
+
+    def _target(self, score: float) -> float:
+        """Return the rank of a score; pages of equal score share the mean of theirs."""
+        rank = (bisect_left(self._ordered, score) + bisect_right(self._ordered, score)) / 2
+        return (rank / len(self._ordered)) ** _POWER
+
+    @staticmethod
+    def is_valid(piece: Any) -> bool:
+        """Return whether a piece is a page's."""
+        return is_turn_of(piece, (str,), _NUMBER) and _DOCUMENT.fullmatch(piece[1][0]) is not None
+
+    def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
+        """Take up what pieces hold, and write there from now on."""
+        self._pages = {int(name): (document, score) for name, (document, score) in self._turns.keep_in(pieces)}
+
+    def save(self) -> list[Any]:
+        """Write changed pieces; return what :meth:`load` takes: with all pages where there are no pieces."""
+        kept = self._turns.save(self._pages, list)
+        return [self._first, [] if kept else list(self._pages.values())]
+
+    def load(self, first: int, pages: Iterable[tuple[str, float]]) -> None:
+        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
+        for number, (document, score) in enumerate(pages):
+            self._put(number, document, score)
+        self._begin(first)
+        for document, score in islice(self._pages.values(), first, None):
+            self._teach(document, score)
 
 
 def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
@@ -395,3 +330,18 @@ class RunningMeans(Generic[K]):
         for key, total, count in sums:
             self._sums[key] = total, count
             self._turns.moved(key)
+
+
+def as_text(numbers: Sequence[float]) -> str:
+    """Return numbers in a fixed order as features in Vowpal Wabbit's text format."""
+    return _format_of(len(numbers)) % (*numbers,)
+
+
+@cache
+def _format_of(numbers: int) -> str:
+    return " ".join(f"{name}:%.4f" for name in range(numbers))
+
+
+def _bits_of(features: Iterable[int]) -> str:
+    """Return features with the value 1 in that format: of each the bits that tell its weight."""
+    return " ".join([str(feature & _MASK) for feature in features])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
-from crawl4llm.policies._learning import InTurn, Learner, RecentRanks, RunningMeans, Waiting, worst_of
+from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, worst_of
 from crawl4llm.policies._means import RunningMean, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
@@ -33,21 +32,40 @@ _EXPLORATION: Final = 1.0
 """Log-odds that a document in a folder of which nothing is known gets on top."""
 _INTERVAL: Final = 20
 """Pages after which documents are ranked anew."""
-_REFRESHED: Final = 10 * _INTERVAL
+_REFRESHED: Final = 200
 """Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
+_MOST_REFRESHED: Final = 2_000
+"""The same where a new learner has not ranked all of them yet, so that none waits long for its answer."""
+_HASTE: Final = 16
+"""A new learner has ranked all documents by a sixteenth more pages than it was taught, if they are not too many."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked anew, and known by more than their URL; the worst above that keep their score."""
 _MOST_MEANS: Final = 200_000
 
 
+class _Place(NamedTuple):
+    """What is expected of pages in a place, the same for all that wait there until a page is crawled."""
+
+    of_host: float
+    """Mean target on its host."""
+    host: float
+    """The same in log-odds."""
+    log_odds: float
+    """Mean target in the place."""
+    bonus: float
+    """For a place little known."""
+
+
 class Policy(PageByPagePolicy):
-    """Predicts a document's rank among the last 1,000 pages crawled, between 0 and 1, to the power of 4.
+    """Predicts a document's rank among the pages crawled, between 0 and 1, to the power of 4.
 
     The prediction starts from a prior in log-odds: half from the mean of the pages in its folder, shrunken towards
     those of the folders above, of its host, and of all pages; half from the mean of the pages that link to it. To that
     a linear model adds what it has learnt of the words of URL and anchors, of the folder, and of what is known of
     parents and siblings. It has learnt nothing at first, so that a young crawl goes by the prior. A bonus for folders
-    of which little is known falls with the root of their pages.
+    of which little is known falls with the root of their pages. Each time that the pages crawled have grown by a
+    quarter, a new model learns them all, by their ranks among all, and all that waits is ranked anew, spread over the
+    pages that follow.
 
     Of influence scores only the order counts. A page without one counts as the mean of those before it.
     """
@@ -57,8 +75,7 @@ class Policy(PageByPagePolicy):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._learner = Learner()
-        self._ranks = RecentRanks()
+        self._lessons = Lessons()
         self._all = RunningMean()
         self._places: RunningMeans[int] = RunningMeans(_MOST_MEANS)
         self._siblings: RunningMeans[str] = RunningMeans(_MOST_WAITING)
@@ -72,13 +89,18 @@ class Policy(PageByPagePolicy):
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
+        self._stale = 0
+        """How many were ranked by the learner before, at most; they are the ones ranked longest ago."""
+        self._known_places: dict[int, _Place] = {}
+        """By the hash of the innermost folder, what was computed since a page was crawled."""
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
+        self._lessons.keep_in(pieces.mapping("lessons", Lessons.is_valid))
         self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid), int)
         self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid), str)
         for name, known, turns in self._known():
-            stored = turns.keep_in(pieces.mapping(name, Waiting.is_valid))
+            stored = turns.keep_in(pieces.mapping(name, Waiting.is_valid, of_documents=name == "waiting"))
             known.update((key, Waiting.load(value)) for key, value in stored)
 
     def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn[str]], ...]:
@@ -112,13 +134,13 @@ class Policy(PageByPagePolicy):
 
     def save(self) -> bytes:
         state: dict[str, Any] = {
-            "model": base64.b64encode(self._learner.save()).decode(),
-            "ranks": self._ranks.save(),
+            "lessons": self._lessons.save(),
             "all": [self._all.total, self._all.count],
             "places": self._places.save(),
             "siblings": self._siblings.save(),
             "pages": self._pages,
             "linked": list(self._linked),
+            "stale": self._stale,
         }
         for name, known, turns in self._known():
             kept = turns.save(known, Waiting.save)
@@ -127,8 +149,7 @@ class Policy(PageByPagePolicy):
 
     def load(self, state: bytes) -> None:
         saved = json.loads(state)
-        self._learner.load(base64.b64decode(saved["model"]))
-        self._ranks.load(saved["ranks"])
+        self._lessons.load(*saved.get("lessons", (0, ())))  # earlier versions kept no lessons: it learns anew
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])
         self._siblings.load(saved["siblings"])
@@ -138,6 +159,7 @@ class Policy(PageByPagePolicy):
                 turns.moved(key)
         self._pages = saved["pages"]
         self._linked = dict.fromkeys(saved["linked"])
+        self._stale = saved.get("stale", 0)
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -147,9 +169,10 @@ class Policy(PageByPagePolicy):
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
-        target = self._ranks.add(page.influence)
-        prior, facts = self._described(known)
-        self._learner.learn(prior, known.features, facts, target)
+        target = self._lessons.add(self._described(known), page.influence)
+        if self._lessons.is_new:
+            self._stale = len(self._waiting)
+        self._known_places.clear()
         self._all.known_or_mean(target)
         for place in known.places:
             self._places.add(place, target)
@@ -174,40 +197,56 @@ class Policy(PageByPagePolicy):
             del self._waiting[key]
             self._waiting_turns.moved(key)
         linked = [key for key in self._linked if key in self._waiting]
-        keys = dict.fromkeys([*linked, *islice(self._waiting, _REFRESHED)])
+        refreshed = self._refreshed()
+        self._stale = max(0, self._stale - refreshed)
+        keys = dict.fromkeys([*linked, *islice(self._waiting, refreshed)])
         self._linked.clear()
         self._rank(keys)
         self._changed.update(keys)
+
+    def _refreshed(self) -> int:
+        """Return how many are ranked anew: more of them where a new learner has not ranked all yet."""
+        if not self._stale:
+            return _REFRESHED
+        return min(max(_REFRESHED, _HASTE * _INTERVAL * len(self._waiting) // len(self._lessons)), _MOST_REFRESHED)
 
     def _rank(self, keys: Iterable[str]) -> None:
         """Predict for documents that wait, which are then the ones ranked last."""
         for key in keys:
             waiting = self._waiting.pop(key)
-            prior, facts = self._described(waiting)
-            bonus = _EXPLORATION / math.sqrt(self._places.count(waiting.places[-1]) + 1)
-            log_odds = self._learner.predict(prior, waiting.features, facts) + bonus
+            log_odds = self._lessons.predict(self._described(waiting)) + self._place(waiting).bonus
             waiting.score = 1 / (1 + math.exp(-log_odds))
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
-    def _described(self, known: Waiting) -> tuple[float, list[float]]:
-        """Return the prior of a document in log-odds, and facts for the model to weigh."""
+    def _described(self, known: Waiting) -> str:
+        """Return a document as a learner takes it: its prior, what is known of it, its features."""
+        place, links = self._place(known), known.links
+        of_parents = shrunken(known.total, links, place.of_host, _PARENTS_PRIOR)
+        siblings = _log_odds(self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR))
+        parents = _log_odds(of_parents)
+        first = least = most = _log_odds(known.first) if links else _NO_PARENTS
+        if links > 1:
+            least, most = _log_odds(known.least), _log_odds(known.most)
+        means = (place.host, place.log_odds, parents, siblings, first, least, most)
+        prior = _PLACE_WEIGHT * place.log_odds + (1 - _PLACE_WEIGHT) * parents
+        return _DOCUMENT % (prior, *[mean / 2 for mean in means], math.log1p(links) / 2, known.features)
+
+    def _place(self, known: Waiting) -> _Place:
+        """Return what is expected of where a document lies."""
         host, *folders = known.places
-        of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
-        for folder in folders:
-            of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
-        of_parents = shrunken(known.total, known.links, of_host, _PARENTS_PRIOR)
-        of_siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
-        means = [_log_odds(of_host), _log_odds(of_place), _log_odds(of_parents), _log_odds(of_siblings)]
-        if known.links:
-            means += _log_odds(known.first), _log_odds(known.least), _log_odds(known.most)
-        else:
-            means += _NO_PARENTS
-        prior = _PLACE_WEIGHT * means[1] + (1 - _PLACE_WEIGHT) * means[2]
-        return prior, [1.0, *[mean / 2 for mean in means], math.log1p(known.links) / 2]
+        if (place := self._known_places.get(known.places[-1])) is None:
+            of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
+            for folder in folders:
+                of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
+            bonus = _EXPLORATION / math.sqrt(self._places.count(known.places[-1]) + 1)
+            place = _Place(of_host, _log_odds(of_host), _log_odds(of_place), bonus)
+            self._known_places[known.places[-1]] = place
+        return place
 
 
-_NO_PARENTS: Final = (-1.0, -1.0, -1.0)
+_NO_PARENTS: Final = -1.0
+_DOCUMENT: Final = "%.6f |d 0:1 1:%.4f 2:%.4f 3:%.4f 4:%.4f 5:%.4f 6:%.4f 7:%.4f 8:%.4f %s"
 
 
 def _log_odds(probability: float) -> float:

@@ -14,23 +14,14 @@ from vowpalwabbit import Workspace
 from crawl4llm.base.errors import InputError
 from crawl4llm.policies import _learning as learner
 from crawl4llm.policies import link
-from crawl4llm.policies._learning import (
-    Learner,
-    RecentRanks,
-    RunningMeans,
-    Waiting,
-    anchor_features,
-    as_text,
-    places_of,
-    url_features,
-    worst_of,
-)
+from crawl4llm.policies._features import anchor_features, url_features
+from crawl4llm.policies._learning import Learner, Lessons, RunningMeans, Waiting, as_text, worst_of
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
 
 def shared_features(one: str, two: str) -> int:
-    return len({*url_features(one, 0)} & {*url_features(two, 0)})
+    return len({*url_features(one, 0).hashes} & {*url_features(two, 0).hashes})
 
 
 def test_urls_share_what_they_have_in_common() -> None:
@@ -39,22 +30,32 @@ def test_urls_share_what_they_have_in_common() -> None:
         url, "http://docs.site.example/api/Frame.html"
     )
     assert shared_features(url, "http://docs.site.example/api/x.html") > shared_features(url, "http://other.test/y")
-    assert len({*url_features(url, 1)} - {*url_features(url, 2)}) == 1
+    assert len({*url_features(url, 1).hashes} - {*url_features(url, 2).hashes}) == 1
     assert url_features(url, 10) == url_features(url, 50)
 
 
 @pytest.mark.parametrize("url", ["", "http://", "http://[", "http://h", "http://h/" + "a/" * 5000, "x:\udc80 ?q=\0"])
 def test_any_url_has_features(url: str) -> None:
-    features = [*url_features(url, 0), *places_of(url), *anchor_features("a \udc80 b", url, boilerplate=True)]
+    of_url = url_features(url, 0)
+    features = [*of_url.hashes, *anchor_features("a \udc80 b", url, boilerplate=True)]
     assert len(features) < 150
     assert array("I", features)
+    assert set(of_url.places) < set(features)
+    assert all(0 <= number < 10 for number in of_url.shape)
 
 
 def test_places_go_from_wide_to_narrow() -> None:
-    host, folder, inner = places_of("http://h.test/a/b/page.html")
-    assert places_of("http://h.test/") == [host]
-    assert places_of("http://h.test/a/other?x=/c/d") == [host, folder]
-    assert places_of("http://h.test/a/b/") == [host, folder, inner]
+    host, folder, inner = url_features("http://h.test/a/b/page.html", 0).places
+    assert url_features("http://h.test/", 1).places == [host]
+    assert url_features("http://h.test/a/other?x=/c/d", 2).places == [host, folder]
+    assert url_features("http://h.test/a/b/", 3).places == [host, folder, inner]
+
+
+def test_the_shape_of_a_url_is_numbers() -> None:
+    short = url_features("http://h.test/", 0).shape
+    long = url_features("http://h.test/a/b/some-words_2024.html?x=1", 0).shape
+    assert len(short) == len(long)
+    assert all(one < two for one, two in zip(short, long, strict=True))
 
 
 def test_an_anchor_is_words_and_look() -> None:
@@ -65,7 +66,7 @@ def test_an_anchor_is_words_and_look() -> None:
     assert {*anchor_features("Home", url, boilerplate=True)} != {*anchor_features("Home", url, boilerplate=False)}
 
 
-# -- means, ranks -----------------------------------------------------------------------------------------------------
+# -- means ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_mean_leans_on_a_larger_population() -> None:
@@ -89,74 +90,93 @@ def test_means_not_added_to_for_longest_are_forgotten() -> None:
     assert [again.count(key) for key in "abcd"] == [0, 0, 1, 1]
 
 
-def test_a_rank_is_the_place_among_the_last_thousand_pages() -> None:
-    ranks = RecentRanks()
-    for number in range(1000):
-        ranks.add(number / 1000)
-    assert ranks.add(0.9995) == pytest.approx((999.5 / 1000) ** 4)
-    assert ranks.add(-1.0) == pytest.approx((0.5 / 1000) ** 4)
-    again = RecentRanks()
-    again.load(ranks.save())
-    assert again.add(0.5) == ranks.add(0.5)
-    assert len(ranks.save()) == 1000
-
-
-def test_equal_scores_have_equal_ranks() -> None:
-    ranks = RecentRanks()
-    assert [ranks.add(0.5) for _ in range(5)] == [0.5**4] * 5
-
-
 # -- the learner ------------------------------------------------------------------------------------------------------
 
 
 def test_a_learner_that_has_learnt_nothing_predicts_the_prior() -> None:
-    assert Learner().predict(-1.25, as_text([1, 2, 3]), [1.0, 0.5]) == pytest.approx(-1.25, abs=1e-5)
+    assert Learner().predict("-1.25 |d 0:1 1:0.5 |f 1 2 3") == pytest.approx(-1.25, abs=1e-5)
 
 
 def test_a_learner_learns_what_features_mean() -> None:
     model = Learner()
     for _ in range(50):
-        model.learn(0.0, "1 7", [1.0], 1.0)
-        model.learn(0.0, "2 7", [1.0], 0.0)
-        model.learn(0.0, "3 7", [1.0], 0.25)
-    good, bad, quarter = (model.predict(0.0, f"{feature} 7", [1.0]) for feature in (1, 2, 3))
+        model.learn("0 |f 1 7", 1.0)
+        model.learn("0 |f 2 7", 0.0)
+        model.learn("0 |f 3 7", 0.25)
+    good, bad, quarter = (model.predict(f"0 |f {feature} 7") for feature in (1, 2, 3))
     assert good > 1
     assert bad < quarter < good
     assert bad < -1
 
 
-def test_a_learner_goes_on_from_what_was_saved() -> None:
+def documents(number: int) -> list[tuple[str, float]]:
+    """Documents with a score that one of their features tells, and a random prior."""
     draw = random.Random(3)
-    model = Learner()
-
-    def teach(one: Learner) -> float:
-        features = as_text(draw.randrange(1 << 32) for _ in range(20))
-        one.learn(draw.uniform(-2, 2), features, [draw.random()], draw.random())
-        return one.predict(0.1, features, [0.5])
-
-    for _ in range(100):
-        teach(model)
-    saved = model.save()
-    again = Learner()
-    again.load(saved)
-    assert again.save() == saved
-    state = draw.getstate()
-    went_on = [teach(again) for _ in range(100)]
-    draw.setstate(state)
-    assert went_on == [teach(model) for _ in range(100)]
-    assert again.save() == model.save()
+    found = []
+    for _ in range(number):
+        features = [draw.randrange(1 << 20) % 50 for _ in range(20)]
+        text = f"{draw.uniform(-2, 2):.6f} |d {as_text([draw.random()])} |f {' '.join(map(str, features))}"
+        found.append((text, draw.random() + (7 in features)))
+    return found
 
 
 def test_a_learner_does_what_vowpal_wabbits_own_classes_do() -> None:
-    draw, ours, theirs = random.Random(5), Learner(), Workspace(learner._OPTIONS)
-    for _ in range(50):
-        hashes = [draw.randrange(1 << 32) for _ in range(20)]
-        prior, fact, target = draw.uniform(-2, 2), draw.random(), draw.random()
-        text = f"{prior:.6f} |f {' '.join(map(str, hashes))} |d 0:{fact:.4f}"
-        assert ours.predict(prior, as_text(hashes), [fact]) == theirs.predict(f"1 1 {text}")
-        ours.learn(prior, as_text(hashes), [fact], target)
-        theirs.learn(f"1 {target:.6f} {text}")
-        theirs.learn(f"-1 {1 - target:.6f} {text}")
+    ours, theirs = Learner(), Workspace(learner._OPTIONS)
+    for document, score in documents(50):
+        assert ours.predict(document) == theirs.predict(f"1 1 {document}")
+        ours.learn(document, score / 2)
+        theirs.learn(f"1 {score / 2:.6f} {document}")
+        theirs.learn(f"-1 {1 - score / 2:.6f} {document}")
+
+
+# -- lessons ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_taught_of_a_page_is_its_rank_among_all() -> None:
+    lessons = Lessons()
+    for number in range(1000):
+        lessons.add("0 |f 1", number / 1000)
+    assert lessons.add("0 |f 1", 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
+    assert lessons.add("0 |f 1", -1.0) == pytest.approx((0.5 / 1002) ** 4)
+    equal = Lessons()
+    assert [equal.add("0 |f 1", 0.5) for _ in range(20)] == [0.5**4] * 20
+
+
+def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() -> None:
+    lessons, pages, renewed = Lessons(), documents(40), []
+    for number, (document, score) in enumerate(pages, 1):
+        before = lessons.predict(pages[0][0])
+        lessons.add(document, score)
+        assert lessons.predict(pages[0][0]) != before
+        if lessons.is_new:
+            renewed.append(number)
+            ordered = sorted(score for _, score in pages[:number])
+            new = Learner()
+            for one, its_score in pages[:number]:
+                new.learn(one, ((ordered.index(its_score) + 0.5) / number) ** 4)
+            assert lessons.predict(pages[-1][0]) == new.predict(pages[-1][0])
+    assert renewed == [16, 20, 25, 32, 40]
+
+
+def test_lessons_go_on_from_what_was_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_MOST_LESSONS", 30)
+    lessons, pages = Lessons(), documents(100)
+    for number, page_and_score in enumerate(pages):
+        again = Lessons()
+        again.load(*lessons.save())
+        assert again.save() == lessons.save()
+        assert again.add(*page_and_score) == lessons.add(*page_and_score)
+        assert again.predict(pages[number - 1][0]) == lessons.predict(pages[number - 1][0])
+        assert len(lessons) <= 30 * 1.25, "the oldest are forgotten"
+    assert [document for document, _ in lessons.save()[1]] == [document for document, _ in pages[-len(lessons) :]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0.5", "0.500000 |f", "x", "0.500000 |f 1\n1 1 0 |f 2", "nan |f 1", "0.500000 |f a"]
+)
+def test_a_piece_that_is_no_document_is_refused(text: str) -> None:
+    assert Lessons.is_valid([5, [documents(1)[0][0], 0.5]])
+    assert not Lessons.is_valid([5, [text, 0.5]])
 
 
 def test_without_vowpal_wabbit_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +233,17 @@ def test_documents_of_good_folders_and_parents_come_first() -> None:
     assert told.scores["h.test/good/9"] > told.scores["other.test/y"]
 
 
+def test_a_new_learner_ranks_all_that_wait() -> None:
+    told = Told(url_policy="link")
+    site(told, 40)
+    waiting = [f"w.test/{number}" for number in range(400)]
+    told.pages(page("late.test/", 0.5, *waiting))
+    first = {key: told.scores[key] for key in waiting}
+    for number in range(60):
+        told.pages(page(f"other.test/{number}", number / 60))
+    assert not [key for key in waiting if told.scores[key] == first[key]]
+
+
 def test_a_better_link_moves_a_document_that_waits() -> None:
     told = Told(url_policy="link")
     told.seeds(*(f"h{number}.test/" for number in range(40)))
@@ -220,7 +251,7 @@ def test_a_better_link_moves_a_document_that_waits() -> None:
     for number in range(1, 40):
         good = number % 4 == 0
         told.pages(page(f"h{number}.test/", 0.9 if good else 0.1, *(["x.test/better"] if good else [])))
-    assert told.scores["x.test/better"] > 2 * told.scores["x.test/same"]
+    assert told.scores["x.test/better"] > 1.3 * told.scores["x.test/same"]
 
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:

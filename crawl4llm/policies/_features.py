@@ -1,0 +1,123 @@
+"""What tells pages apart before they are fetched: features of their URLs and of the anchors of links to them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from crawl4llm.base.domains import domain_of
+from crawl4llm.base.urls import host_of
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
+"""Words also end where a capital follows (``userGuide``), and where digits begin."""
+_CASES = (re.compile("[a-z]+"), "a"), (re.compile("[A-Z]+"), "A"), (re.compile("[0-9]+"), "0")
+
+_MOST_FOLDERS: Final = 8
+_MOST_URL_WORDS: Final = 24
+_MOST_ANCHOR_WORDS: Final = 16
+_DEEPEST: Final = 9
+"""Documents so many links from a seed, and more, are one."""
+_LONGEST_EXTENSION: Final = 8
+
+
+class UrlFeatures(NamedTuple):
+    """What a URL tells of a page."""
+
+    places: list[int]
+    """Hashes of where it lies, from wide to narrow: its host, then each folder of its path."""
+    hashes: list[int]
+    """Hashes of the places, host and domain, the words of path, file name and query, and the links from a seed."""
+    shape: list[float]
+    """Lengths and counts, in a fixed order."""
+
+
+def url_features(url: str, depth: int) -> UrlFeatures:
+    """Return the features of a URL ``depth`` links from a seed."""
+    host, path, query = _parts(url)
+    *folders, file = path.removeprefix("/").split("/")
+    del folders[_MOST_FOLDERS:]
+    stem, _, extension = file.rpartition(".") if "." in file else (file, "", "")
+    stem_words = _words(stem, _MOST_URL_WORDS)
+    topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
+    places = _hashes("folder", [f"{host}/{'/'.join(folders[:end])}" for end in range(1, len(folders) + 1)])
+    hashes = [
+        *_host_features(host),
+        *places,
+        *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
+        *_hashes("file word", set(stem_words)),
+        *_hashes(f"file word {host}", set(stem_words)),
+        *_hashes("file topic", topic),
+        *_hashes("extension", [extension[:_LONGEST_EXTENSION].lower()]),
+        *_hashes(f"folders {host}", [str(len(folders))]),
+        *_hashes("query word", set(_words(query, _MOST_URL_WORDS))),
+        *_hashes("links from seed", [str(min(depth, _DEEPEST))]),
+    ]
+    digits = sum(map(path.count, "0123456789"))
+    counts = (
+        len(path),
+        len(stem),
+        len(stem_words),
+        len(folders),
+        digits,
+        path.count("-") + path.count("_"),
+        len(query),
+    )
+    return UrlFeatures([hashes[0], *places], hashes, [math.log1p(count) / 3 for count in counts])
+
+
+def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
+    """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
+    return _anchor_features(anchor, host_of(url), "boilerplate" if boilerplate else "content")
+
+
+@lru_cache(maxsize=4096)
+def _anchor_features(anchor: str, host: str, part: str) -> list[int]:
+    words = set(_words(anchor, _MOST_ANCHOR_WORDS))
+    return [
+        *_hashes("anchor word", words),
+        *_hashes(f"anchor word {host}", words),
+        *_hashes("anchor length", [str(min(len(anchor.split()), 6))]),
+        *_hashes("anchor look", [_look(anchor)]),
+        *_hashes("part", [part, f"{host} {part}"]),
+    ]
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Return host, path and query of a URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return host_of(url), "", ""
+    return host_of(url), parts.path, parts.query
+
+
+def _words(text: str, most: int) -> list[str]:
+    """Return words in lower case; numbers by their length only, since most occur once."""
+    return [f"#{len(word)}" if word.isdigit() else word.lower() for word in _WORD.findall(text)[:most]]
+
+
+def _look(text: str) -> str:
+    """Return a text with its runs of letters and digits cut to one character each: ``std::sort()`` is ``a::a()``."""
+    for run, character in _CASES:
+        text = run.sub(character, text)
+    return text[:16]
+
+
+@lru_cache(maxsize=1024)
+def _host_features(host: str) -> list[int]:
+    return [*_hashes("host", [host]), *_hashes("domain", [domain_of(host)]), *_hashes("label", host.split("."))]
+
+
+def _hashes(kind: str, values: Iterable[str]) -> list[int]:
+    start = _start_of(kind)
+    return [crc32(value.encode(errors="backslashreplace"), start) for value in values]
+
+
+@lru_cache(maxsize=4096)
+def _start_of(kind: str) -> int:
+    return crc32(f"{kind}\t".encode(errors="backslashreplace"))
