@@ -35,7 +35,7 @@ class LinkedTwice:
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep it there, and go on from what is there. Raises StoreError."""
-        self._stored = stored = pieces.mapping("budgets/linked_twice", _is_piece)
+        self._stored = stored = pieces.mapping("budgets/linked_twice", _is_piece, seldom_read=True)
         self._generation, self._count = stored.get("filters", [0, 0])
         for filled, generation in ((self._young, self._generation), (self._old, self._generation - 1)):
             for number in range(_BITS // 8 // _PIECE_BYTES):

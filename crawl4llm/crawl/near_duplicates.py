@@ -32,7 +32,7 @@ class NearDuplicates:
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what is remembered there, and go on from what is. Raises StoreError."""
-        self._stored = stored = pieces.mapping(f"near_duplicates/{SCHEME}", _is_row)
+        self._stored = stored = pieces.mapping(f"near_duplicates/{SCHEME}", _is_row, seldom_read=True)
         last = max((number for number, _, _ in stored.values()), default=0)
         for number in range(max(last - TEXTS, 0) + 1, last + 1):
             if (row := stored.get(str(number % TEXTS))) is not None:

@@ -34,10 +34,11 @@ class StoredPieces:
         self._mappings: list[StoredMapping] = []
 
     def mapping(
-        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False
+        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
     ) -> MutableMapping[str, Any]:
-        self._mappings.append(StoredMapping(self._store, name, is_valid, of_documents=of_documents))
-        return self._mappings[-1]
+        stored = StoredMapping(self._store, name, is_valid, of_documents=of_documents, seldom_read=seldom_read)
+        self._mappings.append(stored)
+        return stored
 
     def save(self) -> None:
         """Write what has changed. Raises StoreError."""
@@ -51,8 +52,17 @@ class StoredMapping(MutableMapping[str, Any]):
     What was read or changed lately is in memory. Reading raises StoreError where a value is damaged.
     """
 
-    def __init__(self, store: Store, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False) -> None:
-        """``of_documents``: values lie beside the documents of an :class:`IndexedFrontier`, each next to its own."""
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        is_valid: Callable[[Any], bool],
+        *,
+        of_documents: bool = False,
+        seldom_read: bool = False,
+    ) -> None:
+        """``of_documents``: values lie beside the documents of an :class:`IndexedFrontier`, each next to its own.
+        ``seldom_read``: none stays in memory when it is written."""
         self._store = store
         self._name = name
         prefix = _PREFIX + name.encode() + b"/"
@@ -61,6 +71,7 @@ class StoredMapping(MutableMapping[str, Any]):
         if of_documents:
             self._move_from(prefix)
         self._is_valid = is_valid
+        self._seldom_read = seldom_read
         self._values: dict[str, Any] = {}
         self._changed: set[str] = set()
         self._is_whole = not any(True for _ in self._stored())
@@ -108,12 +119,17 @@ class StoredMapping(MutableMapping[str, Any]):
             else:
                 self._store.put(self._table, key, _as_json([name, value] if self._is_long(key) else value))
         self._changed.clear()
+        if self._seldom_read:
+            self._forget()
 
     def _heed_most(self) -> None:
         if len(self._values) > _MOST:
             self.save()
-            self._values.clear()
-            self._is_whole = False
+            self._forget()
+
+    def _forget(self) -> None:
+        self._values.clear()
+        self._is_whole = False
 
     def _stored(self) -> Iterator[tuple[bytes, bytes]]:
         items = self._items(self._table, self._prefix)

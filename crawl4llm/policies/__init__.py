@@ -103,11 +103,12 @@ class Pieces(Protocol):
     """The store of a policy for what grows with the crawl, so that a commit writes only what has changed of it."""
 
     def mapping(
-        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False
+        self, name: str, is_valid: Callable[[Any], bool], *, of_documents: bool = False, seldom_read: bool = False
     ) -> MutableMapping[str, Any]:
         """Return what is stored under a name: like a dict of JSON values, which change by assignment, not in place.
         ``is_valid`` looks at each value that is read from the disk, where it may have been damaged. ``of_documents``:
-        the names in it are the keys of documents queued, whose scores change when their values do."""
+        the names in it are the keys of documents queued, whose scores change when their values do. ``seldom_read``: the
+        policy has in memory what it needs of them, so that they need not stay there when they are written."""
 
 
 class BasePolicy:

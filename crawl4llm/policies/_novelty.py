@@ -109,8 +109,8 @@ class Novelty(Wrapper):
 
     def keep_in(self, pieces: Pieces) -> None:
         super().keep_in(pieces)
-        self._shares.keep_in(pieces.mapping("novelty places", RunningMeans.is_valid), int)
-        self._stored = pieces.mapping("novelty waiting", _is_waiting)
+        self._shares.keep_in(pieces.mapping("novelty places", RunningMeans.is_valid, seldom_read=True), int)
+        self._stored = pieces.mapping("novelty waiting", _is_waiting, of_documents=True, seldom_read=True)
         for key, (places, score, share) in self._stored.items():
             self._take_in(key, _Waiting(tuple(places), score, share))
 

@@ -96,11 +96,13 @@ class Policy(PageByPagePolicy):
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
-        self._lessons.keep_in(pieces.mapping("lessons", Lessons.is_valid))
-        self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid), int)
-        self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid), str)
+        self._lessons.keep_in(pieces.mapping("lessons", Lessons.is_valid, seldom_read=True))
+        self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid, seldom_read=True), int)
+        self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid, seldom_read=True), str)
         for name, known, turns in self._known():
-            stored = turns.keep_in(pieces.mapping(name, Waiting.is_valid, of_documents=name == "waiting"))
+            of_documents = name == "waiting"
+            kept = pieces.mapping(name, Waiting.is_valid, of_documents=of_documents, seldom_read=True)
+            stored = turns.keep_in(kept)
             known.update((key, Waiting.load(value)) for key, value in stored)
 
     def _known(self) -> tuple[tuple[str, dict[str, Waiting], InTurn[str]], ...]:

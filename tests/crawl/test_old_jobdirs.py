@@ -45,7 +45,7 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name != "visited"} for line in lines]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("link")])
 def test_the_crawl_that_was_never_stopped(name: str, tmp_path: Path) -> None:
     """Settings that are gone meanwhile are passed over, in JOBDIR and where they are given."""
     folder = unpacked(name, tmp_path)
@@ -60,7 +60,23 @@ def test_the_crawl_that_was_never_stopped(name: str, tmp_path: Path) -> None:
     assert (job["crawl_id"], job["digests"]) == (begun["crawl_id"], begun["digests"])
 
 
-@pytest.mark.parametrize("name", ["host-n7", "link-n0", "backlink-n0", "hot-n7", "pagerank-n7", "parent_mean-n0"])
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("link")])
+def test_link_goes_on_and_learns_anew(name: str, tmp_path: Path) -> None:
+    """It learns in another way since; nothing is lost, and where it is stopped makes no difference."""
+    logs = []
+    for stops in ([DESCRIBED["pages"]], [60, DESCRIBED["pages"]]):
+        folder = unpacked(name, tmp_path / str(len(stops)))
+        before = (folder / "run/crawl.jsonl").read_bytes()
+        for pages in stops:
+            resumed = go_on(folder, CASES[name], folder / "corpus", pages)
+            assert resumed.returncode == 0, resumed.stderr
+        assert (folder / "run/crawl.jsonl").read_bytes().startswith(before)
+        logs.append(log_of(folder / "run"))
+    assert len({line["id"] for line in logs[0]}) == len(logs[0]) == len(log_of(folder / "expected"))
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("name", ["host-n7", "backlink-n0", "hot-n7", "pagerank-n7", "parent_mean-n0"])
 def test_what_is_made_of_the_old_state_can_be_resumed_too(name: str, tmp_path: Path) -> None:
     folder = unpacked(name, tmp_path)
     for pages in (60, DESCRIBED["pages"]):
