@@ -6,8 +6,8 @@ Crawls ../shared/clueweb22-real, scored by ../shared/scorers/prose.bin. In each 
 hosts are known; their URLs are not, as if they were mirrors. `link` with KNOWN_TEXTS is compared with `link` that is
 told nothing of them, and with `random`: documents of the best tenth by influence whose texts are not known, crawled by
 the time that 10% and 25% of the pages in reach of 100 random seeds are fetched; n = 100. A second table has what near
-duplicates within the crawl alone make of it (NEAR_DUPLICATES=follow, nothing known): documents of the best tenth that
-are like no earlier page's.
+duplicates within the crawl would make of it, if the policy learnt from them alone (it does not: there is no gain):
+documents of the best tenth that are like no earlier page's.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import NoCommits
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, cores
-from crawl4llm.policies import load_policy
-from crawl4llm.policies._ordering import make_policy
+from crawl4llm.policies import Policy, load_policy
+from crawl4llm.policies._novelty import Novelty
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.signatures import SIGNATURE, are_alike, signature_of
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
@@ -114,7 +114,9 @@ def crawl(hosts: str, policy: str, draw: int, *, near: bool) -> tuple[int, ...]:
     rater = PageRater(web, subject.scorer, extractor=None, known_texts=known)
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
     learns = policy == LINK
-    ordering = make_policy(workers, options) if learns else load_policy(options.url_policy)(workers, options)
+    ordering: Policy = load_policy(options.url_policy)(workers, options)
+    if learns:
+        ordering = Novelty(ordering)
     with tempfile.TemporaryDirectory() as folder:
         lines = asyncio.run(_run(subject, options, ordering, workers, seeds, Path(folder)))
     is_new = [

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 def make_policy(workers: PageWorkers[PageRater], options: Options) -> Policy:
     """Return the policy URL_POLICY in the ORDER given, behind the hot queue of HOT_QUEUE_TOPIC if there is one, and
-    where texts are compared, with what it learns of where new ones are. Raises InputError."""
+    with KNOWN_TEXTS, with what it learns of where new ones are. Raises InputError."""
     policy: Policy = load_policy(options.url_policy)(workers, options)
-    if options.known_texts is not None or (options.compares_texts and not policy.looks_ahead):
+    if options.known_texts is not None:
         from crawl4llm.policies._novelty import Novelty  # few crawls look for it, and it needs the learner's module
 
         policy = Novelty(policy)

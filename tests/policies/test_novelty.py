@@ -34,7 +34,8 @@ def mirrored_web() -> Web:
 
 
 def lines(driven: Driven) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "near_duplicate_of"} for line in driven.lines]
+    added = {"near_duplicate_of", "known_text"}
+    return [{name: value for name, value in line.items() if name not in added} for line in driven.lines]
 
 
 def new_texts(driven: Driven, pages: int) -> int:
@@ -45,7 +46,9 @@ def new_texts(driven: Driven, pages: int) -> int:
 def test_where_all_texts_are_new_a_crawl_is_what_it_was(variant: str, tmp_path: Path) -> None:
     settings = variants(write_ranks(tmp_path / "ranks"))[variant] | {"crawl_batch_size": 3}
     plain = new_crawl(random_web(), tmp_path / "plain", **settings).run(*SEEDS)
-    compared = new_crawl(random_web(), tmp_path / "compared", **settings, near_duplicates="follow").run(*SEEDS)
+    compared = new_crawl(
+        random_web(), tmp_path / "compared", **settings, near_duplicates="follow", known_texts="given"
+    ).run(*SEEDS)
     assert compared.figures.get("pages/near_duplicates") is None
     assert lines(compared) == plain.lines
     assert compared.crawl.policy.name == plain.crawl.policy.name
@@ -54,7 +57,7 @@ def test_where_all_texts_are_new_a_crawl_is_what_it_was(variant: str, tmp_path: 
 
 @pytest.mark.parametrize("settings", [{"url_policy": name} for name in ("link", "parent_mean", "random", "host")])
 def test_mirrors_lose(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings |= {"near_duplicates": "follow", "crawl_batch_size": 1}
+    settings |= {"near_duplicates": "follow", "known_texts": "given", "crawl_batch_size": 1}
     learns = new_crawl(mirrored_web(), tmp_path / "learns", **settings).run("portal.example/")
     monkeypatch.setattr(_novelty.Novelty, "_learn", lambda self, page: None)
     plain = new_crawl(mirrored_web(), tmp_path / "plain", **settings).run("portal.example/")
@@ -62,7 +65,13 @@ def test_mirrors_lose(settings: dict[str, Any], tmp_path: Path, monkeypatch: pyt
     assert new_texts(learns, 2 * PAGES) > 1.2 * new_texts(plain, 2 * PAGES)
 
 
-WRAPPED = {"url_policy": "link", "near_duplicates": "follow", "hot_queue_topic": ("word7",), "crawl_max_pages": 90}
+WRAPPED = {
+    "url_policy": "link",
+    "near_duplicates": "follow",
+    "known_texts": "given",
+    "hot_queue_topic": ("word7",),
+    "crawl_max_pages": 90,
+}
 
 
 @pytest.mark.parametrize("batch_size", [0, 5])
@@ -92,7 +101,12 @@ def test_a_crawl_goes_on_from_what_was_saved(policy: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("batch_size", [0, 7])
 def test_a_crawl_that_is_killed_again_and_again_goes_the_same_way(tmp_path: Path, batch_size: int) -> None:
-    settings: dict[str, Any] = {"url_policy": "link", "near_duplicates": "follow", "crawl_batch_size": batch_size}
+    settings: dict[str, Any] = {
+        "url_policy": "link",
+        "near_duplicates": "follow",
+        "known_texts": "given",
+        "crawl_batch_size": batch_size,
+    }
     settings |= {"commit_interval_pages": 9, "commit_fsync": False, "crawl_max_pages": 100}
     whole = new_crawl(mirrored_web(), tmp_path / "whole", **settings).run("portal.example/")
     lives = 0
@@ -116,7 +130,7 @@ def test_a_crawl_that_is_killed_again_and_again_goes_the_same_way(tmp_path: Path
 
 
 def test_shares_are_shrunken_towards_what_lies_above() -> None:
-    told = Told(url_policy="breadth_first", near_duplicates="follow")
+    told = Told(url_policy="breadth_first", near_duplicates="follow", known_texts="given")
     novelty = told.policy
     assert isinstance(novelty, _novelty.Novelty)
     told.seeds("seed.example/")
@@ -136,7 +150,7 @@ def test_shares_are_shrunken_towards_what_lies_above() -> None:
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_novelty, "_MOST_WAITING", 10)
-    told = Told(url_policy="parent_first", near_duplicates="follow")
+    told = Told(url_policy="parent_first", near_duplicates="follow", known_texts="given")
     told.seeds("seed.example/")
     told.pages(page("seed.example/", 0.9, *(f"a.example/{number}" for number in range(8))))
     told.pages(page("x.example/", 0.1, *(f"b.example/{number}" for number in range(8))))
@@ -146,7 +160,10 @@ def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.Monkey
 
 
 def test_a_state_of_an_earlier_version_is_taken_up() -> None:
-    plain, compared = Told(url_policy="parent_mean"), Told(url_policy="parent_mean", near_duplicates="follow")
+    plain, compared = (
+        Told(url_policy="parent_mean"),
+        Told(url_policy="parent_mean", near_duplicates="follow", known_texts="given"),
+    )
     plain.seeds("seed.example/")
     plain.pages(page("seed.example/", 0.9, "a.example/1"))
     compared.policy.load(plain.policy.save())
