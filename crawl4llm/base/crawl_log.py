@@ -47,8 +47,8 @@ class CrawlLine(TypedDict):
     """Documents fetched so far, likewise."""
 
 
-class ComparedFields(TypedDict, total=False):
-    """What a line has besides where texts are compared: each field with its setting."""
+class ComparedLine(CrawlLine, total=False):
+    """One line of the crawl log where texts are compared: each field is there with its setting."""
 
     near_duplicate_of: int | None
     """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""

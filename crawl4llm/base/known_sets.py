@@ -68,7 +68,7 @@ class Fingerprints:
 
     def __contains__(self, wanted: int) -> bool:
         first = wanted >> self._first
-        end = self._starts[first + 1]
+        end = min(self._starts[first + 1], len(self._entries))
         kept = wanted >> self._next & 0xFFFFFFFF
         place = bisect_left(self._entries, kept, self._starts[first], end)
         return place < end and self._entries[place] == kept
@@ -85,7 +85,7 @@ class Numbered:
         """Yield the numbers under a hash, ascending; the first ``most`` of them."""
         entry = wanted << 32
         first = entry >> self._first
-        end = self._starts[first + 1]
+        end = min(self._starts[first + 1], len(self._entries))
         place = bisect_left(self._entries, entry, self._starts[first], end)
         for at in range(place, min(place + most, end)):
             if (found := self._entries[at]) >> 32 != wanted:
@@ -144,20 +144,26 @@ class KnownSet:
         return name in self._head.columns
 
     def column(self, name: str) -> memoryview[int]:
-        """Return the numbers of a column."""
-        offset, count, kind = self._head.columns[name]
-        data = self._data[offset : offset + count * _SIZES[kind]]
-        return data.cast("I") if kind == "I" else data.cast("Q")
+        """Return the numbers of a column. Raises InputError where the file does not hold them all."""
+        try:
+            offset, count, kind = self._head.columns[name]
+            if min(offset - _HEAD, count) >= 0 and offset + count * _SIZES[kind] <= len(self._data):
+                data = self._data[offset : offset + count * _SIZES[kind]]
+                return data.cast("I") if kind == "I" else data.cast("Q")
+        except (KeyError, TypeError, ValueError):  # what is said of it is nothing that a column has
+            pass
+        raise self.damaged()
 
     def table(self, name: str) -> tuple[memoryview[int], memoryview[int]]:
         """Return the two columns of a sorted table. Raises InputError where they do not belong together."""
-        try:
-            entries, starts = self.column(name), self.column(_starts(name))
-            if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
-                return entries, starts
-        except (KeyError, TypeError, ValueError):  # columns that the file has not, or has in part
-            pass
-        raise InputError(f"{self._told} is damaged: its head is none; copy or make it anew")
+        entries, starts = self.column(name), self.column(_starts(name))
+        if len(starts) - 1 == 1 << start_bits(len(entries)) and starts[-1] == len(entries):
+            return entries, starts
+        raise self.damaged()
+
+    def damaged(self) -> InputError:
+        """Return the error for a file whose head does not say what is in it."""
+        return InputError(f"{self._told} is damaged: its head is none; copy or make it anew")
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
@@ -185,15 +191,20 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
     identity = hashlib.sha256(said).hexdigest()
     if len(data) < _HEAD or rest[: len(identity)] != identity.encode():
         raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
+    head: Head | None
     try:
         values: dict[str, Any] = json.loads(said)
         if (version := values.pop("format")) != FORMAT:
             raise InputError(
                 f"{told} is of format {version!r:.20}; this version of crawl4llm reads {FORMAT}: make it anew"
             )
-        return Head(**values), identity
+        head = Head(**values)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise InputError(f"{told} is damaged: its head is none; copy or make it anew") from None
+        head = None
+    kinds = (str, str, int, dict, int, str)
+    if head is None or tuple(map(type, head)) != kinds or head.entries < 0:
+        raise InputError(f"{told} is damaged: its head is none; copy or make it anew")
+    return head, identity
 
 
 class SetWriter:

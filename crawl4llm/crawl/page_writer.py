@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from crawl4llm.base.crawl_log import ComparedFields, CrawlLine
+from crawl4llm.base.crawl_log import ComparedLine, CrawlLine
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
@@ -252,7 +252,7 @@ class PageWriter:
         self, page: CrawledPage, leased: Entry, status: int | None, iteration: int | None, rated: Rated
     ) -> CrawlLine:
         """Return the crawl log's line for the page that was crawled last, as the figures stand now."""
-        line: CrawlLine = {
+        line: ComparedLine = {
             "order": self._counters.crawled - 1,
             "iteration": iteration,
             "id": page.entry.key,
@@ -265,12 +265,11 @@ class PageWriter:
             "visited": len(self._visited),
             "fetched": self._counters.counts["pages/fetched"],
         }
-        compared: ComparedFields = {}
         if self._near_duplicates is not None:
-            compared["near_duplicate_of"] = rated.near_duplicate_of
+            line["near_duplicate_of"] = rated.near_duplicate_of
         if self._known_texts:
-            compared["known_text"] = rated.known_text
-        return {**line, **compared}  # type: ignore[typeddict-unknown-key]  # as mypy has it
+            line["known_text"] = rated.known_text
+        return line
 
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -29,11 +29,21 @@ class UrlFeatures(NamedTuple):
     """What a URL tells of a page."""
 
     places: list[int]
-    """Hashes of where it lies, from wide to narrow: its host, then each folder of its path."""
+    """See :func:`places_of`."""
     hashes: list[int]
     """Hashes of the places, host and domain, the words of path, file name and query, and the links from a seed."""
     shape: list[float]
     """Lengths and counts, in a fixed order."""
+
+
+def places_of(url: str) -> list[int]:
+    """Return hashes of where a page lies, from wide to narrow: its host, then each folder of its path."""
+    host, path, _ = _parts(url)
+    return [*_hashes("host", [host]), *_folders_of(host, path.removeprefix("/").split("/")[:-1][:_MOST_FOLDERS])]
+
+
+def _folders_of(host: str, folders: Sequence[str]) -> list[int]:
+    return _hashes("folder", [f"{host}/{'/'.join(folders[:end])}" for end in range(1, len(folders) + 1)])
 
 
 def url_features(url: str, depth: int) -> UrlFeatures:
@@ -44,7 +54,7 @@ def url_features(url: str, depth: int) -> UrlFeatures:
     stem, _, extension = file.rpartition(".") if "." in file else (file, "", "")
     stem_words = _words(stem, _MOST_URL_WORDS)
     topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
-    places = _hashes("folder", [f"{host}/{'/'.join(folders[:end])}" for end in range(1, len(folders) + 1)])
+    places = _folders_of(host, folders)
     hashes = [
         *_host_features(host),
         *places,

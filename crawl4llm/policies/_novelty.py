@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlsplit
-from zlib import crc32
 
-from crawl4llm.base.urls import host_of
 from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number
+from crawl4llm.policies._features import places_of
 from crawl4llm.policies._learning import RunningMeans
 from crawl4llm.policies._ordering import Wrapper
 
@@ -21,7 +19,6 @@ _HOST_PRIOR: Final = 0.3
 """How many new texts a host is taken to have besides those of its pages that were crawled."""
 _FOLDER_PRIOR: Final = 1.0
 """How many pages of a folder weigh as much as what is known of the one above it, or its host."""
-_MOST_FOLDERS: Final = 8
 _MOST_PLACES: Final = 200_000
 """Hosts and folders of which something is known, the last ones."""
 _MOST_WAITING: Final = 50_000
@@ -145,7 +142,7 @@ class Novelty(Wrapper):
         """Count a page at its host and folders; look again at what waits there, where that is due."""
         if page.novel is None:
             return
-        places = _places_of(page.entry.url)
+        places = tuple(places_of(page.entry.url))
         for place in places:
             self._shares.add(place, float(page.novel))
         self._met = self._met or not page.novel
@@ -175,7 +172,7 @@ class Novelty(Wrapper):
 
     def _queue(self, found: Iterable[tuple[Candidate, float]]) -> None:
         for candidate, score in found:
-            places = _places_of(candidate.url)
+            places = tuple(places_of(candidate.url))
             self._put(candidate.key, _Waiting(places, score, self._share(places)))
 
     def _put(self, key: str, known: _Waiting) -> None:
@@ -204,18 +201,6 @@ class Novelty(Wrapper):
             by_worth = sorted(self._waiting, key=lambda key: (_worth(self._waiting[key]), key))
             for key in by_worth[: len(by_worth) - _MOST_WAITING * 9 // 10]:
                 self._forget(key)
-
-
-def _places_of(url: str) -> tuple[int, ...]:
-    """Return where a document lies, from wide to narrow: its host, then each folder of its path."""
-    try:
-        _, *folders, _ = urlsplit(url).path.split("/")
-    except ValueError:  # no URL, or one without a path
-        folders = []
-    places = [crc32(host_of(url).encode(errors="backslashreplace"))]
-    for folder in folders[:_MOST_FOLDERS]:
-        places.append(crc32(f"/{folder}".encode(errors="backslashreplace"), places[-1]))
-    return tuple(places)
 
 
 def _worth(known: _Waiting) -> float:

@@ -45,6 +45,8 @@ class KnownTexts:
         """Whether it has signatures: without, texts are known word for word only."""
         if self.near:
             self._bits = self._set.column(BITS)
+            if len(self._bits) != 2 * len(self):
+                raise self._set.damaged()
             self._bands = [Numbered(*self._set.table(band_name(band))) for band in range(BANDS)]
 
     @classmethod
@@ -71,7 +73,7 @@ class KnownTexts:
         first, second, *checksums = SIGNATURE.unpack(signature)
         for band, checksum in zip(self._bands, checksums, strict=True):
             for number in band.under(checksum, _MOST_COMPARED):
-                if are_alike(first, second, bits[2 * number], bits[2 * number + 1]):
+                if number < len(self) and are_alike(first, second, bits[2 * number], bits[2 * number + 1]):
                     return True
         return False
 

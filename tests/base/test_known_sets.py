@@ -130,6 +130,13 @@ def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
         {**head, "columns": {**columns, "some": [4096, 1 << 40, "I"]}},
         {**head, "columns": {**columns, "some": [4096, 2, "I"]}},
         {**head, "columns": {**columns, "some starts": [8, "x", "Q"]}},
+        {**head, "columns": {**columns, "some": [-8, 2, "I"]}},
+        {**head, "columns": {**columns, "some": "III"}},
+        {**head, "columns": []},
+        {**head, "entries": "many"},
+        {**head, "entries": -1},
+        {**head, "size": "large"},
+        {**head, "sha256": None},
     ]
     for one in made_up:
         said = json.dumps(one).encode()
@@ -137,3 +144,12 @@ def test_a_head_that_somebody_made_up_is_refused(tmp_path: Path) -> None:
         (tmp_path / "set").write_bytes(whole.ljust(4096) + data[4096:])
         with pytest.raises(InputError, match="is damaged: its head is none"):
             opened(tmp_path / "set").table("some")
+
+
+def test_places_that_somebody_made_up_lead_nowhere() -> None:
+    """Not beyond the entries, which would end the crawl."""
+    starts = np.array([0, 1 << 40, 3], dtype=np.uint64)
+    found = Fingerprints(memoryview(np.arange(3, dtype=np.uint32)), memoryview(starts))
+    assert not any(number << 60 in found for number in range(1, 16))
+    table = Numbered(memoryview(np.arange(3, dtype=np.uint64)), memoryview(starts))
+    assert [list(table.under(number << 28, 9)) for number in range(1, 16)] == [[]] * 15
