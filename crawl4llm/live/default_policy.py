@@ -29,15 +29,9 @@ def settle_policy(settings: BaseSettings) -> None:
     priority = settings.getpriority("URL_POLICY") or 0
     if settings.get("URL_POLICY") != DEFAULT or priority > SETTINGS_PRIORITIES["project"]:
         return
-    from crawl4llm.policies._learning import HOW_TO_INSTALL, IS_INSTALLED  # brings the learner, if it is there
-
     jobdir = settings.get("JOBDIR")
     of_job = read_json(Path(jobdir) / JOB).get("settings") if jobdir else None
     begun = of_job.get("URL_POLICY") if isinstance(of_job, dict) else None
     if begun == STAND_IN:
         logger.info("The crawl in JOBDIR %s was begun with URL_POLICY %s, and goes on so", jobdir, begun)
-    elif begun is None and not IS_INSTALLED:
-        logger.warning("URL_POLICY is %s, as %s needs Vowpal Wabbit: %s", STAND_IN, DEFAULT, HOW_TO_INSTALL)
-    else:
-        return
-    settings.set("URL_POLICY", STAND_IN, priority=priority)
+        settings.set("URL_POLICY", begun, priority=priority)
