@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check bench map clean
+.PHONY: crawl test lint check bench map dist smoke clean
 
 # The main job on the default corpus: a random crawl to compare with, then the crawl by influence.
 crawl: .venv/.crawl
@@ -30,8 +30,19 @@ bench: .venv/.bench
 map: .venv/.test
 	$(BIN)/python docs/map.py
 
+# Source distribution and wheel in dist/, checked.
+dist: .venv/.dist
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# The wheel as a new user would try it, with each Python from 3.10 to 3.14 that is here.
+smoke: dist
+	.ci/try-wheel dist/*.whl
+
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -47,9 +58,13 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
+.venv/.dist: .venv/.crawl
+	$(BIN)/python -m pip install --quiet --editable '.[dist]'
+	touch $@
+
 .venv/.test: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable \
-	  '.[resiliparse,export,evaluation,tensorboard,wandb,wacz,test,check]'
+	  '.[all,wacz,test,check]'
 	# pywb replays archives in a test. It asks for other versions of Scrapy's libraries, so it lives apart; where it does
 	# not install, that test is skipped.
 	-$(PYTHON) -m venv .venv/pywb && .venv/pywb/bin/python -m pip install --quiet --upgrade pip && \

@@ -1,6 +1,6 @@
 """Live: the real web, politely (SCRAPY_PROJECT=live scrapy crawl influence -a seeds=FILE -s SCORER_MODEL=PATH)."""
 
-from settings.base import *  # noqa: F403
+from .base import *  # noqa: F403
 
 # Whom the webmaster of a site meets. Refused as it stands: say who you are and how to reach you, by
 # USER_AGENT = "our-crawler (+https://example.org/crawler)"; docs/webmasters.md is a draft of that page.

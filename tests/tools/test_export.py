@@ -218,7 +218,7 @@ def test_wet_files_and_the_pages_that_they_are_of(tmp_path: Path, wanted: dict) 
 
 def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:
     """The commands as a user gives them, on a crawl of the demo web that keeps texts."""
-    pytest.importorskip("scipy", reason="the oracle set needs the extra evaluation")
+    pytest.importorskip("scipy", reason="the oracle set needs the extra evaluate")
     result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, WARC_TEXT=1)
     assert result.returncode == 0, result.stderr
     out = tmp_path / "out"

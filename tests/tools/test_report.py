@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from crawl_helpers import PROJECT
 
-pytest.importorskip("matplotlib", reason="needs the extra evaluation")
-pytest.importorskip("jinja2", reason="needs the extra evaluation")
+pytest.importorskip("matplotlib", reason="needs the extra evaluate")
+pytest.importorskip("jinja2", reason="needs the extra evaluate")
 
 from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 
@@ -146,7 +146,7 @@ def test_where_it_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
 def test_the_extra_is_named_where_it_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"pip install 'crawl4llm\[evaluation\]'$"):
+    with pytest.raises(InputError, match=r"needs Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
         write_report(REPORT, tmp_path)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="needs the extra evaluation")
-pytest.importorskip("jinja2", reason="needs the extra evaluation")
+pytest.importorskip("matplotlib", reason="needs the extra evaluate")
+pytest.importorskip("jinja2", reason="needs the extra evaluate")
 pytest.importorskip("selenium", reason="needs the extra test")
 
 import browser

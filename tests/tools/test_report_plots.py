@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("matplotlib", reason="needs the extra evaluation")
+pytest.importorskip("matplotlib", reason="needs the extra evaluate")
 
 from report_helpers import FIGURES, LONG
 

@@ -24,6 +24,7 @@ import orjson
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
@@ -154,7 +155,7 @@ def require_package(name: str, what: str) -> None:
     try:
         import_module(name)
     except ImportError:
-        raise InputError(f"{what} needs {name}; pip install 'crawl4llm[export]'") from None
+        raise InputError(f"{what} needs {name}; {to_install('export')}") from None
 
 
 class JsonLines:

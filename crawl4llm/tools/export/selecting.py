@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
@@ -240,7 +241,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
-        raise InputError("--oracle needs SciPy; pip install 'crawl4llm[evaluation]'") from None
+        raise InputError(f"--oracle needs SciPy; {to_install('evaluate')}") from None
     from crawl4llm.options import read_options
     from simulate.web import open_rater
 

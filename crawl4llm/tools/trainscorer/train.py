@@ -15,6 +15,7 @@ import numpy as np
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import write_json, write_text
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 MODEL, QUANTISED = "model.bin", "model.ftz"
 EVALUATION = "evaluation.json"
+_FEW, _UNCALIBRATED = 1000, 0.1
+"""Texts of a class below which there is a warning (DCLM took 200,000), and the calibration error above which."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,9 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
         _describe(folder, models, data, wanted.recipe)
         shutil.rmtree(work)
     yield from (_in_short(model) for model in models)
+    yield from _warnings(models, trained_on)
     if not can_plot():
-        yield f"No {PLOT} was drawn: pip install 'crawl4llm[evaluation]'"
+        yield f"No {PLOT} was drawn: {to_install('evaluate')}"
     yield f"Wrote {wanted.out}: read {wanted.out / CARD}"
     yield f"Next: scrapy crawl influence -s SCORER_MODEL={wanted.out / models[-1].name}"
 
@@ -139,6 +143,20 @@ def _in_short(model: Trained) -> str:
         f"{model.name}  precision {precision}, recall {half.recall:.3f}, F1 {half.f1:.3f} at 0.5; average precision "
         f"{found.average_precision:.3f}; calibration error {found.expected_calibration_error:.3f}"
     )
+
+
+def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterator[str]:
+    for positive, count in trained_on.items():
+        if count < _FEW:
+            name = "positive" if positive else "negative"
+            yield f"Warning: trained on {count:,} {name} texts only; with less than some {_FEW:,}, expect little"
+    for model in models:
+        error = model.measures.expected_calibration_error
+        if error > _UNCALIBRATED:
+            yield (
+                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): they order "
+                "pages, but a threshold such as 0.5 means little"
+            )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 from crawl4llm.tools.evaluate.figures import Figure, Report
 from crawl4llm.tools.evaluate.report.data import plain_report, report_json, section_csv
 
@@ -16,7 +17,7 @@ from crawl4llm.tools.evaluate.report.data import plain_report, report_json, sect
 def check_installed() -> None:
     """Raise InputError where a library that an evaluation needs is missing."""
     if any(find_spec(name) is None for name in ("jinja2", "matplotlib", "scipy")):
-        raise InputError("an evaluation needs Matplotlib, Jinja2 and SciPy; pip install 'crawl4llm[evaluation]'")
+        raise InputError(f"an evaluation needs Matplotlib, Jinja2 and SciPy; {to_install('evaluate')}")
 
 
 def write_report(report: Report, directory: Path) -> list[Path]:
