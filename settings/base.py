@@ -16,6 +16,7 @@ EXTENSIONS = {
     "crawl4llm.engine.progress.Progress": 0,
     "crawl4llm.engine.live_logging.LiveLogging": 0,
     "crawl4llm.engine.series.Series": 0,
+    "crawl4llm.engine.metrics.Metrics": 0,
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
 
