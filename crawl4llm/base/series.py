@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -170,9 +171,18 @@ def read_series(folder: Path) -> list[dict[str, Any]] | None:
             )
     except (LookupError, TypeError, ValueError):
         raise _damaged(path) from None
-    if not all(isinstance(line, dict) and line.keys() >= FIELDS.keys() for line in lines[1:]):
+    if not all(map(_is_point, lines[1:])):
         raise _damaged(path)
     return lines[1:]
+
+
+def _is_point(line: Any) -> bool:
+    """Return whether a line has all fields of a point, and those by which others go on are numbers."""
+    if not isinstance(line, dict) or not line.keys() >= FIELDS.keys() or not isinstance(line["best"], list):
+        return False
+    pairs = [pair for pair in line["best"] if isinstance(pair, list) and len(pair) == 2]
+    numbers = [*map(line.get, ("crawled", "scored", "influence", "log", "seconds")), *chain(*pairs)]
+    return len(pairs) == len(line["best"]) and all(isinstance(number, int | float) for number in numbers)
 
 
 def _damaged(path: Path) -> InputError:

@@ -34,8 +34,9 @@ _LOOK_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.1
 _SHARE: Final = 1000
 """A point is of a thousandth of the time that the crawl has run, at least: the longer it runs, the fewer come."""
-_USAGE_SECONDS: Final = 5.0
-"""The system looks through the memory of a process for some milliseconds."""
+_USAGE_SECONDS, _USAGE_REST = 5.0, 1000
+"""Between looks at what processes take, at least, and in times of what a look takes: the system goes through the whole
+memory of each."""
 _NOT_COUNTS: Final = ("pages/crawled", "pages/visited", "frontier/queued", "influence/mean", "new_quality/")
 
 
@@ -49,8 +50,8 @@ class Series:
         self._crawler, self._run = crawler, run
         self._crawl: Crawl = run.crawl
         self._file: SeriesFile | None = None
-        self._last = self._measured = float("-inf")
-        """When the last point was added, and the usage was looked at, by the monotonic clock."""
+        self._last = self._next_measure = float("-inf")
+        """When the last point was added, and when the usage is looked at next, by the monotonic clock."""
         self._usage: tuple[list[Usage | None], int] = ([None, None], 0)
         self._looking = create_looping_call(self._add_if_due)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
@@ -75,9 +76,14 @@ class Series:
         last = self._file.last
         self._before = 0.0 if last is None else float(last["seconds"])
         self._began = time.monotonic()
-        self._scores = Scores(self._crawl.options.quality_threshold, last)
+        self._scores = Scores(self._crawl.options.quality_threshold, last if self._fits(last) else None)
         self._crawl.after_commit.append(self._add_if_due)
         self._looking.start(_LOOK_SECONDS)
+
+    def _fits(self, point: Mapping[str, Any] | None) -> bool:
+        """Return whether a point ends where a line of the log does; else pages were taken out, and it is read anew."""
+        end = 0 if point is None else int(point["log"])
+        return 0 < end <= self._log.size and self._log.read(1, end - 1) == b"\n"
 
     @property
     def _seconds(self) -> float:
@@ -85,7 +91,7 @@ class Series:
         return self._before + time.monotonic() - self._began
 
     def _add_if_due(self) -> None:
-        if time.monotonic() - self._last >= max(_LEAST_SECONDS, self._seconds / _SHARE):
+        if self._file and time.monotonic() - self._last >= max(_LEAST_SECONDS, self._seconds / _SHARE):
             self._add(self._crawl.statistics())
 
     def _add(self, figures: Mapping[str, Any]) -> None:
@@ -126,12 +132,13 @@ class Series:
 
     def _measure(self) -> tuple[list[Usage | None], int]:
         """Return what the crawler and its worker processes take, and how many these are."""
-        if time.monotonic() - self._measured >= _USAGE_SECONDS:
-            self._measured = time.monotonic()
+        if (began := time.monotonic()) >= self._next_measure:
             found = [usage(child.pid) for child in multiprocessing.active_children() if child.pid is not None]
             workers = [one for one in found if one is not None]
             both = Usage(sum(one.memory for one in workers), sum(one.cpu for one in workers)) if workers else None
             self._usage = [usage(os.getpid()), both], len(workers)
+            took = time.monotonic() - began
+            self._next_measure = began + max(_USAGE_SECONDS, _USAGE_REST * took)
         return self._usage
 
     def _closed(self) -> None:

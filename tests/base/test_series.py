@@ -13,6 +13,8 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import PreadFile
 from crawl4llm.base.series import FIELDS, MOST, Scores, SeriesFile, read_series
 
+HEAD = '{"format": 1}\n'
+
 
 def point(crawled: int) -> dict[str, Any]:
     return {**dict.fromkeys(FIELDS, 0), "crawled": crawled, "best": []}
@@ -51,12 +53,17 @@ def test_a_killed_crawl_goes_on_after_its_last_commit(tmp_path: Path) -> None:
     ("content", "fault"),
     [
         ('{"format": 2}\n', "has format 2"),
-        ('{"format": 1}\n[1]\n', "is damaged"),
-        ('{"format": 1}\n{"crawled": 1}\n', "is damaged"),
+        (HEAD + "[1]\n", "is damaged"),
+        (HEAD + '{"crawled": 1}\n', "is damaged"),
+        (
+            HEAD + json.dumps({**dict.fromkeys(FIELDS, 0), "best": [[1]]}) + "\n",
+            "is damaged",
+        ),
+        (HEAD + json.dumps({**dict.fromkeys(FIELDS), "best": []}) + "\n", "is damaged"),
         ("[" * 100_000 + "\n", "is damaged"),
         ("\0\0\n", "is damaged"),
     ],
-    ids=["newer", "no object", "fields missing", "deep", "no JSON"],
+    ids=["newer", "no object", "fields missing", "no pairs", "no numbers", "deep", "no JSON"],
 )
 def test_what_is_no_series_is_said_and_begun_anew_by_a_crawl(tmp_path: Path, content: str, fault: str) -> None:
     (tmp_path / series.NAME).write_text(content)

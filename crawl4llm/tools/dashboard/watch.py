@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
@@ -27,9 +27,9 @@ from crawl4llm.tools.dashboard import child, shown
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_LEAST_SECONDS: Final = 1.0
-_REST: Final = 100
-"""What took a second is done again after so many, at the earliest: watching takes a hundredth of a core."""
+_LEAST_SECONDS: Final = 2.0
+_REST, _FRONTIER_REST = 200, 400
+"""What took a second is done again after so many, at the earliest: watching takes less than a hundredth of a core."""
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
 _SMALLEST_PIECE: Final = 1 << 14
@@ -68,6 +68,7 @@ class Watch:
         series.read_series(output)  # raises what is to be said at once
         self._lock = threading.Lock()
         self._seen: bytes = b""
+        self._stamp: object = None
         self._next_look = 0.0
         self._frontier: dict[str, Any] | None = None
         self._next_frontier = 0.0
@@ -75,16 +76,31 @@ class Watch:
     def now(self) -> bytes:
         """Return what is to be shown now, as JSON."""
         with self._lock:
-            if time.monotonic() >= self._next_look:
-                began = time.monotonic()
-                self._seen = json.dumps(self._look()).encode()
-                took = time.monotonic() - began
-                self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * took)
+            if (began := time.monotonic()) < self._next_look:
+                return self._seen
+            runs = is_written(self.output / crawl_log.NAME)
+            frontier = self._waiting(runs=runs)
+            read = self._log and (self._log.share, id(self._log.points))
+            stamp = (runs, self._next_frontier, read, *self._stamps())
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
+            took = time.monotonic() - began
+            self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * took)
             return self._seen
 
+    def _stamps(self) -> Iterator[tuple[int, int] | None]:
+        """Yield what changes with the files that are shown."""
+        for name in (series.NAME, STATS):
+            try:
+                status = (self.output / name).stat()
+            except OSError:
+                yield None
+            else:
+                yield status.st_mtime_ns, status.st_size
+
     def _look(self) -> dict[str, Any]:
-        runs = is_written(self.output / crawl_log.NAME)
-        facts: dict[str, Any] = {"runs": runs, "threshold": self._threshold, "read": None, **self._told()}
+        facts: dict[str, Any] = {"threshold": self._threshold, "read": None, **self._told()}
         try:
             points = series.read_series(self.output)
             if points is None:
@@ -97,7 +113,6 @@ class Watch:
             facts["fault"] = f"{series.NAME} is damaged; remove it, and the crawl log is read in its place"
         except (InputError, OSError) as error:
             facts["fault"] = harmless(str(error))
-        facts["frontier"] = self._waiting(runs=runs)
         return facts
 
     def _figures(self, points: Sequence[shown.Point]) -> dict[str, Any]:
@@ -148,7 +163,7 @@ class Watch:
     def _read_frontier(self, jobdir: Path) -> None:
         began = time.monotonic()
         self._frontier = child.run("frontier", str(jobdir))
-        self._next_frontier = time.monotonic() + _REST * (time.monotonic() - began)
+        self._next_frontier = time.monotonic() + _FRONTIER_REST * (time.monotonic() - began)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -202,7 +217,7 @@ class _LogReader:
                     pass
                 if self._failures_read > read and self.points:
                     self._add(b"")
-                time.sleep(_LEAST_SECONDS)
+                time.sleep(1.0)
 
     def _read_failures(self) -> bool:
         if self._failures is None:
