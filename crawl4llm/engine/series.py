@@ -132,13 +132,14 @@ class Series:
 
     def _measure(self) -> tuple[list[Usage | None], int]:
         """Return what the crawler and its worker processes take, and how many these are."""
-        if (began := time.monotonic()) >= self._next_measure:
+        if time.monotonic() >= self._next_measure:
+            began = time.process_time()
             found = [usage(child.pid) for child in multiprocessing.active_children() if child.pid is not None]
             workers = [one for one in found if one is not None]
             both = Usage(sum(one.memory for one in workers), sum(one.cpu for one in workers)) if workers else None
             self._usage = [usage(os.getpid()), both], len(workers)
-            took = time.monotonic() - began
-            self._next_measure = began + max(_USAGE_SECONDS, _USAGE_REST * took)
+            took = time.process_time() - began
+            self._next_measure = time.monotonic() + max(_USAGE_SECONDS, _USAGE_REST * took)
         return self._usage
 
     def _closed(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import threading
 import time
 from collections import Counter
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 _LEAST_SECONDS: Final = 2.0
 _REST, _FRONTIER_REST = 200, 400
-"""What took a second is done again after so many, at the earliest: watching takes less than a hundredth of a core."""
+"""What took a second of CPU time is done again after so many, at the earliest: watching takes less than a hundredth of
+a core."""
 _PIECES: Final = 300
 """Parts in which a log without a series is read, each of which is a point."""
 _SMALLEST_PIECE: Final = 1 << 14
@@ -76,8 +78,9 @@ class Watch:
     def now(self) -> bytes:
         """Return what is to be shown now, as JSON."""
         with self._lock:
-            if (began := time.monotonic()) < self._next_look:
+            if time.monotonic() < self._next_look:
                 return self._seen
+            began = time.thread_time()
             runs = is_written(self.output / crawl_log.NAME)
             frontier = self._waiting(runs=runs)
             read = self._log and (self._log.share, id(self._log.points))
@@ -85,8 +88,7 @@ class Watch:
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
-            took = time.monotonic() - began
-            self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * took)
+            self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
             return self._seen
 
     def _stamps(self) -> Iterator[tuple[int, int] | None]:
@@ -161,9 +163,10 @@ class Watch:
         return self._frontier
 
     def _read_frontier(self, jobdir: Path) -> None:
-        began = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         self._frontier = child.run("frontier", str(jobdir))
-        self._next_frontier = time.monotonic() + _FRONTIER_REST * (time.monotonic() - began)
+        took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        self._next_frontier = time.monotonic() + _FRONTIER_REST * took
 
 
 def _is_number(value: object) -> TypeGuard[float]:
