@@ -1,10 +1,10 @@
 """What the dashboard takes: its first paint and memory on a long crawl, and its share of the CPU beside one that runs.
 
-    python -m benchmarks.dashboard [--lines 10m] [--rounds 3] [--pages 4000]
+    python -m benchmarks.dashboard [--lines 10m] [--rounds 3] [--pages 20000]
 
 The long crawl is made up: a log of so many lines, and the series that a crawl would have written. A headless Chromium
 opens it; against that stands reading the log, line by line with ``json``, which a page without a series would have to
-do. Then crawls of the demo web run in pairs, in turn: with series and dashboard, to which somebody listens, and without
+do. Then crawls of a demo web run in pairs, in turn: with series and dashboard, to which somebody listens, and without
 either. CPU of the dashboard counts from when its address was printed to the end of the crawl.
 """
 
@@ -30,6 +30,7 @@ import psutil
 from benchmarks.results import PROJECT
 from crawl4llm.base.input_files import PreadFile
 from crawl4llm.base.series import FIELDS, Scores, SeriesFile
+from simulate.demo.demo import DemoPaths, ensure_demo
 
 sys.path.append(str(PROJECT / "tests/helpers"))
 
@@ -115,10 +116,11 @@ def cpu(process: psutil.Process) -> float:
     return spent
 
 
-def crawl(folder: Path, pages: int, *, watched: bool) -> tuple[float, float]:
-    """Run a crawl; its CPU seconds, and the share of its CPU that the dashboard took beside it."""
+def crawl(folder: Path, web: DemoPaths, *, watched: bool) -> tuple[float, float]:
+    """Crawl all of a web; its CPU seconds, and the share of its CPU that the dashboard took beside it."""
     run, job = folder / "run", folder / "job"
-    settings = {"CRAWL_MAX_PAGES": pages, "SIMULATION_TEXT": "extracted", "SCORE_CACHE": "", "OUTPUT_DIR": run}
+    settings: dict[str, object] = {"CORPUS": web.corpus, "SCORER_MODEL": web.model, "CRAWL_MAX_PAGES": 1_000_000}
+    settings |= {"SIMULATION_TEXT": "extracted", "SCORE_CACHE": "", "OUTPUT_DIR": run}
     settings |= {"SCORING_WORKERS": 1, "JOBDIR": job, **({} if watched else {"EXTENSIONS": WITHOUT})}
     args = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     command, quiet = [sys.executable, "-m", "scrapy", "crawl", "influence", *args], subprocess.DEVNULL
@@ -153,17 +155,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=10_000_000, help="of the long crawl (%(default)s); 0: none")
     parser.add_argument("--rounds", type=int, default=3, help="pairs of crawls (%(default)s)")
-    parser.add_argument("--pages", type=int, default=4000, help="of each of these crawls (%(default)s)")
+    parser.add_argument("--pages", type=int, default=20_000, help="of their web (%(default)s)")
     args = parser.parse_args()
     if args.lines:
         with tempfile.TemporaryDirectory() as folder:
             first_paint(Path(folder), args.lines)
     more, shares = [], []
+    made = tempfile.TemporaryDirectory()
+    web = ensure_demo(Path(made.name), pages=args.pages, hosts=args.pages // 40, seed=0, progress=False)
     for number in range(args.rounds):
         spent = {}
         for watched in (number % 2 == 0, number % 2 == 1):
             with tempfile.TemporaryDirectory() as folder:
-                spent[watched], share = crawl(Path(folder), args.pages, watched=watched)
+                spent[watched], share = crawl(Path(folder), web, watched=watched)
             if watched:
                 shares.append(share)
         more.append(spent[True] / spent[False] - 1)
@@ -173,6 +177,7 @@ def main() -> None:
             flush=True,
         )
     if args.rounds:
+        made.cleanup()
         print(f"medians: crawl {statistics.median(more):+.1%}, dashboard {statistics.median(shares):.2%}")
 
 

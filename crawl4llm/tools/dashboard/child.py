@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
@@ -22,7 +22,9 @@ from crawl4llm.base.input_files import PreadFile, parse_json
 from crawl4llm.base.processes import end_with
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
-from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME, Entry, parse_entry
+
+if TYPE_CHECKING:
+    from crawl4llm.warc.cdxj import Entry
 
 _SECONDS: Final = 60.0
 _LONGEST_TEXT: Final = 20_000
@@ -49,6 +51,7 @@ def text(output: str, offset: str) -> dict[str, Any]:
     """Return the main text of the page whose line of the crawl log begins at an offset. Raises InputError and
     PageError."""
     from crawl4llm.scoring.text import EXTRACTORS, extract_text
+    from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
     from crawl4llm.warc.reader import read_record
 
     log, warc = PreadFile(Path(output) / crawl_log.NAME), Path(output) / WARC
@@ -78,6 +81,8 @@ def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
 def _entry(index: Path, key: str, near: float) -> Entry:
     """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
     where it is to be expected. Raises MissingRecord and InputError."""
+    from crawl4llm.warc.cdxj import parse_entry
+
     file, wanted = PreadFile(index), b'"id": ' + json.dumps(key).encode()
     last = file.size // _PIECE
     start = int(near * last)
@@ -94,13 +99,13 @@ def _entry(index: Path, key: str, near: float) -> Entry:
 
 
 def frontier(jobdir: str) -> dict[str, Any]:
-    """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError."""
+    """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
+    folder is known to be a JOBDIR."""
     from crawl4llm.base.domains import owner_of
-    from crawl4llm.crawl.jobdir import JobDir
     from crawl4llm.frontier.durable_owned import stored_frontier
-    from crawl4llm.frontier.store import Store
+    from crawl4llm.frontier.store import NAME, Store
 
-    with closing(Store(JobDir(Path(jobdir), lock=False).store_path, readonly=True)) as store:
+    with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
         queued = stored_frontier(store)
         scores, owners = [], Counter[str]()
         for entry in islice(queued, _READ):

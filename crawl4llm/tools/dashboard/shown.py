@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from crawl4llm.base import reasons
 
-_MOST: Final = 400
-"""Points of a chart; a screen has few more columns to draw them in."""
+_PARTS: Final = 200
+"""Of the crawl's time, or of its pages where times are not known, a point of a chart is of one at least."""
 _REFUSALS: Final = {
     *(reasons.OPT_OUT, reasons.BLOCKLIST, reasons.ROBOTS, reasons.ROBOTS_UNKNOWN, reasons.REFUSED_ADDRESS),
     *("http_401", "http_402", "http_403", "http_451"),
@@ -28,9 +28,11 @@ Point = Mapping[str, Any]
 def charts(points: Sequence[Point]) -> dict[str, list[float | None]]:
     """Return the columns of the charts. Each row is of the time from the point before; the first, from the beginning,
     or from where it is not known what was before."""
-    chosen = [*points[:: -(-len(points) // _MOST) or 1]]
-    if points and chosen[-1] is not points[-1]:
-        chosen.append(points[-1])
+    chosen = list(points[:1])
+    axis = "crawled" if points and points[-1]["seconds"] is None else "seconds"
+    for point in points[1:]:
+        if point is points[-1] or point[axis] - chosen[-1][axis] >= points[-1][axis] / _PARTS:
+            chosen.append(point)
     rows = [_row(before, point) for before, point in zip([None, *chosen], chosen, strict=False)]
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     return {**columns, "busy": list(_busy(chosen))} if columns else {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _LEAST_SECONDS: Final = 2.0
-_REST, _FRONTIER_REST = 200, 400
+_REST: Final = 400
 """What took a second of CPU time is done again after so many, at the earliest: watching takes less than a hundredth of
 a core."""
 _PIECES: Final = 300
@@ -68,7 +68,7 @@ class Watch:
         self._threshold = float(threshold) if _is_number(threshold) else None
         self._log: _LogReader | None = None
         series.read_series(output)  # raises what is to be said at once
-        self._lock = threading.Lock()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
         self._seen: bytes = b""
         self._stamp: object = None
         self._next_look = 0.0
@@ -153,7 +153,8 @@ class Watch:
 
     def text(self, offset: int) -> dict[str, str]:
         """Return ``{"text": ...}`` or ``{"fault": ...}`` for the page whose line of the log begins there."""
-        return child.run("text", str(self.output), str(offset))
+        with self._reading:
+            return child.run("text", str(self.output), str(offset))
 
     def _waiting(self, *, runs: bool) -> dict[str, Any] | None:
         """Return what the JOBDIR says of the frontier, which a thread reads anew now and then while the crawl runs."""
@@ -166,7 +167,7 @@ class Watch:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         self._frontier = child.run("frontier", str(jobdir))
         took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        self._next_frontier = time.monotonic() + _FRONTIER_REST * took
+        self._next_frontier = time.monotonic() + _REST * took
 
 
 def _is_number(value: object) -> TypeGuard[float]:
