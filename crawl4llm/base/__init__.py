@@ -7,6 +7,6 @@
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.
 - ``installed``: which packages are there, and how to get the others.
-- ``run_folder``, ``crawl_log``: the files of a run.
+- ``run_folder``, ``crawl_log``, ``series``: the files of a run.
 - ``terminal``, ``bars``: what people see.
 """

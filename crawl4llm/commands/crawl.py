@@ -49,6 +49,7 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError
+        from crawl4llm.engine.json_log import log_in_json
         from crawl4llm.engine.scrapy_settings import check_values
 
         assert self.settings is not None
@@ -57,6 +58,7 @@ class Command(ScrapyCrawl):
         except InputError as error:
             complain(error)
             sys.exit(1)
+        log_in_json(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None

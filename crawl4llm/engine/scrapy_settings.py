@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.engine.json_log import JSON
 from crawl4llm.moved import new_path
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 from crawl4llm.options import Options, setting_name
@@ -109,7 +110,7 @@ def check_values(settings: BaseSettings) -> None:
                 value = value if isinstance(value, int) else one_of(*_LOG_LEVELS)(value)
             elif name == "LOG_ENCODING":
                 codecs.lookup(value)
-            elif name == "LOG_FORMAT":
+            elif name == "LOG_FORMAT" and value != JSON:
                 logging.Formatter(value)
             elif check := _check_of(name, default):
                 check(value)

@@ -131,6 +131,10 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         (" wandb, tensorboard,wandb", ("wandb", "tensorboard")),
         (["wandb"], ("wandb",)),
     ],
+    "metrics_port": [
+        *((9410, "127.0.0.1:9410"), ("65535", "127.0.0.1:65535"), ("0.0.0.0:9410", "0.0.0.0:9410")),
+        *(("[::1]:9410", "::1:9410"), ("::1:9410", "::1:9410"), ("", None)),
+    ],
     "progress_bar": [("auto", "auto"), ("on", "on"), ("off", "off")],
 }
 
@@ -228,6 +232,7 @@ BAD: dict[str, list[object]] = {
     "dry_run": ["", "maybe", 2],
     "own_settings": ["[1]", "{", 5, "[" * 100_000],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
+    "metrics_port": [0, 65536, -1, "a", "localhost:9410", "0.0.0.0:", True],
     "progress_bar": ["", "yes", True],
 }
 
