@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring.fasttext_file import inspect_model, load_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
 
 if TYPE_CHECKING:
@@ -74,13 +74,7 @@ class FastTextScorer:
 
     @cached_property
     def _predict(self) -> Callable[..., Any]:
-        # The binding below the package fasttext, whose predict() goes through NumPy for each text, as does its import.
-        import fasttext_pybind
-
-        model = fasttext_pybind.fasttext()
-        model.loadModel(str(self.file.path))
-        predict: Callable[..., Any] = model.predict
-        return predict
+        return load_model(self.file)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"file": self.file, "label": self.label}
