@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.fasttext_file import inspect_model, load_model
-from crawl4llm.scoring.fasttext_scorer import one_line
+from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring.fasttext_scorer import FastTextModel, one_line
 
 _LEAST = 0.5
 """Probability from which a language is told."""
@@ -27,25 +25,14 @@ class LanguageIdentifier(Protocol):
         """Return the language's code; None where it is not clear."""
 
 
-class FastTextLanguages:
+class FastTextLanguages(FastTextModel):
     """A fastText classifier of languages, such as lid.176 (Joulin et al. 2016), whose labels are ``__label__CODE``.
 
     Raises InputError where the file is no whole model.
     """
 
     def __init__(self, path: Path) -> None:
-        self.file = inspect_model(path, "--language-model")
-
-    @property
-    def digest(self) -> str:
-        return self.file.digest
-
-    @cached_property
-    def _predict(self) -> Callable[..., Any]:
-        return load_model(self.file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"file": self.file}
+        super().__init__(inspect_model(path, "--language-model"))
 
     def language(self, text: str) -> str | None:
         """Return the code of the most probable language, if its probability is 0.5 or more."""
@@ -53,7 +40,7 @@ class FastTextLanguages:
         if not line:
             return None
         try:
-            predictions = self._predict(line + "\n", 1, _LEAST, "strict")
+            predictions = self.predict(line + "\n", 1, _LEAST, "strict")
         except RuntimeError as error:  # fastText's "Encountered NaN."
             raise InputError(f"--language-model {self.file.path} tells nothing: {error}") from None
         return next((label.removeprefix(_PREFIX) for _, label in predictions), None)
