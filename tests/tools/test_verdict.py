@@ -77,7 +77,7 @@ def test_six_sets_of_seeds_tell(evaluated: Evaluated, tmp_path: Path) -> None:
     first, sure, cost = verdict(subject)
     assert first.startswith("good is best: on average over the first 200 pages crawled it had found ")
     assert "from 6 of 6 sets of seeds; p = 0.031 (paired" in sure
-    assert sure.endswith("so it is no chance.")
+    assert sure.endswith("so chance alone does not explain it.")
     assert cost.startswith("good fetched 3.0 documents for each page that it crawled.")
     assert any("ranked at 200" in note for note in notes(subject))
     assert any("one line" in note for note in notes(subject))
@@ -107,7 +107,7 @@ def test_few_sets_are_tested_by_student(evaluated: Evaluated, tmp_path: Path) ->
     p = ttest_rel(areas["good"], areas["other"]).pvalue
     sure = list(verdict(subject))[1]
     assert f"from 3 of 3 sets of seeds; p = {p:.2g} (paired t-test, adjusted" in sure
-    assert sure.endswith("so it is no chance." if p <= 0.05 else "so it may be chance.")
+    assert sure.endswith("so chance alone does not explain it." if p <= 0.05 else "so it may be chance.")
     assert ranking(subject).rows[0][-1] == (None if p <= 0.05 else "other")
 
 

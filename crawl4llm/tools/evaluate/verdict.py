@@ -99,7 +99,7 @@ def how_sure(
         )
         return
     ahead = pair.better if pair.policy == best else pair.worse
-    sure = "so it is no chance" if pair.p_holm <= LEVEL else "so it may be chance"
+    sure = "so chance alone does not explain it" if pair.p_holm <= LEVEL else "so it may be chance"
     yield (
         f"It was ahead of {second} from {ahead} of {seed_sets} sets of seeds; p = {pair.p_holm:.2g} ({test}, "
         f"adjusted for all pairs), {sure}."
