@@ -218,6 +218,7 @@ def test_axe_finds_nothing_serious_and_a_telephone_can_show_it(page: Chrome, wid
         assert page.execute_script("return document.documentElement.scrollWidth") <= width
         scales = "return [...document.querySelectorAll('svg.plot')].map((svg) => svg.getScreenCTM().a)"
         assert min(page.execute_script(scales)) * PLOT_LETTERS >= 9
+        page.set_script_timeout(120)  # on a busy machine
         axe.inject()
         found = axe.run()["violations"]
         serious = [one for one in found if one["impact"] in {"serious", "critical"}]
