@@ -5,10 +5,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: crawl test lint check bench map dist smoke clean
 
-# The main job on the default corpus: a random crawl to compare with, then the crawl by influence.
+# The main job on the default corpus: a random crawl, for the summary of the crawl by influence to compare with.
 crawl: .venv/.crawl
-	$(BIN)/scrapy crawl influence -s URL_POLICY=random -s WARC_ENABLED=0 $(ARGS)
-	$(BIN)/scrapy crawl influence $(ARGS)
+	@$(BIN)/scrapy crawl influence -s URL_POLICY=random -s WARC_ENABLED=0 $(ARGS) > /dev/null
+	@$(BIN)/scrapy crawl influence $(ARGS)
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import platform
 import resource
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -141,7 +142,7 @@ class Run:
             publish(self.rules.blocklists.lists, self.output, fsync=job is not None and options.commit_fsync)
         self.workers.start()
         fsync = job is not None and options.commit_fsync
-        versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
+        versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__, "python": platform.python_version()}
         values = {name.upper(): value for name, value in asdict(options).items()}
         if not options.own:
             del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here

@@ -100,6 +100,13 @@ _PROFILE: Final = {
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
+def asks_for_log(settings: BaseSettings) -> bool:
+    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
+    at its start then belongs there."""
+    asked = (settings.getpriority("LOG_LEVEL") or 0) >= SETTINGS_PRIORITIES["cmdline"]
+    return bool(settings.get("LOG_FILE")) or (asked and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10})
+
+
 def check_values(settings: BaseSettings) -> None:
     """Raise InputError for a value of a Scrapy setting at which Scrapy would end in a traceback, or wait for ever."""
     for name, default in vars(default_settings).items():

@@ -43,6 +43,15 @@ _COSTS = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU h
 _NO_COSTS: Mapping[str, float] = {}
 
 
+def opening(crawl: Crawl, seeds: int, output: Path) -> str:
+    """Return what a crawl is about to do, in one line."""
+    verb, wanted = "Crawling", f"{crawl.options.crawl_max_pages:,} pages"
+    if crawl.crawled:
+        verb, wanted = "Going on with", f"{crawl.crawled:,} of {wanted} so far"
+    corpus = crawl.options.corpus or read_json(output / SETTINGS).get("corpus")
+    return harmless(f"{verb} {corpus} by {crawl.policy.name}: {wanted}, {seeds:,} seeds, to {output}")
+
+
 def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS) -> str:
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
     ``costs``: what new quality documents have cost, by keys of the stats."""
@@ -54,11 +63,11 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         if known == len(crawl.visited) - crawl.seeds:
             why = f"the frontier is empty: KNOWN_URLS has all {known:,} documents that the seeds lead to"
     lines = [
-        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({why})",
-        f"  policy           {crawl.policy.name}",
+        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages by {crawl.policy.name} ({why})",
         f"  mean influence   {in_short(crawl.counters.mean_influence)}",
     ]
-    lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
+    comparisons = [f"    {comparison}" for comparison in _comparisons(crawl, output)]
+    lines += comparisons
     lines += [
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
@@ -97,10 +106,9 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
     elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
         command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
-        lines += [
-            f"Next: compare with a policy:  {command} -s URL_POLICY={baseline}",
-            f"      look at a page:         scrapy explain ID --run {output}",
-        ]
+        compare = f"compare with a policy:  {command} -s URL_POLICY={baseline}"
+        look = f"look at a page:  scrapy explain ID --run {output}"
+        lines.append(f"Next: {look if comparisons else compare}")
     return "\n".join(lines)
 
 

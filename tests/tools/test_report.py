@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -45,7 +46,8 @@ def rows(path: Path) -> list[list[str]]:
 def test_files(written: Path) -> None:
     ids = [section.id for section in REPORT.sections]
     expected = {"report.html", "report.json"}
-    expected |= {f"data/{name}.csv" for name in ids} | {f"figures/{figure.id}.svg" for figure in FIGURES}
+    expected |= {f"data/{name}.csv" for name in ids}
+    expected |= {f"figures/{figure.id}.{suffix}" for figure in FIGURES for suffix in ("svg", "pdf", "png")}
     assert {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()} == expected
 
 
@@ -177,10 +179,22 @@ def test_series_in_numbers() -> None:
         ("1,0", "1,0"),
         (0, "0"),
         (21599, "21,599"),
-        (-1234.5, "-1,234"),
-        (0.41234, "0.4123"),
-        (1e-7, "1e-07"),
+        (-1234.56, "-1,234.6"),
+        (0.4, "0.4"),
     ],
 )
 def test_values_as_they_are_shown(value: str | float | None, text: str) -> None:
-    assert shown(value) == text
+    assert shown(value, 1) == text
+
+
+def test_numbers_of_a_column_have_as_many_decimals(written: Path) -> None:
+    page = (written / "report.html").read_text()
+    cells = re.findall(
+        r'data-number="0\.[0-9]+">([^<]*)<', page.partition('id="section-harvest"')[2].partition("</section")[0]
+    )
+    assert cells == ["0.2311", "0.3000"]
+
+
+def test_pdf_and_png_are_what_they_are_called(written: Path) -> None:
+    assert (written / "figures/recall.pdf").read_bytes().startswith(b"%PDF-1.")
+    assert (written / "figures/recall.png").read_bytes().startswith(b"\x89PNG\r\n")

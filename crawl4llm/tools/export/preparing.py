@@ -20,6 +20,7 @@ from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.optouts import said as signals
 from crawl4llm.scoring import Scorer
+from crawl4llm.scoring.languages import LanguageIdentifier
 from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
@@ -90,10 +91,16 @@ class Preparer:
     """Whether pages without influence are wanted."""
     largest: int | None
     """As for Reader."""
+    languages: LanguageIdentifier | None = None
+    """Tells the languages of pages whose archive does not."""
 
     def __post_init__(self) -> None:
         self.rows = RowFile(self.work / LISTED_ROWS)
         self.reader = Reader(self.files, Path(), self.largest)
+
+    def identified(self, text: str) -> str | None:
+        """Return the language of a text, where it can be told."""
+        return None if self.languages is None else self.languages.language(text)
 
     def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
         return Preparer, tuple(getattr(self, field.name) for field in fields(self))
@@ -136,7 +143,7 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
         influence = rate_text(scorer, text, row.url).score
     row = row._replace(
         influence=influence,
-        language=row.language or about.language,
+        language=row.language or about.language or preparer.identified(text),
         known=True,
         text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
         text_bytes=len(encoded),

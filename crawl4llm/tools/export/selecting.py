@@ -28,6 +28,7 @@ CRAWL, INFLUENCE = "crawl", "influence"
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
 LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
 _MOST_NAMED = 10
+_FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 Hashes = NDArray[np.uint32]
 PERMUTATIONS, SHINGLE_WORDS = 128, 5
@@ -61,6 +62,10 @@ class Wanted:
     shard_documents: int = 100_000
     shard_bytes: int | None = None
     """Bytes of text in a file, at most; a text that is longer has a file to itself."""
+    tokenizer: str | None = None
+    """File of a tokenizer that counts tokens."""
+    language_model: str | None = None
+    """File of a fastText classifier that tells the language of pages whose archive does not."""
 
     def check(self) -> None:
         """Raise InputError where no document can be what is asked for."""
@@ -76,11 +81,13 @@ class Wanted:
     @property
     def measures_text(self) -> bool:
         """Whether texts must be read before any is written."""
-        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} != {None}
+        given = {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes, self.language_model}
+        return given != {None}
 
     def settings(self) -> Mapping[str, Any]:
         """Return all of it, for the manifest."""
-        return {**asdict(self), "languages": list(self.languages)}
+        given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
+        return {**given, "languages": list(self.languages)}
 
 
 class Selection(NamedTuple):
@@ -167,7 +174,8 @@ def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
         return None
     known = sorted(name for name in table.languages if name)
     if not known:
-        return "--language: no page has a language here, its archive tells none; export without --language"
+        told = "no page has a language here, its archive tells none"
+        return f"--language: {told}; give a --language-model, or export without --language"
     listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
     return f"--language {' '.join(wanted)}: no page is in it; the archives have {listed}"
 
