@@ -1,16 +1,17 @@
 """Whether a crawl with MIXTURE has the shares that it is to have, and what they cost.
 
     python -m benchmarks.mixture [--webs tuning,reporting,whole] [--kinds topic,format] [--policy link]
-                                 [--seed-sets N] [--out DIR]
+                                 [--taught-on tuning] [--seed-sets N] [--out DIR]
 
 Crawls ../shared/clueweb22-real, scored by ../shared/scorers/prose.bin, without and with a mixture, from the same sets
 of 100 random seeds, n = 100, until a quarter of the pages in reach is fetched. Classifiers are trained here on texts of
-the tuning half of the hosts: topics, labelled by host, which lie apart; and formats, labelled by words of the URL,
-which hosts mix. Natural is a class's share of the pages that are crawled without a mixture, or of the pages in
-reach; the targets of two classes are 0.5 to 2 times that, what one has more the other has less. Shown are the largest
-miss of any class at the end, and the mean influence as a share of that without mixture: of the crawl, and of the best
-pages in reach, which is what the mixture costs one who knows them all. Besides, how often pages had the class that they
-were queued with, and that of their parents.
+all hosts, or with --taught-on tuning on those of the tuning half alone: topics, labelled by host, which lie apart; and
+formats, labelled by words of the URL, which hosts mix.
+Natural is a class's share of the pages that are crawled without a mixture, or of the pages in reach;
+the targets of two classes are 0.5 to 2 times that, what one has more the other has less, as far as there are so many
+pages in reach. Shown are the largest miss of any class at the end, and the mean influence as a share of that without
+mixture: of the crawl, and of the best pages in reach, which is what the mixture costs one who knows them all. Besides,
+how often pages had the class that they were queued with, and that of their parents.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from crawl4llm.tools.trainscorer.fit import Recipe, fit
 from crawl4llm.warc import NullArchive
 
 UNTIL = 0.25
-FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
+FACTORS = (0.5, 1.0, 1.5, 2.0)
 MOST_MISSED, LEAST_INFLUENCE = 0.05, 0.9
 LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
 HOSTS = {
@@ -203,12 +204,12 @@ def wanted_of(natural: Sequence[float], place: int, factor: float) -> tuple[floa
     return (*((one, other) if place == 0 else (other, one)), *natural[2:])
 
 
-def prepare(names: Sequence[str], kinds: Sequence[str], folder: Path) -> None:
+def prepare(names: Sequence[str], kinds: Sequence[str], taught_on: str, folder: Path) -> None:
     """Read the webs, train the classifiers, and score and classify all pages."""
     whole, scores = open_web("whole", REAL), RememberedScores(REAL_MODEL)
     halves = {name: whole.of_hosts(name, partial(_is_of, half)) for half, name in enumerate(("tuning", "reporting"))}
     for kind in kinds:
-        train(kind, halves["tuning"], folder / f"{kind}.bin")
+        train(kind, halves.get(taught_on, whole), folder / f"{kind}.bin")
         classifier = RememberedClasses(kind, folder / f"{kind}.bin")
         for name in names:
             web = halves.get(name, whole)
@@ -239,6 +240,7 @@ def compare(name: str, pool: ProcessPoolExecutor, policy: str, sets: range) -> t
                 (number, wanted, pool.submit(crawl, name, policy, number, wanted))
                 for number in sets
                 if (wanted := wanted_of(natural[number], place, factor)) is not None
+                and all(UNTIL * one <= held for one, held in zip(wanted, naturals["in reach"][number], strict=True))
             ]
             for place in (0, 1)
             for factor in FACTORS
@@ -286,6 +288,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--webs", default="tuning", help="some of tuning, reporting, whole (default: %(default)s)")
     parser.add_argument("--kinds", default="topic", help="some of topic, format (default: %(default)s)")
+    parser.add_argument("--taught-on", default="whole", help="the web that classifiers are taught (default: whole)")
     parser.add_argument("--policy", default="link")
     parser.add_argument("--seed-sets", type=int, default=5)
     parser.add_argument("--processes", type=int, default=cores())
@@ -294,7 +297,7 @@ def main() -> None:
     names, kinds = args.webs.split(","), args.kinds.split(",")
     result = Result("mixture", [f"{args.policy}; {args.seed_sets} sets of {SEEDS} random seeds, n = 100"])
     with tempfile.TemporaryDirectory() as folder:
-        prepare(names, kinds, Path(folder))
+        prepare(names, kinds, args.taught_on, Path(folder))
         with ProcessPoolExecutor(args.processes, multiprocessing.get_context("fork")) as pool:
             for name in _subjects:
                 tables, figures = compare(name, pool, args.policy, range(args.seed_sets))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Patience
-from crawl4llm.frontier.durable_owned import MIXED, DurableOwnerFrontier, LastingOwners
+from crawl4llm.frontier.durable_owned import MIXED, MIXED_OWNERS, DurableOwnerFrontier, LastingOwners
 from crawl4llm.frontier.holds import Holds
 from crawl4llm.frontier.mixed import MOST_CELLS, Leases, MixedIndex, Shares, queue_of
 from crawl4llm.frontier.store import Store
@@ -26,7 +25,7 @@ class DurableMixedFrontier(DurableOwnerFrontier):
     ) -> None:
         self._shares = shares or Shares([[0.0] * MOST_CELLS])
         self._by_owners = by_owners
-        self.owned = f"{MIXED}, {OWNER_RULES}" if by_owners else MIXED
+        self.owned = MIXED_OWNERS if by_owners else MIXED
         super().__init__(store, caps, **given)
         self._leases = Leases(self._shares, self._leases)
 

@@ -25,8 +25,8 @@ from crawl4llm.frontier.runs import Record, decode
 from crawl4llm.frontier.store import Store
 
 _OWNED, _OWNERS = "owned", "owners"
-MIXED = "classes"
-"""Begins the rules by which documents have owners where they have classes besides."""
+MIXED, MIXED_OWNERS = "classes", f"classes, {OWNER_RULES}"
+"""The rules where documents have classes: without owners, and with them."""
 _COUNT_BYTES = 8
 _WHOLE_BYTES = 495
 """Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
@@ -253,7 +253,8 @@ def stored_frontier(store: Store) -> DurableFrontier:
     rules, and cannot be made anew because the store is only read. Raises StoreError."""
     stored = store.get("state", STATE)
     state: dict[str, Any] = json.loads(stored) if stored else {}
-    if (rules := state.get("owned") or "").startswith(MIXED):
+    rules = state.get("owned") or ""
+    if rules.startswith(MIXED) and (rules in {MIXED, MIXED_OWNERS} or not store.readonly):
         from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
 
         return DurableMixedFrontier(store, by_owners=rules != MIXED)

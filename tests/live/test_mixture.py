@@ -12,7 +12,7 @@ from live_helpers import crawl_live, start_live, text_page, wait_for
 from owner_sites import serve_owners
 
 TOPICS = "north", "south", "south"
-PAGES, SITE_PAGES, WANTED = 60, 50, 0.75
+PAGES, SITE_PAGES, WANTED = 40, 40, 0.75
 
 
 def about(topic: str, number: int, links: list[str]) -> Answer:
@@ -52,6 +52,5 @@ def test_the_class_that_lacks_is_asked_for_also_after_a_kill(tmp_path: Path) -> 
     share = found.count("__label__north") / PAGES
     assert abs(share - WANTED) < 0.03
     assert f"place __label__north {share:.1%} of the pages, 75.0% wanted" in result.stdout
-    assert scrapy("frontier", str(job), "--verify").stdout.startswith("sound: ")
     assert scrapy("frontier", str(job), "--purge", "127.0.0.12", "--yes").returncode == 0
     assert scrapy("frontier", str(job), "--verify").stdout.startswith("sound: ")
