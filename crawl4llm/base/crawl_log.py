@@ -54,6 +54,8 @@ class ComparedLine(CrawlLine, total=False):
     """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""
     known_text: bool
     """KNOWN_TEXTS: whether its text is a known one."""
+    classes: dict[str, str] | None
+    """MIXTURE: the label of its class, by classifier; null where it has no text."""
 
 
 class FailureLine(TypedDict):

@@ -179,7 +179,7 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
+        from crawl4llm.crawl.crawl_state import DONE, ONLY_PARKED
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
@@ -195,7 +195,7 @@ class Command(ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif reason not in {MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT}:
+        elif reason not in DONE:
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return

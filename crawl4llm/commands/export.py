@@ -85,6 +85,9 @@ class Command(ScrapyCommand):
             type=_share,
             help="leave out texts that share X or more of their runs of five words with a better one, like 0.8",
         )
+        group.add_argument(
+            "--known", metavar="FILE", help="leave out texts that a file of `scrapy corpus known` has, or nearly"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Export; exit status 0 only when that is finished."""

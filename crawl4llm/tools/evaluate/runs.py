@@ -18,7 +18,7 @@ from crawl4llm.base.input_files import input_lines, read_json
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import DONE
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
@@ -201,4 +201,4 @@ def _why_unfinished(path: Path) -> str | None:
         return f"it still runs or was killed: there is no {STATS}"
     except (OSError, ValueError, AttributeError):
         return f"its {STATS} cannot be read"
-    return None if reason in {MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT} else f"it ended by {reason}"
+    return None if reason in DONE else f"it ended by {reason}"

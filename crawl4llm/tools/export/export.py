@@ -22,6 +22,7 @@ from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.languages import FastTextLanguages
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.documents import Integers
@@ -48,6 +49,8 @@ from simulate.open import largest_page
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawl4llm.scoring.known_texts import KnownTexts
+
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
 
@@ -63,6 +66,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
         require_package("pyarrow", "--format parquet")
     if wanted.near_duplicates is not None:
         require_package("datasketch", "--near-duplicates")
+    known = _known_texts(wanted.known) if wanted.known is not None else None
     folder = ExportFolder(out)
     folder.check_free()
     processes = max(read_options(settings).workers, 1)
@@ -70,7 +74,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     taken = settings.copy()
     if run := next((source for source in sources if source.settings), None):
         take_over(taken, run.settings, run.given)
-    work = _Export(taken, sources, folder, wanted)
+    work = _Export(taken, sources, folder, wanted, known)
     with folder.claimed(work.request(), [source.files for source in sources]) as finished:
         if finished:
             yield f"{out} is finished: it holds this export already"
@@ -78,10 +82,27 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
             yield from work.run()
 
 
+def _known_texts(path: str) -> KnownTexts:
+    """Open a file of known texts. Raises InputError."""
+    from crawl4llm.scoring.known_texts import KnownTexts
+
+    known = KnownTexts(Path(path).expanduser(), named="--known")
+    if known.near:
+        require_library("--known", "take a file made with --exact")
+    return known
+
+
 class _Export:
     """One export at work."""
 
-    def __init__(self, settings: BaseSettings, sources: Sequence[Source], folder: ExportFolder, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        settings: BaseSettings,
+        sources: Sequence[Source],
+        folder: ExportFolder,
+        wanted: Wanted,
+        known: KnownTexts | None,
+    ) -> None:
         self._settings = settings
         self._options: Options = read_options(settings)
         self._largest = largest_page(settings)
@@ -92,6 +113,7 @@ class _Export:
         self._tokenizer = None if wanted.tokenizer is None else Tokenizer.of(wanted.tokenizer)
         model = wanted.language_model
         self._languages = None if model is None else FastTextLanguages(Path(model).expanduser())
+        self._known = known
         self._scored_by: str | None = None
         """The digest of the model that scores pages whose source has no score of theirs."""
 
@@ -110,6 +132,7 @@ class _Export:
                 "scorer_label": options.scorer_label,
                 "download_maxsize": self._largest,
             },
+            **({"known_texts": f"sha256:{self._known.identity}"} if self._known else {}),
             "sources": [source.facts for source in self._sources],
         }
 
@@ -213,6 +236,7 @@ class _Export:
             unscored=not self._wanted.selects_by_influence,
             largest=self._largest,
             languages=self._languages,
+            known=self._known,
         )
         with (
             PageWorkers(preparer, options.workers, options.text_time_limit) as workers,

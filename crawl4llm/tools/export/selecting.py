@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CRAWL, INFLUENCE = "crawl", "influence"
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
-LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
+KNOWN_TEXT, LANGUAGE, TOO_SHORT, TOO_LONG = "known_text", "language", "too_short", "too_long"
 _MOST_NAMED = 10
 _FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
@@ -59,6 +59,8 @@ class Wanted:
     keep_duplicates: bool = False
     near_duplicates: float | None = None
     """Jaccard similarity from which on texts count as the same."""
+    known: str | None = None
+    """Path of a file of known texts, which are left out."""
     shard_documents: int = 100_000
     shard_bytes: int | None = None
     """Bytes of text in a file, at most; a text that is longer has a file to itself."""
@@ -81,12 +83,13 @@ class Wanted:
     @property
     def measures_text(self) -> bool:
         """Whether texts must be read before any is written."""
-        given = {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes, self.language_model}
-        return given != {None}
+        files = {self.language_model, self.known}
+        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} | files != {None}
 
     def settings(self) -> Mapping[str, Any]:
-        """Return all of it, for the manifest."""
+        """Return all of it, for the manifest, but known texts: what a file has counts, wherever it lies."""
         given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
+        del given["known"]
         return {**given, "languages": list(self.languages)}
 
 
