@@ -36,6 +36,8 @@ _LARGEST: Final = 1 << 24
 _LAST: Final = 1 << 14
 """Bytes at the end of what the process said in which its error is looked for."""
 _ERROR: Final = re.compile(r"^crawl4llm: error: (.*)$", re.MULTILINE)
+_RAISED: Final = re.compile(r"^[\w.]*(?:Error|Exception|Failure)\b.*", re.MULTILINE)
+"""The last line of a traceback, such as one of a policy."""
 
 
 def simulate(
@@ -148,8 +150,10 @@ def _as_text(value: object) -> str:
 
 
 def _error_in(said: BinaryIO) -> str | None:
-    """Return the crawl's own line for its error, or the last one of any kind; None where there is none."""
+    """Return the crawl's own line for its error, with what was raised, or the last line; None where there is none."""
     said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST))
     text = said.read().decode("utf-8", "replace").strip()
-    errors = _ERROR.findall(text)
-    return errors[-1] if errors else next(reversed(text.splitlines()), None)
+    raised = _RAISED.findall(text)
+    if errors := _ERROR.findall(text):
+        return f"{errors[-1]} ({raised[-1]})" if raised else errors[-1]
+    return next(reversed(text.splitlines()), None)

@@ -1,0 +1,54 @@
+"""The site of the documentation in headless Chromium, as `make docs` has built it: `make docs-check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crawl_helpers import PROJECT
+
+pytest.importorskip("selenium", reason="needs the extra test")
+pytest.importorskip("selenium_axe_python", reason="needs the extra test")
+
+import browser
+from selenium.webdriver import Chrome
+from selenium_axe_python import Axe
+
+SITE = PROJECT / "build" / "docs"
+FOREIGN = "return performance.getEntriesByType('resource').map(e => e.name).filter(name => !name.startsWith('file:'))"
+WIDER = "return document.documentElement.scrollWidth - window.innerWidth"
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (SITE / "index.html").exists(), reason="needs `make docs`")]
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+def pages() -> list[Path]:
+    return sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_serious_problem(chromium: Chrome, theme: str) -> None:
+    found = []
+    for page in pages():
+        chromium.get(page.as_uri())
+        chromium.execute_script("document.body.dataset.theme = arguments[0]", theme)
+        axe = Axe(chromium)
+        axe.inject()
+        for problem in axe.run()["violations"]:
+            if problem["impact"] in {"serious", "critical"}:
+                found += [f"{page.name}: {problem['id']}: {node['html'][:150]}" for node in problem["nodes"]]
+    assert not found, "\n".join(found)
+
+
+def test_pages_fit_a_phone_and_ask_nobody(chromium: Chrome) -> None:
+    chromium.set_window_size(390, 844)
+    for page in pages():
+        chromium.get(page.as_uri())
+        assert chromium.execute_script(FOREIGN) == [], page.name
+        assert chromium.execute_script(WIDER) <= 0, page.name
