@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -44,6 +45,14 @@ def _read(_app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\(\.\./([^)]+)\)", rf"]({REPOSITORY}\1)", source[0])
 
 
+def _mend(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+    """Add what axe-core misses in the theme: the level of headings in the navigation, focus for long lines of code."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    context["body"] = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
+
+
 def setup(app: Sphinx) -> None:
-    """Let Sphinx call :func:`_read`."""
+    """Let Sphinx call what is above; the theme makes the navigation before."""
     app.connect("source-read", _read)
+    app.connect("html-page-context", _mend, priority=900)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web
-from docs_helpers import PAGES, blocks, make_crawls, make_project, run
+from docs_helpers import PAGES, blocks, forked_scrapy, make_crawls, make_project, run
 
-SLOW = {"building.md", "datasets.md", "evaluation.md", "pause-and-resume.md"}
-"""Pages whose commands take more than some seconds; `make docs-check` and `make test` run them."""
+SLOW = {"building.md", "evaluation.md", "export.md"}
+"""Pages whose commands take more than some seconds."""
 RUN = [page for page in PAGES if any(not block.why_not for block in blocks(page))]
 
 
 @pytest.fixture(scope="module")
-def project(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("docs") / "project"
     make_project(folder, demo_web)
-    make_crawls(folder)
-    return folder
+    with forked_scrapy(folder):
+        make_crawls(folder)
+        yield folder
 
 
 @pytest.mark.parametrize(

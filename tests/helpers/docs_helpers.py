@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shutil
+import socketserver
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl_helpers import PROJECT, Web
+import scrapy_server
+from crawl_helpers import PROJECT, TIMEOUT, Web
 
 DOCS = PROJECT / "docs"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.glob("*.md"))]
@@ -24,6 +31,19 @@ from settings.simulation import *
 CORPUS = {corpus!r}
 SCORER_MODEL = {model!r}
 CRAWL_MAX_PAGES, CRAWL_BATCH_SIZE, CRAWL_SEEDS, SCORING_WORKERS = 150, 20, 20, 0
+"""
+
+
+_SCRAPY = """\
+#!{python} -S
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+    status, out, err = json.load(server.makefile())
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(status)
 """
 
 
@@ -64,13 +84,36 @@ def make_crawls(folder: Path) -> None:
     (folder / "cc-main-2026-host-ranks.txt.gz").write_bytes(gzip.compress(ranks.encode()))
 
 
+class _Forking(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        args, cwd, env = json.loads(self.rfile.readline())
+        done = scrapy_server.run(args, Path(cwd), env, TIMEOUT)
+        self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
+
+
+@contextmanager
+def forked_scrapy(folder: Path) -> Iterator[None]:
+    """A program ``scrapy`` in ``bin`` of a project, which is forked where the real one takes a second to start."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "scrapy"
+    with tempfile.TemporaryDirectory() as short:  # the path of a socket has 107 bytes at most
+        address = f"{short}/socket"
+        program.write_text(_SCRAPY.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        with socketserver.UnixStreamServer(address, _Forking) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield
+            server.shutdown()
+
+
 def run(folder: Path, commands: str) -> str:
     """Run commands in a shell, as somebody would who copied them; return what they print. Fails where one does."""
-    env = {**os.environ, "PYTHONPATH": str(PROJECT), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    path = f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PYTHONPATH": str(PROJECT), "PATH": path}
     env.pop("SCRAPY_PROJECT", None)
     for asked, held in _SMALLER.items():
         commands = commands.replace(asked, held)
     shell = ["bash", "-euo", "pipefail", "-c", commands]
-    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, f"{commands}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
