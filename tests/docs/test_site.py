@@ -29,6 +29,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        driver.set_script_timeout(120)
         yield driver
 
 
