@@ -38,8 +38,9 @@ def test_commands_of_a_page(page: Path, project: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_run_has_a_reason() -> None:
-    """A reason names the test that runs it instead, if there is one."""
+    """A reason names the test that runs it instead, if there is one; each block says of what kind it is."""
     for page in PAGES:
+        assert not blocks(page, ""), f"{page.name}: a block without a language, such as sh, json or text"
         for reason in (block.why_not for block in blocks(page) if block.why_not):
             for named in re.findall(r"tests/\S+\.py", reason):
                 assert (PROJECT / named).is_file(), f"{page.name}: {named}"
