@@ -46,7 +46,7 @@ def _read(_app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def _mend(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
-    """Add what axe-core misses in the theme: the level of headings in the navigation, focus for wide code and tables."""
+    """Add what axe-core misses in the theme: the level of headings in the navigation; focus for wide code, tables."""
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
     body = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
