@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from crawl4llm import OpenedRun, simulate
 
@@ -34,8 +35,15 @@ def lines(runs: dict[str, OpenedRun], says: str, values: dict[str, np.ndarray], 
     axes.set(xlabel=by, ylabel=says, ylim=(0, 1), xlim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
-    figure.savefig(IMAGES / name, metadata={"Date": None})
+    save(figure, name)
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a figure, the same bytes for the same crawls, on one line."""
+    path = IMAGES / name
+    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+    path.write_text(" ".join(path.read_text().split()) + "\n")
 
 
 def draw(runs: dict[str, OpenedRun]) -> None:
@@ -51,8 +59,7 @@ def draw(runs: dict[str, OpenedRun]) -> None:
     axes.set(xlabel="influence score of a page", ylabel="pages crawled", xlim=(0, 1))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    figure.savefig(IMAGES / "paper-scores.svg", metadata={"Date": None})
-    plt.close(figure)
+    save(figure, "paper-scores.svg")
 
 
 def main() -> None:
