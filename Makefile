@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check bench map dist smoke clean
+.PHONY: crawl test lint check bench map docs docs-check figures dist smoke clean
 
 # The main job on the default corpus: a random crawl, for the summary of the crawl by influence to compare with.
 crawl: .venv/.crawl
@@ -41,6 +41,22 @@ dist: .venv/.dist
 smoke: dist
 	.ci/try-wheel dist/*.whl
 
+# The site of docs/, in build/docs, without the network; a link that leads nowhere is an error. `ARGS='-b linkcheck'` asks
+# other sites' too.
+docs: .venv/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs $(ARGS)
+
+# The site in a browser, by axe-core; the commands in README and docs/, slow ones too.
+docs-check: docs .venv/.test
+	$(BIN)/python -m pytest -q tests/docs $(ARGS)
+
+# The figures of docs/paper.md and the notebook, made anew.
+figures: .venv/.docs
+	$(BIN)/python docs/figures.py
+	rm -rf docs/notebooks/crawls
+	$(BIN)/jupyter-execute --inplace docs/notebooks/policy.ipynb
+	rm -rf docs/notebooks/crawls
+
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
 
@@ -60,6 +76,10 @@ clean:
 
 .venv/.dist: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable '.[dist]'
+	touch $@
+
+.venv/.docs: .venv/.crawl
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/.test: .venv/.crawl

@@ -54,3 +54,8 @@ def test_links_lead_somewhere() -> None:
     for page in (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_each_page_says_in_its_first_line_for_whom_it_is() -> None:
+    for page in sorted((PROJECT / "docs").glob("*.md")):
+        assert re.match(r"# .+\n\nFor \w+", page.read_text()), page.name

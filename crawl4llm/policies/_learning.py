@@ -144,7 +144,7 @@ _FEWEST_LESSONS: Final = 16
 _GROWTH: Final = 1.25
 _POWER: Final = 4
 """Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
-(docs/policies.md has the figures)."""
+(docs/policy-measurements.md has the figures)."""
 _DOCUMENT: Final = re.compile(r"-?\d+\.\d{6}(?: \|[a-z](?: \d+(?::-?\d+(?:\.\d{4})?)?)+)+")
 
 
