@@ -1,6 +1,7 @@
 """``crawl4llm.simulate``: a crawl of a corpus in a process of its own, for notebooks and scripts.
 
-It is ``scrapy crawl influence``, with the settings of the project in whose folder one is. So it runs beside the event
+It is ``scrapy crawl influence``, with the settings of the project in whose folder one is, or those of the profile
+``simulation``. So it runs beside the event
 loop of a notebook, and what a policy breaks or leaves behind is gone with the process.
 """
 
@@ -19,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+import crawl4llm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.run_folder import claim_output_dir
@@ -58,9 +60,6 @@ def simulate(
     Raises InputError with the line that the crawl ended with, where it failed. Ctrl-C stops it as it stops a crawl:
     what was crawled is whole; then KeyboardInterrupt is raised.
     """
-    here = Path.cwd()
-    if not any((folder / "scrapy.cfg").is_file() for folder in (here, *here.parents)):
-        raise InputError(f"{here} is in no project: there is no scrapy.cfg in it or above; go to one, or make one")
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch, tempfile.TemporaryFile() as said:
         url_policy = _url_policy(policy, Path(scratch))
         output = claim_output_dir(None if out is None else str(out))
@@ -68,7 +67,7 @@ def simulate(
         arguments = [f"-s{name}={_as_text(value)}" for name, value in values.items()]
         if seeds is not None:
             arguments.append(f"-aseeds={seeds}")
-        status = _run(["crawl", "influence", *arguments], scratch, said)
+        status = _run(["crawl", "influence", *arguments], scratch, _profile(Path(scratch)), said)
         if status:
             with suppress(OSError):
                 output.rmdir()  # where it never began
@@ -76,12 +75,21 @@ def simulate(
     return open_run(output)
 
 
-def _run(arguments: list[str], folder: str, said: BinaryIO) -> int:
+def _profile(folder: Path) -> dict[str, str]:
+    """Return the environment that names the settings, put into a folder where there is no project here or above."""
+    here = Path.cwd()
+    if "SCRAPY_SETTINGS_MODULE" in os.environ or any((one / "scrapy.cfg").is_file() for one in (here, *here.parents)):
+        return {}
+    (folder / "settings").symlink_to(Path(crawl4llm.__file__).with_name("profiles").resolve())
+    return {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
+
+
+def _run(arguments: list[str], folder: str, profile: dict[str, str], said: BinaryIO) -> int:
     """Run Scrapy in a session of its own, so that Ctrl-C reaches it once, and from here only."""
     path = os.pathsep.join([*(entry or str(Path.cwd()) for entry in sys.path), folder])
     process = subprocess.Popen(
         [sys.executable, "-c", _CRAWL, str(os.getpid()), *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **profile, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=said,
         stderr=said,

@@ -176,8 +176,10 @@ def test_missing_library_and_archive(run: OpenedRun, tmp_path: Path, monkeypatch
         next(open_run(tmp_path).pages())
 
 
-def test_policy_of_a_file(demo_web: Web, tmp_path: Path) -> None:
-    """Whose name is that of a module of Python's."""
+def test_policy_of_a_file(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose name is that of a module of Python's; in a folder of no project."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     (tmp_path / "random.py").write_text(POLICY.replace("class Slow", "class Policy").replace("0.1", "0"))
     given = {**SMALL, "SCORER_MODEL": demo_web.model, "CRAWL_MAX_PAGES": 40}
     made = simulate(tmp_path / "random.py", demo_web.corpus, out=tmp_path / "run", **given)
