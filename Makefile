@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check bench map clean
+.PHONY: crawl test lint check bench map docs docs-check figures dist smoke clean
 
-# The main job on the default corpus: a random crawl to compare with, then the crawl by influence.
+# The main job on the default corpus: a random crawl, for the summary of the crawl by influence to compare with.
 crawl: .venv/.crawl
-	$(BIN)/scrapy crawl influence -s URL_POLICY=random -s WARC_ENABLED=0 $(ARGS)
-	$(BIN)/scrapy crawl influence $(ARGS)
+	@$(BIN)/scrapy crawl influence -s URL_POLICY=random -s WARC_ENABLED=0 $(ARGS) > /dev/null
+	@$(BIN)/scrapy crawl influence $(ARGS)
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
@@ -30,8 +30,35 @@ bench: .venv/.bench
 map: .venv/.test
 	$(BIN)/python docs/map.py
 
+# Source distribution and wheel in dist/, checked.
+dist: .venv/.dist
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# The wheel as a new user would try it, with each Python from 3.10 to 3.14 that is here.
+smoke: dist
+	.ci/try-wheel dist/*.whl
+
+# The site of docs/, in build/docs, without the network; a link that leads nowhere is an error. `ARGS='-b linkcheck'` asks
+# other sites' too.
+docs: .venv/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs $(ARGS)
+
+# The site in a browser, by axe-core; the commands in README and docs/, slow ones too.
+docs-check: docs .venv/.test
+	$(BIN)/python -m pytest -q tests/docs $(ARGS)
+
+# The figures of docs/paper.md and the notebook, made anew.
+figures: .venv/.docs
+	$(BIN)/python docs/figures.py
+	rm -rf docs/notebooks/crawls
+	$(BIN)/jupyter-execute --inplace docs/notebooks/policy.ipynb
+	rm -rf docs/notebooks/crawls
+
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .scrapy
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -47,9 +74,17 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
+.venv/.dist: .venv/.crawl
+	$(BIN)/python -m pip install --quiet --editable '.[dist]'
+	touch $@
+
+.venv/.docs: .venv/.crawl
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 .venv/.test: .venv/.crawl
 	$(BIN)/python -m pip install --quiet --editable \
-	  '.[resiliparse,export,evaluation,tensorboard,wandb,wacz,test,check]'
+	  '.[all,wacz,test,check]'
 	# pywb replays archives in a test. It asks for other versions of Scrapy's libraries, so it lives apart; where it does
 	# not install, that test is skipped.
 	-$(PYTHON) -m venv .venv/pywb && .venv/pywb/bin/python -m pip install --quiet --upgrade pip && \

@@ -3,9 +3,9 @@
     python -m benchmarks.walk [--corpus CLUEWEB22] [--model PATH]
 
 A crawl of a ClueWeb22 tree without worker processes and score cache, watched from the call of
-``InfluenceScheduler.open`` to the close of the last WARC file. Left out are the progress extension, the summary, and
-``__init__`` files. Prints each file with the function that is called first in it, in the order of the walk, and last
-how many there are.
+``InfluenceScheduler.open`` to the close of the last WARC file. Left out are the extensions that only look on (progress,
+series), the summary, and ``__init__`` files. Prints each file with the function that is called first in it, in the
+order of the walk, and last how many there are.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ PROJECT = Path.cwd()
 """The checkout that is watched: the one that this was started in."""
 ROOMS = ("crawl4llm/", "simulate/")
 LEFT_OUT = ("__init__.py", "progress.py", "summary.py")
+LOOK_ON = (".Progress", ".Series")
 SHARED = PROJECT.parent / "shared"
 
 
@@ -64,7 +65,7 @@ def main() -> None:
     extensions = dict(get_project_settings()["EXTENSIONS"])
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "EXTENSIONS": json.dumps({name: extensions[name] for name in extensions if not name.endswith(".Progress")}),
+            "EXTENSIONS": json.dumps({name: extensions[name] for name in extensions if not name.endswith(LOOK_ON)}),
             "CORPUS": args.corpus,
             "SCORER_MODEL": args.model,
             "SCORING_WORKERS": 0,

@@ -1,7 +1,39 @@
-"""crawl4llm: a Scrapy crawler that fetches first the pages that matter most for LLM pretraining."""
+"""crawl4llm: a Scrapy crawler that fetches first the pages that matter most for LLM pretraining.
+
+The public Python API is what ``__all__`` names: :func:`open_run` reads a crawl, :func:`simulate` makes one. Each is
+imported when it is first used, so that ``import crawl4llm`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.moved import install
 
+if TYPE_CHECKING:
+    from crawl4llm.base.errors import InputError, PageError
+    from crawl4llm.tools.opened_run import OpenedRun, Page, open_run
+    from crawl4llm.tools.simulating import simulate
+
 __version__ = "0.1.0"
+__all__ = ["InputError", "OpenedRun", "Page", "PageError", "__version__", "open_run", "simulate"]
+
+_PLACES: Final = {
+    "InputError": "base.errors",
+    "OpenedRun": "tools.opened_run",
+    "Page": "tools.opened_run",
+    "PageError": "base.errors",
+    "open_run": "tools.opened_run",
+    "simulate": "tools.simulating",
+}
+"""The module that each public name is in."""
 
 install()
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for (PEP 562)."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from datetime import datetime, timezone
 from functools import partial
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
@@ -40,6 +40,7 @@ def option(
 fixed = partial(option, fixed=True)
 
 _DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_LOOPBACK = "127.0.0.1"
 _LONGEST_PART = 128
 """Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
@@ -89,6 +90,22 @@ def networks(value: Any) -> tuple[str, ...]:
             fault = f"{network!r} is not one"
             raise ValueError(f"must be networks like 127.0.0.1/32, with no bits behind the prefix; {fault}") from None
     return tuple(dict.fromkeys(found))
+
+
+def address(value: Any) -> str | None:
+    """Take a port of the loopback interface, or an IP address and a port; None, or nothing, where it is not set. Return
+    both, with a colon between."""
+    if value is None or value == "":
+        return None
+    host, _, port = str(value).rpartition(":")
+    try:
+        number = int(port)
+        ip_address(host.strip("[]") or _LOOPBACK)
+    except ValueError:
+        number = 0
+    if not 0 < number < 1 << 16:
+        raise ValueError("must be a port from 1 to 65535, or an IP address and a port, such as 0.0.0.0:9410")
+    return f"{host.strip('[]') or _LOOPBACK}:{number}"
 
 
 def flag(value: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.errors import InputError
 from crawl4llm.live_options import LiveOptions
 from crawl4llm.option_checks import (
+    address,
     date_time,
     file_name_part,
     fixed,
@@ -311,6 +312,12 @@ class Options(LiveOptions, ScopeOptions):
         some_of("tensorboard", "wandb"),
         "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
         "the extra of its name.",
+    )
+    metrics_port: str | None = option(
+        None,
+        address,
+        "Port at which the figures are served for Prometheus while the crawl runs, on this machine only, or an address "
+        "of it: `9410`, `0.0.0.0:9410` ([monitoring.md](monitoring.md)); needs the extra `metrics`.",
     )
     progress_bar: str = option(
         "auto", one_of("auto", "on", "off"), "Progress bar instead of log lines; `auto`: on a terminal only."

@@ -130,6 +130,13 @@ class ScopeOptions:
         "counted and noted, and where they are met the crawl goes last ([novelty.md](novelty.md#known-texts)).",
     )
 
+    mixture: str | None = option(
+        None,
+        optional_text,
+        "Path of a JSON file with classifiers of texts and the share that each of their classes is to have among the "
+        "pages: the class furthest below its share is crawled next ([mixture.md](mixture.md)).",
+    )
+
     @property
     def compares_texts(self) -> bool:
         """Whether the text of each page is looked at for whether it is new."""

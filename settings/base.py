@@ -15,6 +15,8 @@ CRAWL_MAX_PAGES = 4000
 EXTENSIONS = {
     "crawl4llm.engine.progress.Progress": 0,
     "crawl4llm.engine.live_logging.LiveLogging": 0,
+    "crawl4llm.engine.series.Series": 0,
+    "crawl4llm.engine.metrics.Metrics": 0,
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
 

@@ -1,6 +1,6 @@
 """ClueWeb12: live, by that crawl's rules (SCRAPY_PROJECT=clueweb12); docs/scope.md has them row by row."""
 
-from settings.live import *  # noqa: F403
+from .live import *  # noqa: F403
 
 # "The crawler skipped multimedia files, for example, flash images, audio and video files as well as compressed files
 # (e.g. zip, tar, gz, sit, hqx)." Images it captured apart from the dataset; here they are skipped too.

@@ -1,6 +1,6 @@
 """Simulation: pages come from a corpus, nothing is sent to the network. The default profile."""
 
-from settings.base import *  # noqa: F403
+from .base import *  # noqa: F403
 
 # `demo`, the root of a ClueWeb22 tree, or WARC files.
 CORPUS = "demo"

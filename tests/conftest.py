@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: so that no process is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say, below all else, how to install what tests were skipped for."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    reasons = [str(report.longrepr) for report in terminal.stats.get("skipped", ())] if terminal else []
+    lacking = Counter(found[1] for reason in reasons if (found := re.search(r"on Debian: ([\w -]+)", reason)))
+    for command, tests in lacking.items():
+        terminal.write_line(f"{tests} tests were skipped for want of a program; to install it: {command}")
 
 
 _opened: WeakSet[Store] = WeakSet()

@@ -39,7 +39,9 @@ def test_settings_named_in_the_documentation_exist() -> None:
         text = page.read_text()
         of_others = set(re.findall(r"^ +SETTINGS = {\"([A-Z_]+)\"", text, re.MULTILINE))  # of a policy shown there
         named = set(re.findall(r"-s ([A-Z0-9_]+)=", text)) - of_others
-        unknown = {name for name in named - ours if name not in {"NAME", "LOG_LEVEL", "JOBDIR", "USER_AGENT"}}
+        unknown = {
+            name for name in named - ours if name not in {"NAME", "LOG_FORMAT", "LOG_LEVEL", "JOBDIR", "USER_AGENT"}
+        }
         assert not unknown, f"{page.name} names {unknown}"
 
 
@@ -52,3 +54,8 @@ def test_links_lead_somewhere() -> None:
     for page in (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_each_page_says_in_its_first_line_for_whom_it_is() -> None:
+    for page in sorted((PROJECT / "docs").glob("*.md")):
+        assert re.match(r"# .+\n\nFor \w+", page.read_text()), page.name

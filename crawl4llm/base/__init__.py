@@ -6,6 +6,7 @@
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.
-- ``run_folder``, ``crawl_log``: the files of a run.
+- ``installed``: which packages are there, and how to get the others.
+- ``run_folder``, ``crawl_log``, ``series``: the files of a run.
 - ``terminal``, ``bars``: what people see.
 """

@@ -54,6 +54,8 @@ class ComparedLine(CrawlLine, total=False):
     """NEAR_DUPLICATES: ``order`` of the earlier page that its text is like; null where it is new, or there is none."""
     known_text: bool
     """KNOWN_TEXTS: whether its text is a known one."""
+    classes: dict[str, str] | None
+    """MIXTURE: the label of its class, by classifier; null where it has no text."""
 
 
 class FailureLine(TypedDict):
@@ -65,7 +67,9 @@ class FailureLine(TypedDict):
     outcome: str
     """``failed``: it could not be had; ``dropped``: it was not wanted; ``redirected``: see RedirectLine."""
     reason: str
+    """Why, in a word: docs/stats.md lists them."""
     depth: int
+    """As in the crawl log; so is ``parent``."""
     parent: str | None
 
 
@@ -73,7 +77,9 @@ class ExplainedLine(FailureLine, total=False):
     """A line with the rule that decided, where there was one; see :class:`crawl4llm.base.errors.Why`."""
 
     rule: str
+    """A line of robots.txt, a signal, a status, a setting, or a list with the number of its line."""
     digest: str | None
+    """With ``time``, the record of the archive that says so: its WARC-Payload-Digest and its WARC-Date."""
     time: str | None
 
 

@@ -118,6 +118,25 @@ class AppendFile:
         return ArchiveError(f"{self.path} {how} while it was written; restore it, or begin a new crawl")
 
 
+def is_written(path: Path) -> bool:
+    """Return whether a process holds the file as :class:`AppendFile` does."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks cannot tell
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 def sync_path(path: Path) -> None:
     """Wait until a file, or the names in a directory, are on the disk."""
     try:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
@@ -64,6 +65,26 @@ def sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+class Usage(NamedTuple):
+    """What a process takes of the machine."""
+
+    memory: int
+    """Bytes: the proportional set size, in which memory that several processes share is divided (proc(5))."""
+    cpu: float
+    """Seconds."""
+
+
+def usage(process: int) -> Usage | None:
+    """Return what a process takes, by its id; None where the system does not tell, or it has ended."""
+    proc = Path("/proc", str(process))
+    try:
+        pss = next(line for line in (proc / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+        ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]  # behind the name, which may hold any
+    except (OSError, StopIteration):
+        return None
+    return Usage(int(pss.split()[1]) << 10, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"))
 
 
 def terminate(pool: ProcessPoolExecutor) -> None:

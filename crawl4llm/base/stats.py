@@ -21,6 +21,9 @@ KEYS = {
     "new_quality/per_1000_fetches": "these for each 1,000 of pages/fetched",
     "new_quality/per_gb": "live: these for each GB (10^9 bytes) received, since the crawl was begun or resumed",
     "new_quality/per_cpu_hour": "live: these for each hour of CPU time, worker processes included, since then",
+    "mixture/share/<classifier>/<label>": "share of a class among the crawled pages that have text (MIXTURE); `*`: all "
+    "labels that the mixture does not name",
+    "mixture/wanted/<classifier>/<label>": "the share that the mixture wants",
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
     "frontier/leased": "documents taken from the frontier and not yet done",
@@ -71,6 +74,8 @@ def is_documented(key: str) -> bool:
     outcome, _, reason = key.partition("/")
     if outcome == "given_up":
         return is_reason("failed", reason)
+    if outcome == "mixture":
+        return reason.startswith(("share/", "wanted/"))
     if key.startswith("links/trap/"):
         return reason.removeprefix("trap/") in RULES
     return is_reason(outcome, reason) if outcome in TABLES else key in KEYS

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.tables import Part, json_lines, text_lines
 
 _signalled = threading.Event()
 _held_back: Final[list[bool]] = []
@@ -34,13 +35,18 @@ and C1 controls (ECMA-48) but tab and line feed, bidirectional controls (UAX #9,
 format characters."""
 
 
-def print_lines(lines: Iterable[str]) -> int:
-    """Print lines as they come, made harmless; return the exit status."""
+def add_json_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``--json``, which commands hand on to :func:`print_lines`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines and tables")
+
+
+def print_lines(parts: Iterable[Part], *, as_json: bool = False) -> int:
+    """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status."""
     guard_log()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        for line in lines:
+        for line in json_lines(parts) if as_json else text_lines(parts):
             print(harmless(line))  # noqa: T201 - this is what prints
         sys.stdout.flush()
     except (InputError, PageError) as error:

@@ -7,6 +7,7 @@ import sys
 
 from scrapy.utils.conf import get_config
 
+from crawl4llm.base.installed import tell_missing_packages
 from crawl4llm.base.terminal import complain
 
 
@@ -25,4 +26,5 @@ def _refuse_unknown_project() -> None:
         sys.exit(1)
 
 
+tell_missing_packages()  # the commands that Scrapy imports next would end in a traceback
 _refuse_unknown_project()

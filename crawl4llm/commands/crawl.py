@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from crawl4llm.engine.run import Run
 
+logger = logging.getLogger(__name__)
+
 
 class Command(ScrapyCrawl):
     """Runs the ``influence`` spider on a run that is opened, and found good, before the reactor starts.
@@ -49,14 +51,20 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError
-        from crawl4llm.engine.scrapy_settings import check_values
+        from crawl4llm.engine.json_log import log_in_json
+        from crawl4llm.engine.scrapy_settings import asks_for_log, check_values
 
         assert self.settings is not None
+        if not asks_for_log(self.settings):
+            # Versions come before any error of ours; settings.json has those that matter, `scrapy version -v` all. A
+            # level would not do: Scrapy resets it.
+            logging.getLogger("scrapy.utils.log").addFilter(lambda record: record.levelno >= logging.WARNING)
         try:
             check_values(self.settings)
         except InputError as error:
             complain(error)
             sys.exit(1)
+        log_in_json(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
@@ -70,12 +78,13 @@ class Command(ScrapyCrawl):
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
-        from crawl4llm.engine.scrapy_settings import check_mode
+        from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 
         guard_log()
-        if not (opts.loglevel or opts.logfile):
+        assert self.settings is not None
+        if not asks_for_log(self.settings):
             # Scrapy's lists of components would bury what a user of this project wants to see
             logging.getLogger("scrapy").setLevel(logging.WARNING)
         raise_when_interrupted()  # until the reactor runs, from when on Scrapy takes the signals
@@ -115,7 +124,7 @@ class Command(ScrapyCrawl):
         from crawl4llm.base.run_folder import STATS
         from crawl4llm.base.stats import PREFIX
         from crawl4llm.engine.run import Run
-        from crawl4llm.engine.summary import summary
+        from crawl4llm.engine.summary import opening, summary
 
         run = Run(crawler.settings, seeds)
         if finished := run.finished:
@@ -127,6 +136,7 @@ class Command(ScrapyCrawl):
             print_lines([done, summary(run.crawl, finished, run.output)])
             self._judge(run, finished)
             return
+        logger.info("%s", opening(run.crawl, len(run.seeds.keys), run.output))
         reason = self._crawl(crawler, run)
         print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)))])
         self._judge(run, reason)
@@ -169,7 +179,7 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
+        from crawl4llm.crawl.crawl_state import DONE, ONLY_PARKED
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
@@ -185,7 +195,7 @@ class Command(ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif reason not in {MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT}:
+        elif reason not in DONE:
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return

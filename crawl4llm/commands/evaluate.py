@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +11,8 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.terminal import positive_integer
+from crawl4llm.base.tables import Part, facts
+from crawl4llm.base.terminal import add_json_option, positive_integer
 
 
 class Command(ScrapyCommand):
@@ -34,6 +36,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        add_json_option(parser)
         parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
         random = "look at K random documents instead of the whole corpus, and give confidence intervals"
         parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
@@ -54,11 +57,10 @@ class Command(ScrapyCommand):
         group.add_argument("--policies", metavar="A,B", help=policies)
         half = "crawl the webs, and halves of the hosts, that results are reported on (default), or those to tune on"
         group.add_argument("--half", choices=("reporting", "tuning"), default="reporting", help=half)
-        group.add_argument("--json", action="store_true", help="print contest.json instead of the ranking")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Write the report; exit status 0 only when that is done."""
-        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers), (opts.contest_web, opts.policies, opts.json)
+        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers), (opts.contest_web, opts.policies)
         mixed = any(of_runs) if opts.contest else any(of_contest)
         if bool(args) == bool(opts.contest) or mixed or not opts.out:
             raise UsageError(f"usage: scrapy evaluate {self.syntax()}", print_help=False)
@@ -68,14 +70,17 @@ class Command(ScrapyCommand):
 
         from crawl4llm.base.terminal import print_lines
 
-        self.exitcode = print_lines(self._contest(opts) if opts.contest else self._lines(args, opts, scorers))
+        lines = self._contest(opts) if opts.contest else self._lines(args, opts, scorers)
+        self.exitcode = print_lines(lines, as_json=opts.json)
 
-    def _contest(self, opts: argparse.Namespace) -> Iterator[str]:
+    def _contest(self, opts: argparse.Namespace) -> Iterator[Part]:
+        from crawl4llm.base.terminal import raise_when_interrupted
         from crawl4llm.tools.evaluate.report import check_installed
 
         check_installed()
         from crawl4llm.tools.evaluate.contest.contest import Wanted, hold
 
+        raise_when_interrupted()
         assert self.settings is not None
         policies = list(filter(None, (opts.policies or "").split(",")))
         yield from hold(
@@ -83,17 +88,21 @@ class Command(ScrapyCommand):
             Wanted(Path(opts.out), opts.contest, opts.contest_web, policies, opts.half, as_json=opts.json),
         )
 
-    def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[str]:
+    def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         from crawl4llm.base.files import check_free
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()
         check_free(Path(opts.out))
         from crawl4llm.tools.evaluate.evaluate import Wanted, evaluate
+        from crawl4llm.tools.evaluate.report.data import report_json
 
         assert self.settings is not None
         wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers)
         report = evaluate(self.settings, list(map(Path, args)), wanted)
-        yield from report.notes
         written = write_report(report, Path(opts.out))
+        if opts.json:
+            yield from facts(json.loads(report_json(report)))
+            return
+        yield from (*report.verdict, *report.notes)
         yield f"Wrote {len(written)} files to {opts.out}: open {Path(opts.out) / 'report.html'}"

@@ -24,6 +24,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--run", metavar="DIR", help="the crawl's output directory, whose settings are used")
+        from crawl4llm.base.terminal import add_json_option
+
+        add_json_option(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print what is known of the page; exit status 0 only when it could be explained."""
@@ -34,4 +37,4 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.explain import explain
 
         assert self.settings is not None
-        self.exitcode = print_lines(explain(self.settings, args[0], opts.run))
+        self.exitcode = print_lines(explain(self.settings, args[0], opts.run), as_json=opts.json)

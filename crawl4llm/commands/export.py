@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.terminal import positive_integer
+from crawl4llm.base.tables import Part
+from crawl4llm.base.terminal import add_json_option, positive_integer
 
 
 class Command(ScrapyCommand):
@@ -39,6 +40,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.export.selecting import CRAWL, INFLUENCE
 
         super().add_options(parser)
+        add_json_option(parser)
         group = parser.add_argument_group("what is written")
         group.add_argument("--out", metavar="DIR", help="where the export is written (needed)")
         group.add_argument("--format", choices=FORMATS, default="jsonl.zst", help="of the files (default: %(default)s)")
@@ -55,6 +57,10 @@ class Command(ScrapyCommand):
         group.add_argument(
             "--shard-bytes", metavar="N", type=positive_integer, help="bytes of text in a file, before compression"
         )
+        tokens = "count tokens by this tokenizer.json of the library tokenizers"
+        group.add_argument("--tokenizer", metavar="FILE", help=tokens)
+        languages = "tell the language of pages whose archive does not, by this fastText model, such as lid.176.ftz"
+        group.add_argument("--language-model", metavar="FILE", help=languages)
         group = parser.add_argument_group("which documents")
         group.add_argument("--min-influence", metavar="X", type=_number, help="those with at least this score")
         group.add_argument("--top", metavar="N", type=positive_integer, help="the N best")
@@ -79,6 +85,9 @@ class Command(ScrapyCommand):
             type=_share,
             help="leave out texts that share X or more of their runs of five words with a better one, like 0.8",
         )
+        group.add_argument(
+            "--known", metavar="FILE", help="leave out texts that a file of `scrapy corpus known` has, or nearly"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Export; exit status 0 only when that is finished."""
@@ -90,9 +99,9 @@ class Command(ScrapyCommand):
 
         from crawl4llm.base.terminal import print_lines
 
-        self.exitcode = print_lines(self._lines(args, opts))
+        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json)
 
-    def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+    def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
         from crawl4llm.tools.export.export import export
         from crawl4llm.tools.export.selecting import Wanted
 

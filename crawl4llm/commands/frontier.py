@@ -9,6 +9,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.terminal import add_json_option
 from crawl4llm.tools._action import Action, ActionCommand
 
 _SHOW = "show"  # the action where no other is asked for
@@ -43,6 +44,7 @@ class Command(ActionCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         ScrapyCommand.add_options(self, parser)
+        add_json_option(parser)
         group = parser.add_argument_group("frontier")
         for name in self.actions:
             action = self.load(name)

@@ -1,14 +1,24 @@
-"""The reference pages docs/settings.md and docs/stats.md, and the tables of docs/opt-outs.md, from the code:
-``python -m crawl4llm.commands.reference``."""
+"""The reference pages of docs/ (settings, stats, commands, crawl log, API) and the tables of docs/opt-outs.md, from
+code: ``python -m crawl4llm.commands.reference``."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import argparse
+import ast
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from crawl4llm import options
-from crawl4llm.base import stats
+from scrapy.settings import Settings
+
+import crawl4llm
+from crawl4llm import commands, options
+from crawl4llm.base import crawl_log, stats
 from crawl4llm.engine import scrapy_settings
 from crawl4llm.optouts import table
 
@@ -16,6 +26,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 _SETTINGS = """# Settings
 
+For everybody who runs a crawl: all settings, with their defaults.
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
 when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
 slip (`crawl_max_pages`, `MAX_PAGES`). Which of [Scrapy's own](#scrapys-own-settings) hold is said below. This page is
@@ -37,9 +48,33 @@ and with the [add-on](addon.md). One on the command line that does not hold brin
 
 _STATS = """# Statistics
 
+For operators, and for programs that watch a crawl: all that is counted.
 What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page is written from
 `crawl4llm/base/stats.py` by `python -m crawl4llm.commands.reference`.
 
+"""
+
+_COMMANDS = """# Commands
+
+For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
+also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). This page is written from
+`crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+
+`scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
+"""
+
+_CRAWL_LOG = """# The crawl log
+
+For programs that read a crawl. Both files are in the output directory, one JSON object a line; while a crawl runs they
+may end in a part of a line. `crawl4llm.open_run` gives them as [tables](python.md). This page is written from
+`crawl4llm/base/crawl_log.py` by `python -m crawl4llm.commands.reference`.
+
+"""
+
+_API = """# Python API
+
+For programs and notebooks: all that `crawl4llm` exports. What is not here may change. [python.md](python.md) is the
+guide. This page is written from docstrings by `python -m crawl4llm.commands.reference`.
 """
 
 _OPT_OUTS = "<!-- What follows is written by python -m crawl4llm.commands.reference. -->\n"
@@ -62,11 +97,112 @@ def _opt_outs() -> str:
     return f"{prose}{mark}\n{table.reference()}"
 
 
+def _commands() -> str:
+    """Return each command with its options, as Markdown."""
+    text = ""
+    for module in pkgutil.iter_modules(commands.__path__):
+        found = import_module(f"{commands.__name__}.{module.name}")
+        if module.name == "crawl" or not hasattr(found, "Command"):
+            continue
+        command = found.Command()
+        command.settings = Settings()
+        parser = argparse.ArgumentParser(prog=f"scrapy {module.name}", add_help=False)
+        command.add_options(parser)
+        text += f"\n## scrapy {module.name}\n\n`scrapy {module.name} {command.syntax()}`\n\n{command.long_desc()}\n"
+        for group in parser._action_groups:
+            if group.title != "Global Options" and (group._group_actions or group.description):
+                says = f"\n{_cell(group.description)}\n" if group.description else ""
+                rows = "".join(f"| {_option(action)} | {_help(parser, action)} |\n" for action in group._group_actions)
+                text += says + (f"\n| option | what |\n|-|-|\n{rows}" if rows else "")
+    return text
+
+
+def _option(action: argparse.Action) -> str:
+    names = ", ".join(action.option_strings) or str(action.dest)
+    value = "" if action.nargs == 0 else action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
+    return f"`{names} {value}`".replace(" `", "`").replace("|", "\\|")
+
+
+def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    return _cell(parser._get_formatter()._expand_help(action))
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([|<])", r"\\\1", text)
+
+
+def _crawl_log() -> str:
+    """Return the fields of each kind of line, as Markdown."""
+    kinds = {
+        "crawl.jsonl: a line a crawled page": (crawl_log.CrawlLine, crawl_log.ComparedLine),
+        "failures.jsonl: a line a document that ended without a page": (
+            crawl_log.FailureLine,
+            crawl_log.ExplainedLine,
+            crawl_log.RedirectLine,
+        ),
+    }
+    text = ""
+    for title, lines in kinds.items():
+        text += f"## {title}\n\n"
+        for line in lines:
+            rows = "".join(f"| `{name}` | `{kind}` | {says} |\n" for name, kind, says in _attributes(line))
+            text += _plain(f"{inspect.getdoc(line)}\n\n| field | type | |\n|-|-|-|\n{rows}\n")
+    return text.rstrip() + "\n"
+
+
+def _attributes(kind: type) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and docstring of the attributes that the body of a class annotates."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for node, following in zip(body.body, [*body.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            says = ast.literal_eval(following.value) if isinstance(following, ast.Expr) else ""
+            yield node.target.id, ast.unparse(node.annotation).replace(" | ", " or "), " ".join(says.split())
+
+
+def _api() -> str:
+    """Return the public names with their signatures and docstrings, as Markdown."""
+    text = ""
+    for name in crawl4llm.__all__:
+        found = getattr(crawl4llm, name)
+        if isinstance(found, str):
+            continue
+        text += f"\n## {name}\n\n"
+        if inspect.isfunction(found):
+            text += _signature(name, found)
+        text += f"{_plain(inspect.getdoc(found) or '')}\n"
+        if not isinstance(found, type) or issubclass(found, Exception):
+            continue
+        if is_dataclass(found):
+            rows = [f"- `{name}`: {kind}. {says}" for name, kind, says in _attributes(found) if name[0] != "_"]
+            text += "\n" + "\n".join(rows) + "\n"
+        for member, value in vars(found).items():
+            if member[0] != "_" and isinstance(value, property):
+                text += f"\n### {name}.{member}\n\n{_plain(inspect.getdoc(value) or '')}\n"
+            elif member[0] != "_" and inspect.isfunction(value):
+                text += f"\n### {name}.{member}()\n\n{_signature(member, value)}{_plain(inspect.getdoc(value) or '')}\n"
+    return text
+
+
+def _signature(name: str, function: Any) -> str:
+    given = str(inspect.signature(function)).replace("self, ", "").replace("(self)", "()")
+    given = re.sub(r"(: |-> )'([^']+)'", r"\1\2", given)
+    return f"```python\n{name}{given}\n```\n\n"
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's references and literals as Markdown has them."""
+    return re.sub(r":\w+:`([^`]+)`", r"`\1`", text).replace("``", "`")
+
+
 def pages() -> dict[Path, str]:
     """Return each reference page and what it should say."""
     return {
         DOCS / "settings.md": f"{_SETTINGS}{_profiles()}\n{options.reference()}{_SCRAPYS}{scrapy_settings.reference()}",
         DOCS / "stats.md": _STATS + stats.reference(),
+        DOCS / "commands.md": _COMMANDS + _commands(),
+        DOCS / "crawl-log.md": _CRAWL_LOG + _crawl_log(),
+        DOCS / "api.md": _API + _api(),
         DOCS / "opt-outs.md": _opt_outs(),
     }
 

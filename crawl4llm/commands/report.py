@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.terminal import positive_integer
+from crawl4llm.base.tables import Part
+from crawl4llm.base.terminal import add_json_option, positive_integer
 
 
 class Command(ScrapyCommand):
@@ -39,7 +40,7 @@ class Command(ScrapyCommand):
         group.add_argument(
             "--owners", metavar="K", type=positive_integer, default=20, help="show the K largest owners (default: 20)"
         )
-        group.add_argument("--json", action="store_true", help="a JSON object a line")
+        add_json_option(group)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print the report; exit status 0 only when all of the log could be read."""
@@ -48,9 +49,9 @@ class Command(ScrapyCommand):
 
         from crawl4llm.base.terminal import print_lines
 
-        self.exitcode = print_lines(self._lines(Path(args[0]), opts))
+        self.exitcode = print_lines(self._lines(Path(args[0]), opts), as_json=opts.json)
 
-    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[str]:
+    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[Part]:
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
         from crawl4llm.base.errors import InputError
@@ -72,11 +73,11 @@ class Command(ScrapyCommand):
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR: give that")
             counts = {} if unknown else columns(refused(output, owner)[1])
-            yield from owner_report(log, owner, counts, as_json=opts.json)
+            yield from owner_report(log, owner, counts)
             return
         if log is not None:
-            yield from overview(log, opts.owners, as_json=opts.json)
+            yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners, as_json=opts.json)
-        elif not opts.json:
+            yield from refusals(output, opts.owners)
+        else:
             yield unknown

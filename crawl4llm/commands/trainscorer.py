@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawl4llm.base.terminal import positive_integer
+from crawl4llm.base.terminal import add_json_option, positive_integer
 
 _LARGEST = 2**31 - 1  # largest number that fastText takes
 
@@ -39,6 +39,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.trainscorer.fit import Recipe
 
         default = Recipe()
+        add_json_option(parser)
         for name, texts in (("positive", "good texts"), ("negative", "ordinary texts, a random sample at best")):
             parser.add_argument(f"--{name}", nargs="+", action="extend", metavar="SRC", help=f"{texts} (needed)")
         parser.add_argument("--out", metavar="DIR", help="where the model and all about it is written (needed)")
@@ -77,7 +78,7 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         recipe = Recipe(**{option.name: getattr(opts, option.name) for option in fields(Recipe)})
         wanted = Wanted(opts.positive, opts.negative, Path(opts.out).expanduser(), opts.text_field, recipe)
-        self.exitcode = print_lines(train(self.settings, wanted))
+        self.exitcode = print_lines(train(self.settings, wanted), as_json=opts.json)
 
 
 def _share(text: str) -> float:

@@ -88,7 +88,7 @@ class Crawl(CrawlState):
 
     def dequeue(self) -> list[Lease]:
         """Lease the best documents of the frontier (line 15), never more than are missing to N."""
-        if self.crawled >= self.options.crawl_max_pages:
+        if self.crawled >= self.options.crawl_max_pages or self.knows_all:
             return []  # nor is a batch begun: if N is raised, links that were held back are followed first
         waiting = self._buffer
         wanted = self._missing
@@ -286,7 +286,8 @@ class Crawl(CrawlState):
         self._writer.archive_redirects(page)
         self.frontier.settle(answer.lease, Outcome.REDIRECTED, reason)
         if reason == QUEUED:
-            entry = Entry(target, target, source.score, source.depth, source.key, hops=source.hops + 1)
+            hops = source.hops + 1
+            entry = Entry(target, target, source.score, source.depth, source.key, hops=hops, cell=source.cell)
             self._targets.append(entry)
         return {**failure_line(Outcome.REDIRECTED.value, reason, source), "target": target}
 
@@ -297,8 +298,12 @@ class Crawl(CrawlState):
         self.counters.page(rated.influence)
         if (least := self.options.quality_threshold) is not None and rated.has_new_text:
             self.counters.counts["pages/new_quality"] += rated.influence is not None and rated.influence >= least
+        if self._all_known is not None and lease.entry.parent is not None and rated.novel is not None:
+            self._all_known = self._all_known + 1 if rated.known_text else None
         if self._budgeted is not None:
             self._budgeted.crawled(lease.entry, rated.influence, new_text=rated.has_new_text)
+        if self.mixture is not None:
+            self.mixture.crawled(rated.classes)
         links = page.outlinks or ()
         if not page.follows:
             self.counters.counts["links/nofollow"] += len(links)
@@ -306,7 +311,8 @@ class Crawl(CrawlState):
         elif rated.near_duplicate_of is not None and self.options.near_duplicates == LEAVE:
             self.counters.counts["links/near_duplicate"] += len(links)
             links = ()
-        return CrawledPage(replace(lease.entry, key=page.key, url=page.url), rated.influence, links, rated.novel)
+        entry = replace(lease.entry, key=page.key, url=page.url)
+        return CrawledPage(entry, rated.influence, links, rated.novel, rated.classes)
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:
         """Return the links of a page that were not visited, and now are (lines 8 to 10, and 12)."""
@@ -315,6 +321,8 @@ class Crawl(CrawlState):
         self._refused += refused
         if self._budgeted is not None:
             self._budgeted.linked(page, new)
+        if self.mixture is not None:
+            self.mixture.found(page, new)
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(new)
         return new
@@ -338,6 +346,8 @@ class Crawl(CrawlState):
             else:
                 score = self._checked(candidate.key, rated.score)
                 entries.append(Entry(candidate.key, candidate.url, score, candidate.depth, candidate.parent))
+        if self.mixture is not None:
+            self.mixture.place(entries)
         failures += [failure_line(Outcome.DROPPED.value, why, entry) for entry, why in self.frontier.push(entries)]
         self.counters.counts["frontier/reranked"] += self.frontier.rerank(
             (key, self._checked(key, score)) for key, score in self.policy.reranked()

@@ -23,13 +23,18 @@ from crawl4llm.policies import CrawledPage, Policy
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.commits import Commits
+    from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.crawl.url_rules import UrlRules
     from crawl4llm.frontier.visited import VisitedSet
     from crawl4llm.warc import Archive
 
 MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
-BUDGETS_SPENT = "budgets_spent"
+BUDGETS_SPENT, ALL_KNOWN = "budgets_spent", "all_known"
+DONE = (MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT, ALL_KNOWN)
+"""Reasons for which a crawl ends that has done what it was to do."""
+KNOWN_AT_FIRST = 1000
+"""Pages that no seed is, and have text, after which a crawl ends whose KNOWN_TEXTS has them all."""
 
 
 class Stop(NamedTuple):
@@ -80,6 +85,7 @@ class CrawlState:
         url_of_seed: Callable[[str], str] | None = None,
         rules: UrlRules | None = None,
         near_duplicates: NearDuplicates | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -103,7 +109,11 @@ class CrawlState:
             provenance=provenance,
             near_duplicates=near_duplicates,
             known_texts=options.known_texts is not None,
+            mixture=mixture,
         )
+        self.mixture = mixture
+        self._all_known: int | None = None if options.known_texts is None else 0
+        """Pages that no seed is whose texts were looked up, all of them known; None where one is not, or none are."""
         self._log = log
         self._commits = commits
         self._concurrent_leases = self._most_leases = concurrent_leases
@@ -204,7 +214,9 @@ class CrawlState:
 
     @property
     def _missing(self) -> int:
-        """Pages that are missing to N if all leases become pages."""
+        """Pages that are missing to N if all leases become pages; none where the crawl is to end."""
+        if self.knows_all:
+            return 0
         return self.options.crawl_max_pages - self.crawled - self._merging - len(self._buffer)
 
     def limit_leases(self, most: int | None) -> None:
@@ -266,6 +278,8 @@ class CrawlState:
         """Why the crawl is over; None while it is not."""
         if self.is_full:
             return MAX_PAGES
+        if self.knows_all and not self._buffer:
+            return ALL_KNOWN
         waits = self._seeds_wait or self._lists or self.expects
         if self._buffer or self._raised_n or waits or len(self.frontier):
             return None
@@ -280,6 +294,11 @@ class CrawlState:
     def is_full(self) -> bool:
         """Whether it has its N pages."""
         return self.crawled >= self.options.crawl_max_pages
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether KNOWN_TEXTS has the texts of all pages but the seeds, and that of enough of them."""
+        return self._all_known is not None and self._all_known >= KNOWN_AT_FIRST
 
     @property
     def set_aside(self) -> int:
@@ -317,6 +336,8 @@ class CrawlState:
         figures["influence/mean"] = self.counters.mean_influence
         if self.options.quality_threshold is not None and (fetched := figures.get("pages/fetched")):
             figures["new_quality/per_1000_fetches"] = 1000 * (figures.get("pages/new_quality") or 0) / fetched
+        if self.mixture is not None:
+            figures.update(self.mixture.statistics())
         if self._by_owners is not None:
             figures.update(self.clock.statistics())
         if not self.continuous:
@@ -344,6 +365,8 @@ class CrawlState:
             **self._raised_n.save(),
             **({} if self._by_owners is None else {"clock": self.clock.save()}),
             **({} if self._budgeted is None else {"budgets": self._budgeted.save()}),
+            **({} if self._all_known is None else {"all_known": self._all_known}),
+            **({} if self.mixture is None else {"mixture": self.mixture.save()}),
         }
 
     def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
@@ -356,6 +379,9 @@ class CrawlState:
         self._begun = True
         if self._budgeted is not None:
             self._budgeted.budgets.load(state.get("budgets", []))
+        if self.mixture is not None:
+            self.mixture.load(state["mixture"])
+        self._all_known = state.get("all_known")
         if self._by_owners is not None:
             # They kept no owner from being asked while nothing ran, and two may be of one owner.
             for lease in leases:

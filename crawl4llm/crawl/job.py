@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, NothingToDo
@@ -33,6 +33,10 @@ from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.mixture import Mixture
+    from crawl4llm.frontier.mixed import Shares
 
 
 class Job:
@@ -115,9 +119,9 @@ class Job:
         """Whether the crawl was not begun before."""
         return self._dir.job is None
 
-    def open(self, *, reranks: bool, clock: Clock | None = None) -> None:
+    def open(self, *, reranks: bool, clock: Clock | None = None, shares: Shares | None = None) -> None:
         """Open frontier and visited set as they were at the last commit; the frontier goes by owners if there is a
-        clock. Processes that are forked later must not touch them."""
+        clock, and by classes if there are ``shares``. Processes that are forked later must not touch them."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
         self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
@@ -125,10 +129,18 @@ class Job:
         self.state = read_state(self._store)
         self._pieces = StoredPieces(self._store)
         self.by_owners = None
-        if clock is not None:
-            self.by_owners = DurableOwnerFrontier(self._store, caps, patience_of(options, clock), clock=clock.now)
-        plain = IndexedFrontier if reranks or caps.per_host else DurableFrontier
-        self.frontier = plain(self._store, caps) if self.by_owners is None else self.by_owners
+        times: dict[str, Any] = {} if clock is None else {"patience": patience_of(options, clock), "clock": clock.now}
+        if shares is not None:
+            from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
+
+            self.frontier = mixed = DurableMixedFrontier(
+                self._store, shares, caps, by_owners=clock is not None, **times
+            )
+            self.by_owners = None if clock is None else mixed
+        elif clock is not None:
+            self.frontier = self.by_owners = DurableOwnerFrontier(self._store, caps, **times)
+        else:
+            self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
         self.visited = DurableVisited(
             self._store,
             self._dir.filter_path,
@@ -143,7 +155,7 @@ class Job:
         """Return the documents set aside."""
         return StoredAside(self._store)
 
-    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | None) -> None:
+    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
         """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
         InputError."""
         for other in others:

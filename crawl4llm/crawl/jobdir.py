@@ -46,6 +46,7 @@ DIGESTS = {
     "policy_settings": "policy",
     "known_urls": "what KNOWN_URLS has",
     "known_texts": "what KNOWN_TEXTS has",
+    "mixture": "what MIXTURE asks for",
 }
 """Digests that decide which pages are crawled, and the name of what the user gives for each."""
 

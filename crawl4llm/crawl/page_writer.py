@@ -19,6 +19,7 @@ from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, NullArchive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.frontier.visited import VisitedSet
 
@@ -155,6 +156,8 @@ class Rated(NamedTuple):
     """Whether its text is one of KNOWN_TEXTS."""
     novel: bool | None = None
     """Whether its text is new; None where it has none, or texts are not compared."""
+    classes: tuple[int, ...] | None = None
+    """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
 
 
 class PageWriter:
@@ -173,6 +176,7 @@ class PageWriter:
         provenance: Mapping[str, str],
         near_duplicates: NearDuplicates | None = None,
         known_texts: bool = False,
+        mixture: Mixture | None = None,
     ) -> None:
         self._archive = archive
         self._rate = rate
@@ -181,6 +185,7 @@ class PageWriter:
         self._provenance = provenance
         self._near_duplicates = near_duplicates
         self._known_texts = known_texts
+        self._mixture = mixture
 
     async def rate(self, answers: Sequence[Answer], policy: Policy) -> dict[str, Rated]:
         """Rate the pages among ``answers``, which are archived in this order; return the results by the keys of their
@@ -188,7 +193,7 @@ class PageWriter:
         fetched = [(answer.lease.entry, answer.page) for answer in answers if answer.page and answer.outcome is None]
         known = policy.scores_influence
         compared = self._known_texts or self._near_duplicates is not None
-        if known and not self._archive.keeps_text and not compared:
+        if known and not self._archive.keeps_text and not compared and self._mixture is None:
             return {entry.key: Rated(entry.score, None) for entry, _ in fetched}
         ratings = await self._rate([page for _, page in fetched])
         if not known:
@@ -198,9 +203,9 @@ class PageWriter:
                 self._counters.counts["pages/unrated"] += rating.score is None
         rated = {}
         for (entry, _), rating in zip(fetched, ratings, strict=True):
-            text = rating.text if isinstance(rating, RatedText) else None
+            text, classes = (rating.text, rating.classes) if isinstance(rating, RatedText) else (None, None)
             influence = entry.score if known else rating.score
-            rated[entry.key] = Rated(influence, text)
+            rated[entry.key] = Rated(influence, text, classes=classes)
             if compared:
                 place = self._counters.crawled + len(rated) - 1
                 rated[entry.key] = self._compared(place, rated[entry.key], rating)
@@ -269,6 +274,8 @@ class PageWriter:
             line["near_duplicate_of"] = rated.near_duplicate_of
         if self._known_texts:
             line["known_text"] = rated.known_text
+        if self._mixture is not None:
+            line["classes"] = self._mixture.named(rated.classes)
         return line
 
 

@@ -22,6 +22,9 @@ _FULL = _BYTES_IN_MEMORY // 2
 """Bytes with which no more is asked for: the rest is for what is on its way."""
 _LINK_BYTES = 200
 """Of a link besides its URL and anchor."""
+_OF_ENTRY = 6
+"""Fields of an entry that are kept of a page whose links wait: those behind are of no use any more, and not known to
+earlier versions."""
 
 
 @dataclass(slots=True)
@@ -251,10 +254,8 @@ class RaisedN:
         """Return its state as JSON takes it."""
         return {
             "kept_out": self.places,
-            # Without hops, which are of no use any more, and not known to earlier versions.
             "held_back": [
-                [*astuple(page.entry)[:-1], page.influence, page.links, *([] if page.novel is None else [page.novel])]
-                for page in self._pages
+                [*astuple(page.entry)[:_OF_ENTRY], page.influence, page.links, *_of_text(page)] for page in self._pages
             ],
         }
 
@@ -262,8 +263,17 @@ class RaisedN:
         """Go on from what :meth:`save` returned."""
         self.places = state["kept_out"]
         for fields in state["held_back"]:
-            *entry, influence, links, novel = fields if type(fields[-1]) is bool else [*fields, None]
-            self._pages.append(CrawledPage(Entry(*entry), influence, [Link(*link) for link in links], novel))
+            influence, links, novel, classes = [*fields[_OF_ENTRY:], None, None][:4]
+            links = [Link(*link) for link in links]
+            classes = None if classes is None else tuple(classes)
+            self._pages.append(CrawledPage(Entry(*fields[:_OF_ENTRY]), influence, links, novel, classes))
+
+
+def _of_text(page: CrawledPage) -> list[Any]:
+    """Return what is kept of a page's text, if anything is known of it."""
+    if page.classes is not None:
+        return [page.novel, page.classes]
+    return [] if page.novel is None else [page.novel]
 
 
 _LEASE, _LEASES, _PAGE, _PAGES = "crawl4llm_lease", "crawl4llm_leases", "crawl4llm_page", "crawl4llm_pages"

@@ -4,6 +4,7 @@
 - ``webs``: finds the web that the settings are for.
 - ``scheduler``: hands out what Algorithm 1 takes from the frontier.
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
+- ``series``, ``metrics``, ``json_log``: what a crawl tells the dashboard, Prometheus, and whoever collects logs.
 - ``dry_run``: estimates what a crawl would take from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.

@@ -50,6 +50,7 @@ class _ToFile(logging.Handler):
         place = f"in full in {self._path.name}" if self._write(full) else f"{self._path.name} takes no more"
         said = f"{record.getMessage()}: {type(error).__name__}: {error}"
         record.msg, record.args = " ".join(f"{said} ({place})".split()), ()
+        record.__dict__["traceback"] = record.exc_text  # for structured logs
         record.exc_info = record.exc_text = None
 
     def _write(self, full: str) -> bool:

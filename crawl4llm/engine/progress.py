@@ -1,8 +1,9 @@
-"""The progress of a running crawl: a bar on a terminal, a log line an iteration elsewhere."""
+"""The progress of a running crawl: a bar on a terminal, a log line now and then elsewhere."""
 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BAR_SECONDS = 0.5
-_LOG_SECONDS = 10.0  # between log lines in continuous order, where there are no iterations
+_LOG_SECONDS = 10.0
+"""Seconds between log lines; those of iterations that come sooner are for LOG_LEVEL=DEBUG."""
 
 
 class Progress:
@@ -29,6 +31,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._shown = ExitStack()
+        self._logged = time.monotonic()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -57,8 +60,13 @@ class Progress:
         self._shown.callback(call.stop)
 
     def _iteration_done(self, crawl: Crawl) -> None:
-        if not self._bar:
-            _log(crawl)
+        if self._bar:
+            return
+        if time.monotonic() - self._logged < _LOG_SECONDS:
+            _log(crawl, logging.DEBUG)
+            return
+        self._logged = time.monotonic()
+        _log(crawl)
 
     def _closed(self) -> None:
         self._shown.close()
@@ -70,11 +78,12 @@ def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.set_postfix_str(f"visited {len(crawl.visited):,}, frontier {len(crawl.frontier):,}, mean influence {influence}")
 
 
-def _log(crawl: Crawl) -> None:
+def _log(crawl: Crawl, level: int = logging.INFO) -> None:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
     counts = crawl.crawled, crawl.options.crawl_max_pages, len(crawl.visited), len(crawl.frontier)
+    numbers = (f"{count:,}" for count in counts)
     influence = in_short(crawl.counters.mean_influence)
-    logger.info("%scrawled %d of %d, visited %d, frontier %d, mean influence %s", place, *counts, influence)
+    logger.log(level, "%scrawled %s of %s, visited %s, frontier %s, mean influence %s", place, *numbers, influence)
 
 
 def in_short(score: float | None) -> str:

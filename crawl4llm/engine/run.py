@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import platform
 import resource
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import Caps, Frontier, OwnerFrontier
+from crawl4llm.frontier import IMPATIENT, Caps, Frontier, OwnerFrontier
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.job import Job
+    from crawl4llm.crawl.mixture import Mixture
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ class Run:
 
                 self.job = Job(Path(settings["JOBDIR"]), options)
                 opened.callback(self.job.close)
+            self._mixture = _mixture(options)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
             self.workers = opened.enter_context(
@@ -120,6 +123,8 @@ class Run:
             from crawl4llm.scoring.known_texts import KnownTexts
 
             rater = replace(rater, known_texts=KnownTexts.open(Path(self.options.known_texts)))
+        if self._mixture is not None:
+            rater = replace(rater, classifiers=self._mixture.classifiers)
         return rater
 
     def _read_seeds(self, file: str | None) -> Seeds:
@@ -141,7 +146,7 @@ class Run:
             publish(self.rules.blocklists.lists, self.output, fsync=job is not None and options.commit_fsync)
         self.workers.start()
         fsync = job is not None and options.commit_fsync
-        versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__}
+        versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__, "python": platform.python_version()}
         values = {name.upper(): value for name, value in asdict(options).items()}
         if not options.own:
             del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here
@@ -153,19 +158,17 @@ class Run:
         options, job, web = self.options, self.job, self.web
         clock = self._clock
         if job is not None:
-            job.open(reranks=policy.reranks, clock=clock)
+            shares = None if self._mixture is None else self._mixture.shares
+            job.open(reranks=policy.reranks, clock=clock, shares=shares)
         log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        owned: OwnerFrontier | None = job.by_owners if job else None
-        if job is None and clock is not None:
-            from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
-
-            owned = MemoryOwnerFrontier(caps, patience_of(options, clock))
+        frontier: Frontier
+        owned: OwnerFrontier | None
+        frontier, owned = (job.frontier, job.by_owners) if job else self._frontier_in_memory(caps)
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        frontier: Frontier = (job.frontier if job else MemoryFrontier(caps)) if owned is None else owned
         budgets = Budgets(options.url_budget) if options.url_budget else None
         if budgets is not None:
             from crawl4llm.frontier.aside import MemoryAside
@@ -192,9 +195,10 @@ class Run:
             url_of_seed=web.url_of_seed if clock or self.rules or budgets else None,
             rules=self.rules,
             near_duplicates=near_duplicates,
+            mixture=self._mixture,
         )
         if job is not None:
-            job.take_up(policy, budgets, near_duplicates)
+            job.take_up(policy, budgets, near_duplicates, self._mixture)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, job.frontier.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -202,6 +206,23 @@ class Run:
         else:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl
+
+    def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
+        """Return a frontier that ends with this process; the second is the same, if it goes by owners."""
+        clock, mixture = self._clock, self._mixture
+        patience = IMPATIENT if clock is None else patience_of(self.options, clock)
+        owned: OwnerFrontier
+        if mixture is not None:
+            from crawl4llm.frontier.mixed import MemoryMixedFrontier
+
+            owned = MemoryMixedFrontier(mixture.shares, caps, patience, by_owners=clock is not None)
+        elif clock is not None:
+            from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+
+            owned = MemoryOwnerFrontier(caps, patience)
+        else:
+            return MemoryFrontier(caps), None
+        return owned, None if clock is None else owned
 
     @property
     def finished(self) -> str | None:
@@ -233,6 +254,7 @@ class Run:
             **({"url_traps": options.url_traps} if options.url_traps else {}),
             **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
             **({"known_texts": rater.known_texts.identity} if rater.known_texts else {}),
+            **({"mixture": self._mixture.identity} if self._mixture else {}),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
@@ -279,6 +301,16 @@ def _clock(web: Web, options: Options) -> Clock | None:
             "SIMULATION_OWNER_DELAY; leave it out"
         )
     return clock
+
+
+def _mixture(options: Options) -> Mixture | None:
+    """Return what MIXTURE asks for; None where nothing does. Raises InputError."""
+    if options.mixture is None:
+        return None
+    from crawl4llm.crawl.mixture import Mixture  # few crawls need it
+    from crawl4llm.scoring.classifiers import read_classifiers
+
+    return Mixture(read_classifiers(Path(options.mixture).expanduser()))
 
 
 def _rules(options: Options) -> UrlRules | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.engine.json_log import JSON
 from crawl4llm.moved import new_path
 from crawl4llm.option_checks import Check, flag, one_of, real_number, whole
 from crawl4llm.options import Options, setting_name
@@ -99,6 +100,13 @@ _PROFILE: Final = {
 _LOG_LEVELS: Final = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
 
 
+def asks_for_log(settings: BaseSettings) -> bool:
+    """Return whether the command line asks for LOG_LEVEL INFO or DEBUG, or the log goes to a file: all that Scrapy says
+    at its start then belongs there."""
+    asked = (settings.getpriority("LOG_LEVEL") or 0) >= SETTINGS_PRIORITIES["cmdline"]
+    return bool(settings.get("LOG_FILE")) or (asked and settings["LOG_LEVEL"] in {"INFO", "DEBUG", 20, 10})
+
+
 def check_values(settings: BaseSettings) -> None:
     """Raise InputError for a value of a Scrapy setting at which Scrapy would end in a traceback, or wait for ever."""
     for name, default in vars(default_settings).items():
@@ -109,7 +117,7 @@ def check_values(settings: BaseSettings) -> None:
                 value = value if isinstance(value, int) else one_of(*_LOG_LEVELS)(value)
             elif name == "LOG_ENCODING":
                 codecs.lookup(value)
-            elif name == "LOG_FORMAT":
+            elif name == "LOG_FORMAT" and value != JSON:
                 logging.Formatter(value)
             elif check := _check_of(name, default):
                 check(value)

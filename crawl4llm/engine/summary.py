@@ -16,7 +16,15 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED
+from crawl4llm.crawl.crawl_state import (
+    ALL_KNOWN,
+    BUDGETS_SPENT,
+    DONE,
+    FRONTIER_EMPTY,
+    KNOWN_AT_FIRST,
+    MAX_PAGES,
+    ONLY_PARKED,
+)
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import DEMO
 
@@ -24,10 +32,10 @@ _REASONS = {
     MAX_PAGES: "all that were asked for",
     FRONTIER_EMPTY: "the frontier is empty: the seeds lead no further",
     BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget",
+    ALL_KNOWN: f"the first {KNOWN_AT_FIRST:,} pages beyond the seeds have no new text: KNOWN_TEXTS has them all",
     ONLY_PARKED: "only documents of parked owners remain",
     "shutdown": "interrupted",
 }
-_DONE = (MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT)
 _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
 """What two runs must have in common for their mean influence to be compared."""
 _FEWEST_ASKED = 20
@@ -43,6 +51,15 @@ _COSTS = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU h
 _NO_COSTS: Mapping[str, float] = {}
 
 
+def opening(crawl: Crawl, seeds: int, output: Path) -> str:
+    """Return what a crawl is about to do, in one line."""
+    verb, wanted = "Crawling", f"{crawl.options.crawl_max_pages:,} pages"
+    if crawl.crawled:
+        verb, wanted = "Going on with", f"{crawl.crawled:,} of {wanted} so far"
+    corpus = crawl.options.corpus or read_json(output / SETTINGS).get("corpus")
+    return harmless(f"{verb} {corpus} by {crawl.policy.name}: {wanted}, {seeds:,} seeds, to {output}")
+
+
 def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS) -> str:
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
     ``costs``: what new quality documents have cost, by keys of the stats."""
@@ -54,11 +71,11 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         if known == len(crawl.visited) - crawl.seeds:
             why = f"the frontier is empty: KNOWN_URLS has all {known:,} documents that the seeds lead to"
     lines = [
-        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages ({why})",
-        f"  policy           {crawl.policy.name}",
+        f"Crawled {crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages by {crawl.policy.name} ({why})",
         f"  mean influence   {in_short(crawl.counters.mean_influence)}",
     ]
-    lines += [f"    {comparison}" for comparison in _comparisons(crawl, output)]
+    comparisons = [f"    {comparison}" for comparison in _comparisons(crawl, output)]
+    lines += comparisons
     lines += [
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
@@ -70,6 +87,7 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         )
     if crawl.options.known_texts is not None:
         lines.append(f"  known texts      {int(figures.get('pages/known_text') or 0):,} of {crawl.crawled:,} pages")
+    lines += _mixture(crawl)
     if seconds := figures.get("simulation/seconds"):
         lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
@@ -86,7 +104,7 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         )
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
-    if crawl.lasting and reason not in _DONE:
+    if crawl.lasting and reason not in DONE:
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
         lines.append(f"Next: the same command resumes it{greater}")
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
@@ -97,11 +115,18 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
     elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
         command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
-        lines += [
-            f"Next: compare with a policy:  {command} -s URL_POLICY={baseline}",
-            f"      look at a page:         scrapy explain ID --run {output}",
-        ]
+        compare = f"compare with a policy:  {command} -s URL_POLICY={baseline}"
+        look = f"look at a page:  scrapy explain ID --run {output}"
+        lines.append(f"Next: {look if comparisons else compare}")
     return "\n".join(lines)
+
+
+def _mixture(crawl: Crawl) -> Iterator[str]:
+    """Yield a line for each class of MIXTURE."""
+    classes = () if crawl.mixture is None else crawl.mixture.figures()
+    for place, (name, label, share, wanted) in enumerate(classes):
+        heading = "" if place else "mixture"
+        yield harmless(f"  {heading:<17}{name} {label} {share:.1%} of the pages, {wanted:.1%} wanted")
 
 
 def _tally(figures: dict[str, float | None], outcome: str) -> str:

@@ -6,6 +6,8 @@ lease the best document whose owner may be asked now: ``owners`` is the index th
 worth to wait for a better one), ``memory_owned`` and ``durable_owned`` are the frontiers with that index, and ``holds``
 is the file in which waits outlive the process.
 
+``mixed`` and ``durable_mixed`` are those two again, with an index by class besides, for a crawl with MIXTURE.
+
 ``aside`` keeps documents that are out of its order for a while, in memory or in the store.
 
 ``visited`` is the set of all documents ever discovered, in memory or on disk, there with ``bloom`` (the filter that
@@ -46,6 +48,8 @@ class Entry:
     """Leases so far."""
     hops: int = 0
     """Redirects from one owner to another that led to it, one after the other; MOST_HOPS at most."""
+    cell: int = 0
+    """MIXTURE: the classes it is predicted to have, as a number (:mod:`crawl4llm.frontier.mixed`); 0 for none."""
 
 
 class Lease(NamedTuple):

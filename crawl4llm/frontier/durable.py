@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from crawl4llm.base.reasons import FRONTIER_FULL
@@ -46,7 +46,9 @@ class DurableFrontier:
         self._last_token: int = state.get("last_token", 0)
         self._archived: int = state.get("archived", 0)
         self._outcomes = Counter({(Outcome(outcome), why): n for outcome, why, n in state.get("outcomes", [])})
-        self._leases = {int.from_bytes(key, "big"): self._stored_lease(value) for key, value in store.items(LEASES)}
+        self._leases: MutableMapping[int, Entry] = {
+            int.from_bytes(key, "big"): self._stored_lease(value) for key, value in store.items(LEASES)
+        }
         self._stored_leases = set(self._leases)
 
     # -- the frontier's protocol ----------------------------------------------------------------------------------

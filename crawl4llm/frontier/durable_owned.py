@@ -25,6 +25,8 @@ from crawl4llm.frontier.runs import Record, decode
 from crawl4llm.frontier.store import Store
 
 _OWNED, _OWNERS = "owned", "owners"
+MIXED, MIXED_OWNERS = "classes", f"classes, {OWNER_RULES}"
+"""The rules where documents have classes: without owners, and with them."""
 _COUNT_BYTES = 8
 _WHOLE_BYTES = 495
 """Keys of owned documents that are no longer than this hold the whole sort key; of others so much, and a fingerprint,
@@ -111,7 +113,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         owners by other rules. Clocks: see LastingOwners. Raises StoreError where it is damaged, InputError where the
         holds file cannot be read."""
         holds = Holds(store.path.with_name(NAME), fsync=store.fsync, wall=wall)
-        self.owners = LastingOwners(holds, clock, wall, patience)
+        self.owners = self._index(holds, clock, wall, patience)
         self._changed: set[str] = set()
         """Owners of which the store does not have the present state."""
         super().__init__(store, caps)
@@ -123,6 +125,15 @@ class DurableOwnerFrontier(IndexedFrontier):
             self._index_anew()
         else:
             self._convert()
+
+    def _index(
+        self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
+    ) -> LastingOwners:
+        return LastingOwners(holds, clock, wall, patience)
+
+    def _queue(self, entry: Entry) -> str:
+        """Return the name under which the index has a document: its owner."""
+        return owner_of(entry.url or entry.key)
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
@@ -157,7 +168,7 @@ class DurableOwnerFrontier(IndexedFrontier):
         found: dict[str, tuple[bytes, int]] = {}
         for stored in self._documents():
             entry = decode_stored(stored)
-            sort_key, name = record_of(stored)[0], _owner(entry)
+            sort_key, name = record_of(stored)[0], self._queue(entry)
             if self._store.get(_OWNED, _owned_key(name, sort_key)) is None:
                 raise self._store.damaged(f"the index of owners lacks a document of {name!r}")
             best, queued = found.get(name, (sort_key, 0))
@@ -175,13 +186,13 @@ class DurableOwnerFrontier(IndexedFrontier):
 
     def _leave_indexes(self, entry: Entry, sort_key: bytes) -> None:
         super()._leave_indexes(entry, sort_key)
-        name = _owner(entry)
+        name = self._queue(entry)
         self._store.delete(_OWNED, _owned_key(name, sort_key))
         self._changed.add(name)
         self.owners.remove(name, sort_key, self._best_stored)
 
     def _add_to_owner(self, entry: Entry, sort_key: bytes) -> None:
-        name = _owner(entry)
+        name = self._queue(entry)
         key = _owned_key(name, sort_key)
         self._store.put(_OWNED, key, self._place(entry.key) if len(key) > _WHOLE_BYTES else b"")
         self._changed.add(name)
@@ -242,13 +253,14 @@ def stored_frontier(store: Store) -> DurableFrontier:
     rules, and cannot be made anew because the store is only read. Raises StoreError."""
     stored = store.get("state", STATE)
     state: dict[str, Any] = json.loads(stored) if stored else {}
+    rules = state.get("owned") or ""
+    if rules.startswith(MIXED) and (rules in {MIXED, MIXED_OWNERS} or not store.readonly):
+        from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
+
+        return DurableMixedFrontier(store, by_owners=rules != MIXED)
     if state.get("owned") and (state["owned"] == DurableOwnerFrontier.owned or not store.readonly):
         return DurableOwnerFrontier(store)
     return (IndexedFrontier if state.get("indexed", False) else DurableFrontier)(store)
-
-
-def _owner(entry: Entry) -> str:
-    return owner_of(entry.url or entry.key)
 
 
 def _owner_prefix(name: str) -> bytes:

@@ -11,7 +11,7 @@ import heapq
 import struct
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from itertools import chain
 
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL
@@ -22,7 +22,9 @@ _GARBAGE = 500
 """Stale documents in the heap that are no reason to clear it, however few are not."""
 _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
-_REST, _SCORE = struct.Struct(">IIB??d"), struct.Struct(">d")
+_REST, _SCORE = struct.Struct(">IIH??d"), struct.Struct(">d")
+_HOPS_BITS = 3
+"""Of the third field; the others are the cell's."""
 _PER_BUCKET, _GROWTH = 16, 4
 """Documents in a bucket, in the mean, for which there are too few; times so many buckets there are then."""
 _FINGERPRINT = struct.Struct("<qq")
@@ -35,16 +37,18 @@ def pack(entry: Entry) -> bytes:
     key, url, parent = entry.key, entry.url, entry.parent
     texts = (key, "" if url == key else url, parent or "")
     text = _END.join([one.replace("\0", "\0\1") for one in texts]).encode("utf-8", "surrogatepass")
-    rest = _REST.pack(entry.depth, entry.attempts, entry.hops, url != key, parent is not None, entry.score)
+    place = entry.cell << _HOPS_BITS | entry.hops
+    rest = _REST.pack(entry.depth, entry.attempts, place, url != key, parent is not None, entry.score)
     return order_of(entry.score) + text + rest
 
 
 def unpack(document: bytes) -> Entry:
     """Return the document that was packed."""
-    depth, attempts, hops, has_url, has_parent, score = _REST.unpack_from(document, len(document) - _REST.size)
+    depth, attempts, place, has_url, has_parent, score = _REST.unpack_from(document, len(document) - _REST.size)
     text = str(document[SCORE_BYTES : -_REST.size], "utf-8", "surrogatepass")
     key, url, parent = [one.replace("\0\1", "\0") for one in text.split(_END)]
-    return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops)
+    hops, cell = place & (1 << _HOPS_BITS) - 1, place >> _HOPS_BITS
+    return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops, cell)
 
 
 def address_of(document: bytes) -> str:
@@ -119,7 +123,7 @@ class MemoryFrontier:
         self._queued = _ByKey()
         self._hosts: dict[str, list[bytes]] = {}
         """Documents queued by host, sorted, where hosts are capped."""
-        self._leases: dict[int, Entry] = {}
+        self._leases: MutableMapping[int, Entry] = {}
         self._outcomes: Counter[tuple[Outcome, str | None]] = Counter()
         self._last_token = 0
 

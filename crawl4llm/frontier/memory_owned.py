@@ -48,7 +48,15 @@ class MemoryOwnerFrontier(MemoryFrontier):
     # -- documents by owner ---------------------------------------------------------------------------------------
 
     def _place(self, entry: Entry, document: bytes) -> None:
-        self._add(owner_of(entry.url or entry.key), document)
+        self._add(self._queue(entry), document)
+
+    def _queue(self, entry: Entry) -> str:
+        """Return the name under which the index has a document: its owner."""
+        return owner_of(entry.url or entry.key)
+
+    def _queue_of(self, document: bytes) -> str:
+        """Return the same of a packed document."""
+        return owner_of(address_of(document))
 
     def _add(self, owner: str, document: bytes) -> None:
         if (worse := self.owners.add(owner, document)) is None:
@@ -57,13 +65,13 @@ class MemoryOwnerFrontier(MemoryFrontier):
         self._sweep_others(owner)
 
     def _move(self, document: bytes, new: bytes) -> None:
-        owner = owner_of(address_of(document))
+        owner = self._queue_of(document)
         self.owners.remove(owner, document, self._pop_other)
         self._add(owner, new)
 
     def _leave(self, document: bytes) -> Entry:
         entry = super()._leave(document)
-        owner = owner_of(entry.url or entry.key)
+        owner = self._queue(entry)
         self.owners.remove(owner, document, self._pop_other)
         self._sweep_others(owner)
         return entry

@@ -18,8 +18,8 @@ from crawl4llm.frontier import IMPATIENT, OwnerCounts, Patience
 from crawl4llm.frontier.holds import FAILURES_KEPT
 from crawl4llm.frontier.ranks import P, Ranks
 
-_IDLE, _READY, _WAITING, _BUSY, _PARKED = range(5)
-_COUNTED = (_READY, _WAITING, _BUSY)
+_IDLE, READY, _WAITING, _BUSY, _PARKED = range(5)
+_COUNTED = (READY, _WAITING, _BUSY)
 """States of owners whose best documents others are measured by, where the frontier is patient."""
 _SPARE = 1000
 """Stale places, or owners to forget, that are no reason to look through all."""
@@ -27,7 +27,7 @@ _IDLE_SHARE = 8
 """Idle owners are looked through when they are one of so many."""
 
 
-class _Owner(Generic[P]):
+class Owner(Generic[P]):
     """What is known of one owner; 80 to 96 bytes."""
 
     __slots__ = ("best", "busy", "name", "parked", "queued", "state", "until")
@@ -60,9 +60,9 @@ class OwnerIndex(Generic[P]):
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
-        self._owners: dict[str, _Owner[P]] = {}
-        self._ready: list[tuple[P, _Owner[P]]] = []
-        self._waiting: list[tuple[float, _Owner[P]]] = []
+        self._owners: dict[str, Owner[P]] = {}
+        self._ready: list[tuple[P, Owner[P]]] = []
+        self._waiting: list[tuple[float, Owner[P]]] = []
         self._numbers, self._documents = [0] * 5, [0] * 5
         """Owners, and their queued documents, by state."""
         self._most_idle = _SPARE
@@ -82,7 +82,7 @@ class OwnerIndex(Generic[P]):
         if best is not None and best <= document:
             return document
         self._set_best(owner, document)
-        self._put(owner, moved=owner.state == _READY)
+        self._put(owner, moved=owner.state == READY)
         return best
 
     def remove(self, name: str, document: P, successor: Callable[[str], P | None]) -> None:
@@ -92,7 +92,7 @@ class OwnerIndex(Generic[P]):
         self._documents[owner.state] -= 1
         if owner.best == document:
             self._set_best(owner, successor(name))
-            self._put(owner, moved=owner.state == _READY)
+            self._put(owner, moved=owner.state == READY)
 
     def load(self, name: str, best: P, queued: int) -> None:
         """Note the documents of an owner that has none yet."""
@@ -228,7 +228,7 @@ class OwnerIndex(Generic[P]):
         before any of an owner that waits."""
         while self._ready:
             best, owner = self._ready[0]
-            if owner.state == _READY and owner.best == best:
+            if owner.state == READY and owner.best == best:
                 return self._is_good(best)
             heapq.heappop(self._ready)
         return False
@@ -259,12 +259,12 @@ class OwnerIndex(Generic[P]):
             self._failures = {one: kept for one, kept in self._failures.items() if self.failures(one)}
             self._most_failures = max(_SPARE, 2 * len(self._failures))
 
-    def _new(self, name: str) -> _Owner[P]:
-        owner = self._owners[name] = _Owner(name)
+    def _new(self, name: str) -> Owner[P]:
+        owner = self._owners[name] = Owner(name)
         self._numbers[_IDLE] += 1
         return owner
 
-    def _set_best(self, owner: _Owner[P], best: P | None) -> None:
+    def _set_best(self, owner: Owner[P], best: P | None) -> None:
         if owner.state in _COUNTED:
             self._rank(owner.best, best)
         owner.best = best
@@ -277,7 +277,7 @@ class OwnerIndex(Generic[P]):
             if after is not None:
                 self._ranks.add(after)
 
-    def _put(self, owner: _Owner[P], *, moved: bool = False) -> None:
+    def _put(self, owner: Owner[P], *, moved: bool = False) -> None:
         """Put an owner into the state that it is in now, and into its heap; ``moved``: also where only its place there
         has changed."""
         state = self._state_of(owner)
@@ -290,7 +290,7 @@ class OwnerIndex(Generic[P]):
             owner.state = state
         elif not moved and state != _IDLE:
             return
-        if state == _READY:
+        if state == READY:
             assert owner.best is not None
             heapq.heappush(self._ready, (owner.best, owner))
         elif state == _WAITING:
@@ -299,16 +299,16 @@ class OwnerIndex(Generic[P]):
             self._forget(owner)
         self._sweep()
 
-    def _state_of(self, owner: _Owner[P]) -> int:
+    def _state_of(self, owner: Owner[P]) -> int:
         if owner.parked:
             return _PARKED
         if owner.busy:
             return _BUSY
         if not owner.queued:
             return _IDLE
-        return _WAITING if owner.until > self.now else _READY
+        return _WAITING if owner.until > self.now else READY
 
-    def _forget(self, owner: _Owner[P]) -> None:
+    def _forget(self, owner: Owner[P]) -> None:
         """Forget an idle owner that may be asked; look through all where many are idle."""
         if owner.until <= self.now:
             self._numbers[_IDLE] -= 1
@@ -322,9 +322,9 @@ class OwnerIndex(Generic[P]):
 
     def _sweep(self) -> None:
         """Build a heap anew that is mostly stale."""
-        if len(self._ready) > 2 * self._numbers[_READY] + _SPARE:
+        if len(self._ready) > 2 * self._numbers[READY] + _SPARE:
             self._ready = [
-                (one.best, one) for one in self._owners.values() if one.state == _READY and one.best is not None
+                (one.best, one) for one in self._owners.values() if one.state == READY and one.best is not None
             ]
             heapq.heapify(self._ready)
         if len(self._waiting) > 2 * self._numbers[_WAITING] + _SPARE:

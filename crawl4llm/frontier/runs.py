@@ -24,8 +24,10 @@ from crawl4llm.frontier.store import Store
 
 _HEAD = struct.Struct("<IIBI")
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
-_HOPS_AT = 3
-"""The bits of the flags from this one on are Entry.hops: 0 in what earlier versions wrote, and passed over by them."""
+_HOPS_AT, _HOPS = 3, 7
+"""Three bits of the flags from this one on are Entry.hops: 0 in what earlier versions wrote, which pass over them."""
+_HAS_CELL, _CELL_BYTES = 1 << 6, 2
+"""Then Entry.cell stands behind the head; only in a crawl with MIXTURE."""
 
 Record = tuple[bytes, bytes]
 """A sort key, in whose order records are as their entries, and the rest of the entry. The key: eight bytes for the
@@ -43,6 +45,8 @@ def encode(entry: Entry) -> Record:
         url = entry.url.encode("utf-8", "surrogatepass")
     if not entry.score and str(entry.score)[0] == "-":
         flags |= _IS_NEGATIVE_ZERO
+    if entry.cell:
+        flags, url = flags | _HAS_CELL, entry.cell.to_bytes(_CELL_BYTES, "big") + url
     return order_of(entry.score) + key, _HEAD.pack(entry.depth, entry.attempts, flags, len(url)) + url + parent
 
 
@@ -51,11 +55,14 @@ def decode(record: Record) -> Entry:
     sort_key, rest = record
     depth, attempts, flags, url_bytes = _HEAD.unpack_from(rest)
     key = str(sort_key[SCORE_BYTES:], "utf-8", "surrogatepass")
-    middle = _HEAD.size + url_bytes
-    url = key if flags & _URL_IS_KEY else str(rest[_HEAD.size : middle], "utf-8", "surrogatepass")
+    start, middle, cell = _HEAD.size, _HEAD.size + url_bytes, 0
+    if flags & _HAS_CELL:
+        start += _CELL_BYTES
+        cell = int.from_bytes(rest[_HEAD.size : start], "big")
+    url = key if flags & _URL_IS_KEY else str(rest[start:middle], "utf-8", "surrogatepass")
     parent = str(rest[middle:], "utf-8", "surrogatepass") if flags & _HAS_PARENT else None
     score = -0.0 if flags & _IS_NEGATIVE_ZERO else score_of(sort_key)
-    return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT)
+    return Entry(key, url, score, depth, parent, attempts, flags >> _HOPS_AT & _HOPS, cell)
 
 
 def pack(records: Sequence[Record]) -> bytes:

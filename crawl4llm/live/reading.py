@@ -28,7 +28,9 @@ class Reader:
 
     def __init__(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> None:
         self._workers, self._text, self._signature = workers, text, signature
-        self._reading = HtmlWorkers(workers, reading_task(text=text, signature=signature))
+        self._reading = HtmlWorkers(
+            workers, reading_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
+        )
 
     def lag(self) -> int:
         """Return how many pages wait, if more should not be asked for: what is next had better be chosen by what is in

@@ -3,6 +3,7 @@
 A policy's name is its module's name; the module holds one class called ``Policy``. A new file here is a new policy:
 it is found by itself, and the contract tests run over it. Modules with a leading underscore are no policies:
 ``_ordering`` makes the policy of a crawl and wraps it (ORDER, HOT_QUEUE_TOPIC); ``_novelty`` does with KNOWN_TEXTS;
+``_classes`` guesses the classes of documents (MIXTURE);
 ``_scorer_policy`` looks ahead by any scorer; ``_seen_links`` and ``_seen_graph`` know the links seen so far;
 ``_features`` is what ``link`` learns from, ``_learning`` what it learns with; ``_means`` are means of influence scores.
 """
@@ -52,6 +53,8 @@ class CrawledPage(NamedTuple):
     novel: bool | None = None
     """Whether its text is new: neither known nor a near duplicate of an earlier page's; None where it has none, or none
     are compared."""
+    classes: tuple[int, ...] | None = None
+    """MIXTURE: the number of its class by each classifier; None where it has no text, or there are none."""
 
 
 class Policy(Protocol):

@@ -22,8 +22,8 @@ _OF_NUMBERS: Final = np.arange(1 << _BITS, (1 << _BITS) + NUMBERS, dtype=np.uint
 _HEAD: Final = 4 * (1 + NUMBERS)
 """Bytes of a document before its features."""
 _RATE: Final = 0.3
-_TINY: Final = np.float32(1e-12)
-"""Keeps what nothing was learnt of from a division by 0."""
+_START: Final = np.float32(0.1)
+"""Added to the squares, so that the first step of a weight is not the longest that there is."""
 _NEWTON: Final = 4
 """Times that the length of a step is improved."""
 
@@ -80,7 +80,7 @@ class Learner:
             for probability, target in zip(map(_probability, predicted), targets, strict=True)
         ]
         np.add.at(self._squares, slots, np.repeat(np.array(squares, np.float32), lengths) * values * values)
-        rates = values / np.sqrt(self._squares.take(slots) + _TINY)
+        rates = values / np.sqrt(self._squares.take(slots) + _START)
         reaches = (_RATE * np.add.reduceat(rates * values, starts)).tolist()
         steps = [_step(*one) for one in zip(predicted, targets, reaches, strict=True)]
         np.add.at(self._weights, slots, np.repeat(np.array(steps, np.float32), lengths) * rates)

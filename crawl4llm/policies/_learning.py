@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from array import array
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right, insort
@@ -100,7 +99,7 @@ _FEWEST_LESSONS: Final = 16
 _GROWTH: Final = 1.25
 _POWER: Final = 4
 """Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
-(docs/policies.md has the figures)."""
+(docs/policy-measurements.md has the figures)."""
 _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
 _BEFORE: Final = 256
@@ -185,7 +184,7 @@ class Lessons:
             return False
         try:
             return is_document(b64decode(piece[1][0], validate=True))
-        except binascii.Error:
+        except ValueError:
             return False
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from crawl4llm.policies._ordering import Wrapper
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
-# docs/policies.md says how these were chosen, and on what.
+# docs/policy-measurements.md says how these were chosen, and on what.
 _HOST_PRIOR: Final = 0.3
 """How many new texts a host is taken to have besides those of its pages that were crawled."""
 _FOLDER_PRIOR: Final = 1.0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
     from crawl4llm.frontier import Entry
 
-# docs/policies.md says how these were chosen, and on what.
+# docs/policy-measurements.md says how these were chosen, and on what.
 _HOST_PRIOR: Final = 5.0
 """How many pages of a host weigh as much as what is known of all pages."""
 _FOLDER_PRIOR: Final = 3.0

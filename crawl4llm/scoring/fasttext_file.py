@@ -106,37 +106,38 @@ class _Reader:
         self.skip_weights(dimension * 256)
 
 
-def inspect_model(path: Path) -> ModelFile:
-    """Read labels and digest of a fastText classifier. Raises InputError where it is none, not whole or unreadable."""
+def inspect_model(path: Path, setting: str = "SCORER_MODEL") -> ModelFile:
+    """Read labels and digest of a fastText classifier, which a setting names. Raises InputError where it is none, not
+    whole or unreadable."""
     try:
         with open_input(path) as file:
             if os.fstat(file.fileno()).st_size < 8:
-                raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
+                raise InputError(f"{setting} {path} is not a fastText model; give the path of a .bin or .ftz file")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                labels, finite = _labels_and_finite(data, path)
+                labels, finite = _labels_and_finite(data, f"{setting} {path}")
             digest = hashlib.sha256()
             while block := file.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise InputError(f"SCORER_MODEL {path} cannot be read: {error.strerror}") from None
+        raise InputError(f"{setting} {path} cannot be read: {error.strerror}") from None
     except _CutShortError:
-        raise InputError(f"SCORER_MODEL {path} is damaged or cut short; fetch or train it again") from None
+        raise InputError(f"{setting} {path} is damaged or cut short; fetch or train it again") from None
     return ModelFile(path, labels, digest.hexdigest(), finite)
 
 
-def _labels_and_finite(data: mmap.mmap, path: Path) -> tuple[tuple[str, ...], bool]:
+def _labels_and_finite(data: mmap.mmap, named: str) -> tuple[tuple[str, ...], bool]:
     reader = _Reader(data)
     magic, version = reader.take("ii")
     if magic != _MAGIC:
-        raise InputError(f"SCORER_MODEL {path} is not a fastText model; give the path of a .bin or .ftz file")
+        raise InputError(f"{named} is not a fastText model; give the path of a .bin or .ftz file")
     if version != _VERSION:
-        raise InputError(f"SCORER_MODEL {path} has fastText file version {version}; only {_VERSION} can be read")
+        raise InputError(f"{named} has fastText file version {version}; only {_VERSION} can be read")
     dimension, *_, loss, kind, buckets, _minn, _maxn, _rate = reader.take("12i")
     reader.skip(8)
     if loss not in _LOSSES:
         raise _CutShortError
     if kind != _SUPERVISED:
-        raise InputError(f"SCORER_MODEL {path} is no classifier, but holds word vectors; give a supervised model")
+        raise InputError(f"{named} is no classifier, but holds word vectors; give a supervised model")
     entries, words, label_count, _tokens, pruned = reader.take("iiiqq")
     if min(entries, words, label_count) < 0 or entries != words + label_count:
         raise _CutShortError
@@ -150,5 +151,5 @@ def _labels_and_finite(data: mmap.mmap, path: Path) -> tuple[tuple[str, ...], bo
     (output_quantised,) = reader.take("?")
     reader.skip_matrix(bool(quantised and output_quantised))
     if reader.position != len(data):
-        raise InputError(f"SCORER_MODEL {path} is longer than it says; fetch or train it again")
+        raise InputError(f"{named} is longer than it says; fetch or train it again")
     return labels, reader.finite

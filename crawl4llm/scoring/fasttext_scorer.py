@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.fasttext_file import inspect_model
+from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
 
 if TYPE_CHECKING:
@@ -18,7 +18,38 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class FastTextScorer:
+class FastTextModel:
+    """A fastText model, which is loaded by the first text, or by :meth:`load`. It can be pickled."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the model file."""
+        return self.file.digest
+
+    def load(self) -> None:
+        """Load the model, unless it is loaded."""
+        _ = self.predict
+
+    @cached_property
+    def predict(self) -> Callable[..., Any]:
+        """fastText's own function, from a line, how many labels, a threshold and how to treat bad UTF-8 to pairs of
+        probability and label."""
+        # The binding below the package fasttext, whose predict() goes through NumPy for each text, as does its import.
+        import fasttext_pybind
+
+        model = fasttext_pybind.fasttext()
+        model.loadModel(str(self.file.path))
+        predict: Callable[..., Any] = model.predict
+        return predict
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "predict"}
+
+
+class FastTextScorer(FastTextModel):
     """P(label) of a page's main text, from 0 to 1 (Li et al. 2024, DataComp-LM, section 4.4).
 
     The classifier predicts on the line that :func:`one_line` makes of the text. fastText overshoots 1 by 1e-5 (it adds
@@ -29,7 +60,7 @@ class FastTextScorer:
     """
 
     def __init__(self, path: Path, label: str) -> None:
-        self.file = inspect_model(path)
+        super().__init__(inspect_model(path))
         if not self.file.finite:
             raise InputError(f"SCORER_MODEL {path} is damaged: it has weights that are NaN; fetch or train it again")
         if label not in self.file.labels:
@@ -63,28 +94,6 @@ class FastTextScorer:
             _warn(options, rules)
         return scorer
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the model file."""
-        return self.file.digest
-
-    def load(self) -> None:
-        """Load the model, unless it is loaded."""
-        _ = self._predict
-
-    @cached_property
-    def _predict(self) -> Callable[..., Any]:
-        # The binding below the package fasttext, whose predict() goes through NumPy for each text, as does its import.
-        import fasttext_pybind
-
-        model = fasttext_pybind.fasttext()
-        model.loadModel(str(self.file.path))
-        predict: Callable[..., Any] = model.predict
-        return predict
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"file": self.file, "label": self.label}
-
     def score(self, texts: Sequence[str]) -> list[float]:
         """Return one probability for each text. Raises InputError where the model gives NaN."""
         return [self._score(text) for text in texts]
@@ -94,7 +103,7 @@ class FastTextScorer:
         if not line:
             return 0.0
         try:
-            predictions = self._predict(line + "\n", len(self.file.labels), 0.0, "strict")
+            predictions = self.predict(line + "\n", len(self.file.labels), 0.0, "strict")
         except RuntimeError as error:  # fastText's "Encountered NaN."
             raise InputError(f"SCORER_MODEL {self.file.path} gives no score: {error}; train it again") from None
         for probability, label in predictions:

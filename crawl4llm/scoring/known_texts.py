@@ -35,9 +35,9 @@ class KnownTexts:
     """A file of known texts that ``scrapy corpus known`` has written. Processes may share it: pickled, it is its path,
     and is opened again."""
 
-    def __init__(self, path: Path, *, whole: bool = True) -> None:
-        """Use :meth:`open`."""
-        self._set = KnownSet(path, KIND, TEXT_SCHEME, "KNOWN_TEXTS", whole=whole)
+    def __init__(self, path: Path, *, named: str = "KNOWN_TEXTS", whole: bool = True) -> None:
+        """Open a file; ``named``: by which setting or option. Raises as :meth:`open` does."""
+        self._set = KnownSet(path, KIND, TEXT_SCHEME, named, whole=whole)
         self.identity = self._set.identity
         """Digest of the file, in hexadecimal: files of the same texts have the same."""
         self._digests = Fingerprints(*self._set.table(DIGESTS))

@@ -27,6 +27,14 @@ class TextSet(Protocol):
     def knows(self, text: str, signature: bytes) -> bool: ...
 
 
+class TextClassifier(Protocol):
+    """Says of what class a text is; see :class:`crawl4llm.scoring.classifiers.Classifier`."""
+
+    def load(self) -> None: ...
+
+    def classify(self, text: str) -> int | None: ...
+
+
 @dataclass(frozen=True)
 class PageRater:
     """The objects that a worker needs: pickled where processes are spawned, inherited where they are forked."""
@@ -39,11 +47,15 @@ class PageRater:
     """Scorers that the policy needs besides, by name."""
     known_texts: TextSet | None = None
     """Texts that somebody has already, where pages are compared with some."""
+    classifiers: Sequence[TextClassifier] = ()
+    """Those of MIXTURE."""
 
     def load(self) -> None:
         """Load what scorers load late, so that processes that are forked afterwards share it. Raises InputError."""
         for scorer in (self.scorer, *self.others.values()):
             load_now(scorer)
+        for classifier in self.classifiers:
+            classifier.load()
 
     def text(self, key: str) -> str:
         """Return the text that is scored. Raises PageError."""
@@ -79,6 +91,8 @@ class RatedText(NamedTuple):
     """See :mod:`crawl4llm.scoring.signatures`; empty where it is not wanted, or the text is blank."""
     known: bool = False
     """Whether the text is a known one, word for word or nearly, where there are any."""
+    classes: tuple[int, ...] | None = None
+    """Its class by each classifier, where there are any; None where it is blank."""
 
 
 class SeveralScores(NamedTuple):
@@ -108,15 +122,20 @@ def influence_and_text(rater: PageRater, key: str) -> RatedText:
     return RatedText(*rate_text(rater.scorer, text, key), text)
 
 
-def influence_and_signature(rater: PageRater, page: str | HtmlPage, *, text: bool) -> RatedText:
-    """Return the influence score of a page's main text, its signature, whether it is a known one, and with ``text`` the
-    text itself."""
-    from crawl4llm.scoring.signatures import signature_of
-
+def all_of_text(rater: PageRater, page: str | HtmlPage, *, text: bool, signature: bool) -> RatedText:
+    """Return the influence score of a page's main text and its classes; if wanted its signature, with whether it is a
+    known one, and the text itself."""
     name, main = (page, rater.text(page)) if isinstance(page, str) else (page.url, rater.extract(page.html))
-    signature = signature_of(main)
-    known = rater.known_texts is not None and rater.known_texts.knows(main, signature)
-    return RatedText(*rate_text(rater.scorer, main, name), main if text else None, signature, known)
+    signed, known = b"", False
+    if signature:
+        from crawl4llm.scoring.signatures import signature_of
+
+        signed = signature_of(main)
+        known = rater.known_texts is not None and rater.known_texts.knows(main, signed)
+    found = [classifier.classify(main) for classifier in rater.classifiers]
+    classes = tuple(one for one in found if one is not None)
+    rating = rate_text(rater.scorer, main, name)
+    return RatedText(*rating, main if text else None, signed, known, classes or None)
 
 
 def scores_by(names: Sequence[str]) -> Callable[[PageRater, str], SeveralScores]:
@@ -179,10 +198,12 @@ def _html_influence_and_text(rater: PageRater, page: HtmlPage) -> RatedText:
     return RatedText(*rate_text(rater.scorer, text, page.url), text)
 
 
-def html_task(*, text: bool, signature: bool) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
-    """Return the task that gives the influence score of a page, and if wanted its main text and signature."""
-    if signature:
-        return partial(influence_and_signature, text=text)
+def html_task(
+    *, text: bool, signature: bool, classes: bool = False
+) -> Callable[[PageRater, HtmlPage], Rating | RatedText]:
+    """Return the task that gives the influence score of a page, and if wanted its main text, signature and classes."""
+    if signature or classes:
+        return partial(all_of_text, text=text, signature=signature)
     return _html_influence_and_text if text else _html_influence
 
 
@@ -194,9 +215,9 @@ class Reading(NamedTuple):
     """See :class:`crawl4llm.base.html_links.HtmlLink`; plain tuples take a third of the time between processes."""
 
 
-def reading_task(*, text: bool, signature: bool) -> Callable[[PageRater, HtmlPage], Reading]:
+def reading_task(*, text: bool, signature: bool, classes: bool) -> Callable[[PageRater, HtmlPage], Reading]:
     """Return the task that gives a page's links besides what :func:`html_task` gives."""
-    return partial(_read, rate=html_task(text=text, signature=signature))
+    return partial(_read, rate=html_task(text=text, signature=signature, classes=classes))
 
 
 def _read(rater: PageRater, page: HtmlPage, rate: Callable[[PageRater, HtmlPage], Rating | RatedText]) -> Reading:

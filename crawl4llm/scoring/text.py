@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 
 Extractor = Callable[[str], str]
 
@@ -47,7 +48,7 @@ def load_extractor(name: str) -> Extractor:
     try:
         extractor("<html><body><p>one page</p></body></html>")
     except ImportError:
-        raise InputError(f"TEXT_EXTRACTOR {name} is not installed; pip install 'crawl4llm[{name}]'") from None
+        raise InputError(f"TEXT_EXTRACTOR {name} is not installed; {to_install(name)}") from None
     return extractor
 
 

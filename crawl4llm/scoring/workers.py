@@ -234,18 +234,19 @@ def _rate_chunk(task: Callable[[Any, P], T], pages: Sequence[P]) -> list[T | Rat
 async def rate_by_key(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
-    """Return the scores of pages that the workers look up in the corpus; if wanted, their main text and signature."""
+    """Return the scores of pages that the workers look up in the corpus, and their classes; if wanted, their main text
+    and signature."""
     task: Callable[[PageRater, str], Rating | RatedText] = tasks.influence_and_text if text else tasks.influence
-    if signature:
-        task = partial(tasks.influence_and_signature, text=text)
+    if signature or workers.rater.classifiers:
+        task = partial(tasks.all_of_text, text=text, signature=signature)
     return await workers.run(task, [page.key for page in pages])
 
 
 async def rate_by_html(
     workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
 ) -> list[Rating | RatedText]:
-    """Return the scores of pages as they came; if wanted, their main text and its signature."""
-    task = tasks.html_task(text=text, signature=signature)
+    """Return the scores of pages as they came, and their classes; if wanted, their main text and its signature."""
+    task = tasks.html_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
     return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])
 
 

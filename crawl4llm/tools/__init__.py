@@ -1,5 +1,5 @@
 """Tools: what works on finished things, one folder a command, with the command's name.
 
-``_action`` is the frame of commands that have actions. A tool imports no other one, but for these: ``archive`` uses
-``export``, and ``export`` and ``trainscorer`` use ``evaluate``.
+``opened_run`` and ``simulating`` are the Python API. ``_action`` is the frame of commands that have actions. A tool
+imports no other one, but for these: ``archive`` uses ``export``, and ``export`` and ``trainscorer`` use ``evaluate``.
 """

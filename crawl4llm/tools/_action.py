@@ -10,7 +10,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 
-from crawl4llm.base.terminal import print_lines
+from crawl4llm.base.tables import Part
+from crawl4llm.base.terminal import add_json_option, print_lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -21,8 +22,8 @@ class Action(NamedTuple):
 
     help: str
     """One sentence: what it does."""
-    run: Callable[[BaseSettings, argparse.Namespace], Iterator[str]]
-    """Does the work and yields the lines to print; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
+    run: Callable[[BaseSettings, argparse.Namespace], Iterator[Part]]
+    """Does the work and yields what is to be printed; ``opts.arguments`` has the arguments, ``opts.ACTION_OPTION`` the
     values of options. Raises InputError and PageError."""
     arguments: str = ""
     """The names of its arguments, divided by spaces; empty where it takes none. With ``...`` behind it there may be
@@ -47,6 +48,7 @@ class ActionCommand(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        add_json_option(parser)
         for name in self.actions:
             action = self.load(name)
             action.add_options(parser.add_argument_group(name, f"{self._usage(name, action)}: {action.help}"))
@@ -56,9 +58,9 @@ class ActionCommand(ScrapyCommand):
         unknown = [arg for arg in args if arg.startswith("-")]
         if unknown:
             raise UsageError(f"unknown option {unknown[0]}", print_help=False)
-        self.exitcode = print_lines(self._lines(args, opts))
+        self.exitcode = print_lines(self._lines(args, opts), as_json=opts.json)
 
-    def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+    def _lines(self, args: list[str], opts: argparse.Namespace) -> Iterator[Part]:
         assert self.settings is not None
         action, opts.arguments = self.choose(args, opts)
         yield from action.run(self.settings, opts)

@@ -17,6 +17,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl.seeds import find_document, not_held
@@ -42,7 +43,7 @@ _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
 """Scores of policies whose score of a page can be computed without the crawl."""
 
 
-def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str]:
+def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[Part]:
     """Yield lines about the document with a key or URL; of a run, if its output directory is given.
 
     Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
@@ -67,70 +68,79 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[str
         yield from _lines(corpus, rater, key, Path(run) if run else None, facts)
 
 
-def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, Any]) -> Iterator[str]:
+def _not_fetched(settings: BaseSettings, key: str, run: Path, facts: dict[str, Any]) -> Iterator[Part]:
     """Yield lines about a document of which a crawl has no page."""
-    yield f"id         {key}"
-    yield f"\nrun        {run}: policy {facts['policy']}"
+    yield Fact("id", key)
+    yield from _run(run, facts)
     if failure := _failure(run, key):
         yield from _ended(failure, run)
     elif jobdir := settings.get("JOBDIR"):
         yield from _state(Path(jobdir), key)
     else:
-        yield "not known  it was not fetched, and has not ended; -s JOBDIR=DIR tells whether it waits or was never seen"
+        told = "it was not fetched, and has not ended; -s JOBDIR=DIR tells whether it waits or was never seen"
+        yield Fact("not known", told)
 
 
-def _state(jobdir: Path, key: str) -> Iterator[str]:
+def _run(run: Path, facts: dict[str, Any], pages: int | None = None) -> Iterator[Part]:
+    yield ""
+    yield Fact("policy", facts["policy"], "")
+    yield Fact("pages", pages, "")
+    yield Fact("run", run, f"{run}: policy {facts['policy']}{'' if pages is None else f', {pages:,} pages'}")
+
+
+def _state(jobdir: Path, key: str) -> Iterator[Part]:
     """Yield lines about a document that has not ended, as the last commit has it."""
     with StoredCrawl(jobdir) as crawl:
         leased = next((lease.entry for lease in crawl.frontier.leases() if lease.entry.key == key), None)
         entry = leased or next((entry for entry in crawl.frontier if entry.key == key), None)
         if entry is None:
             seen = key in crawl.visited
-            yield "not found  " + ("a redirect led to it and on" if seen else "it was never seen")
+            yield Fact("not found", "a redirect led to it and on" if seen else "it was never seen")
             return
         owners = crawl.frontier.owners if isinstance(crawl.frontier, DurableOwnerFrontier) else None
         is_parked = owners is not None and owners.is_parked(owner_of(entry.url or entry.key))
         state = "leased" if leased else "parked" if is_parked else "queued"
-        yield f"{state:<11}its score is {entry.score:.6f}; it was tried {entry.attempts} times"
-        yield f"found      {_origin_of({'parent': entry.parent, 'depth': entry.depth})}"
+        told = f"its score is {entry.score:.6f}; it was tried {entry.attempts} times"
+        yield Fact(state, {"score": entry.score, "attempts": entry.attempts}, told)
+        yield _found({"parent": entry.parent, "depth": entry.depth})
 
 
-def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[str]:
+def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[Part]:
     try:
         page = corpus.page(key)
     except PageError as error:
         failure = _failure(run, key) if run is not None else None
         if run is None or failure is None:
             raise (error if key in corpus else not_held(corpus, key)) from None
-        yield f"id         {key}"
-        yield f"page       none: {error}"
-        yield f"\nrun        {run}: policy {facts['policy']}"
+        yield Fact("id", key)
+        yield Fact("page", None, f"none: {error}")
+        yield from _run(run, facts)
         yield from _ended(failure, run)
         return
-    yield f"id         {key}"
-    yield f"url        {page.url}"
+    yield Fact("id", key)
+    yield Fact("url", page.url)
     try:
         text = rater.text(key)
         rated = influence(rater, key)
-        yield f"influence  {rated.score:.6f}{' (it has no text)' if rated.reason else ''}"
+        yield Fact("influence", rated.score, f"{rated.score:.6f}{' (it has no text)' if rated.reason else ''}")
         origin = "the corpus's clean text" if rater.extractor is None else f"extracted by {rater.extractor}"
-        yield f"text       {len(text):,} characters, {origin}"
+        yield Fact("text", text, f"{len(text):,} characters, {origin}")
     except PageError as error:
         text = ""
-        yield f"influence  none: {error.reason} ({error})"
+        yield Fact("influence", None, f"none: {error.reason} ({error})")
     links = page.outlinks or []
-    yield f"outlinks   {len(links)}, {sum(link.key in corpus for link in links)} of them held by the corpus"
+    held = sum(link.key in corpus for link in links)
+    yield Fact("outlinks", {"all": len(links), "held": held}, f"{len(links):,}, {held:,} of them held by the corpus")
     inlinks = {link.key for link in corpus.inlinks(key) if link.key} if _holds(corpus, "inlinks") else None
-    yield f"inlinks    {'-' if inlinks is None else len(inlinks)}"
+    yield Fact("inlinks", None if inlinks is None else len(inlinks))
     if run is not None:
-        yield ""
         yield from _fate(corpus, rater, key, run, facts, inlinks)
-    yield f"\n{text.strip()}"
+    yield Line(f"\n{text.strip()}")
 
 
 def _fate(
     corpus: Corpus, rater: PageRater, key: str, run: Path, facts: dict[str, Any], inlinks: Container[str] | None
-) -> Iterator[str]:
+) -> Iterator[Part]:
     """Yield lines about the document's way through a run."""
     own, crawled, last = None, [], None
     log = run / crawl_log.NAME
@@ -140,12 +150,13 @@ def _fate(
         elif inlinks is None or str(last.get("id")) in inlinks:
             crawled.append(last)
     _require_whole(log, crawl_log.CrawlLine, own, last)
-    yield f"run        {run}: policy {facts['policy']}, {last['order'] + 1 if last else 0:,} pages"
+    yield from _run(run, facts, last["order"] + 1 if last else 0)
     if own is not None:
         iteration = "" if own["iteration"] is None else f", iteration {own['iteration']}"
         priority = "none" if own["priority"] is None else f"{own['priority']:.6f}"
-        yield f"crawled    order {own['order']}{iteration}, priority {priority}"
-        yield f"found      {_origin_of(own)}"
+        place = {name: own[name] for name in ("order", "iteration", "priority")}
+        yield Fact("crawled", place, f"order {own['order']:,}{iteration}, priority {priority}")
+        yield _found(own)
         yield from _allowed(run / WARC, key)
         return
     if failure := _failure(run, key):
@@ -154,15 +165,16 @@ def _fate(
     first = next((li for li in crawled if any(link.key == key for link in corpus.outlinks(str(li.get("id"))))), None)
     _require_whole(log, crawl_log.CrawlLine, first)
     if first is None or last is None:
-        yield "not found  no crawled page links to it, and it was no seed that was crawled"
+        yield Fact("not found", "no crawled page links to it, and it was no seed that was crawled")
     elif first["iteration"] is not None and first["iteration"] == last["iteration"]:
-        yield f"not found  only pages of the last iteration link to it, such as {first['id']}:"
-        yield "           the links of those were not followed any more"
+        told = f"only pages of the last iteration link to it, such as {first['id']}"
+        yield Fact("not found", f"{told}: the links of those were not followed any more")
     else:
-        yield f"queued     found at page {first['order']}, {first['id']} ({first['url']})"
+        place = {name: first[name] for name in ("order", "id", "url")}
+        yield Fact("queued", place, f"found at page {first['order']:,}, {first['id']} ({first['url']})")
         score = _SCORES.get(str(facts["policy"]))
         waits = f"its score is {score(rater, key).score:.6f}; " if score else ""
-        yield f"not taken  {waits}the last page that was crawled had priority {last['priority']:.6f}"
+        yield Fact("not taken", f"{waits}the last page that was crawled had priority {last['priority']:.6f}")
 
 
 def _failure(run: Path, key: str) -> dict[str, Any] | None:
@@ -179,28 +191,31 @@ def _require_whole(log: Path, kind: type, *lines: Mapping[str, Any] | None) -> N
             raise InputError(f"{log} is damaged: its line of {line.get('id')!r:.100} lacks a value or has an odd one")
 
 
-def _ended(failure: dict[str, Any], run: Path) -> Iterator[str]:
+def _ended(failure: dict[str, Any], run: Path) -> Iterator[Part]:
     led = f"; it led to {failure['target']}" if "target" in failure else ""
-    yield f"{failure['outcome']:<11}{failure['reason']}{led}"
-    yield f"found      {_origin_of(failure)}"
+    yield Fact("target", failure.get("target"), "")
+    yield Fact(str(failure["outcome"]), failure["reason"], f"{failure['reason']}{led}")
+    yield _found(failure)
     if "rule" in failure:
-        yield f"rule       {failure['rule']}"
+        yield Fact("rule", failure["rule"])
     if failure.get("digest") and failure.get("time"):
         yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]))
 
 
-def _said_by(warc: Path, digest: str, time: str) -> Iterator[str]:
+def _said_by(warc: Path, digest: str, time: str) -> Iterator[Part]:
     """Yield lines about the record that a rule was found in."""
     stamp = timestamp(time) if is_utc_date(time) else ""
     for entry in cdxj.read(warc / INDEX_NAME, redirects=True):
         if entry.digest == digest and entry.timestamp == stamp:
-            yield f"said by    {entry.url}, asked for at {time}"
-            yield f"record     {warc / entry.filename} at {entry.offset:,}, {digest}"
+            yield Fact("said by", {"url": entry.url, "time": time}, f"{entry.url}, asked for at {time}")
+            path = warc / entry.filename
+            place = {"path": path, "offset": entry.offset, "digest": digest}
+            yield Fact("record", place, f"{path} at {entry.offset:,}, {digest}")
             return
-    yield f"record     none in {warc} has {digest} of {time}"
+    yield Fact("record", None, f"none in {warc} has {digest} of {time}")
 
 
-def _allowed(warc: Path, key: str) -> Iterator[str]:
+def _allowed(warc: Path, key: str) -> Iterator[Part]:
     """Yield lines about the robots.txt that allowed a page; none where none was obeyed, or there is no archive."""
     if not (warc / INDEX_NAME).exists():
         return
@@ -209,7 +224,7 @@ def _allowed(warc: Path, key: str) -> Iterator[str]:
         return
     for place in _allowed_by(within(warc, entry.filename, warc / INDEX_NAME), entry.offset):
         digest, _, time = place.partition(" ")
-        yield "allowed    by robots.txt"
+        yield Fact("allowed", "by robots.txt")
         yield from _said_by(warc, digest, time)
 
 
@@ -236,8 +251,10 @@ def _metadata_of_first(frames: Iterable[Frame]) -> list[str]:
     return []
 
 
-def _origin_of(line: dict[str, Any]) -> str:
-    return "it is a seed" if line["parent"] is None else f"on {line['parent']}, {line['depth']} links from a seed"
+def _found(line: dict[str, Any]) -> Fact:
+    place = {name: line[name] for name in ("parent", "depth")}
+    told = "it is a seed" if line["parent"] is None else f"on {line['parent']}, {line['depth']} links from a seed"
+    return Fact("found", place, told)
 
 
 def _holds(corpus: Corpus, part: str) -> bool:

@@ -151,7 +151,7 @@ def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iter
                 if end is not None and position >= end:
                     break
                 position += len(line)
-                entry = _entry(line.decode(), f"{path} line {number}")
+                entry = parse_entry(line.decode(), f"{path} line {number}")
                 if entry.id or redirects:
                     yield entry
     except OSError as exc:
@@ -160,7 +160,8 @@ def read(path: Path, *, redirects: bool = False, end: int | None = None) -> Iter
         raise InputError(f"cannot read the index {path}: it is not text ({exc})") from exc
 
 
-def _entry(line: str, at: str) -> Entry:
+def parse_entry(line: str, at: str) -> Entry:
+    """Return the entry of a line of an index. Raises InputError, with ``at``, where it is none."""
     try:
         parsed = _parse(line)
         filename, offset, length = parsed.place

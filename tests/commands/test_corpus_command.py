@@ -79,17 +79,17 @@ def test_show_an_id(project: Project) -> None:
     assert (
         project.output("show", KEY)
         == f"""\
-id        {KEY}
-url       {url_of(KEY)}
-date      2022-08-15T10:20:30Z
-language  en
-html      {len(f"<p>Page {KEY}</p>")} bytes
-text      {len(f"Text of {KEY}.")} characters
-inlinks   1
+id         {KEY}
+url        {url_of(KEY)}
+date       2022-08-15T10:20:30Z
+language   en
+html       {len(f"<p>Page {KEY}</p>")} bytes
+text       {len(f"Text of {KEY}.")} characters
+inlinks    1
 
 Text of {KEY}.
 
-outlinks  3, 1 of them held by the corpus
+outlinks   3, 1 of them held by the corpus
 + {key_of("en0000-00", 1)}  {url_of(key_of("en0000-00", 1))}  anchor
 - no id  https://else.example/  anchor
 - clueweb22-en0079-99-00000  {url_of("clueweb22-en0079-99-00000")}  anchor
@@ -101,7 +101,7 @@ def test_show_what_is_held_of_a_document(project: Project) -> None:
     shutil.rmtree(project.tree / "outlink")
     shutil.rmtree(project.tree / "txt")
     lines = project.output("show", KEY).splitlines()
-    assert lines[-3:] == ["text      -", "inlinks   1", "outlinks  -"]
+    assert lines[-3:] == ["text       -", "inlinks    1", "outlinks   -"]
 
 
 def test_show_keeps_a_page_from_steering_the_terminal(project: Project) -> None:
@@ -125,7 +125,7 @@ def test_show_a_url_through_the_index(project: Project) -> None:
         "files       2 read, 0 unchanged since an earlier run",
     ]
     assert lines[4].startswith(f"index       {project.folder / '.scrapy' / 'corpora' / 'tree-'}")
-    assert f"id        {KEY}\n" in project.output("show", url_of(KEY).replace("https", "http") + "/")
+    assert f"id         {KEY}\n" in project.output("show", url_of(KEY).replace("https", "http") + "/")
     assert "no document at https://nowhere.example/" in project.error("show", "https://nowhere.example/")
     assert "0 read, 2 unchanged" in project.output("index")
 
@@ -151,7 +151,7 @@ def test_the_settings_choose_how_links_are_read(project: Project) -> None:
     slim = {"ClueWeb22-ID": KEY, "outlinks": [[key_of("de0001-02", 2)]]}
     write_file(project.tree, "outlink", "en0000-00", [member(json.dumps(slim))])
     output = project.output("show", KEY, "-s", "CLUEWEB22_LINK_ID_POSITION=0")
-    assert f"outlinks  1, 1 of them held by the corpus\n+ {key_of('de0001-02', 2)}\n" in output
+    assert f"outlinks   1, 1 of them held by the corpus\n+ {key_of('de0001-02', 2)}\n" in output
 
 
 def cut_offsets(project: Project) -> str:

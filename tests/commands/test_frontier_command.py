@@ -192,8 +192,8 @@ def test_shows_what_the_crawl_holds(paused: Paused) -> None:
     assert largest == [count for _, count in hosts.most_common(5)]
     assert f"(5 of {len(hosts)})" in shown
     best, leased = shown.partition("best documents\n")[2].split("\n\n")
-    assert [line.split()[1] for line in best.splitlines()] == [entry["id"] for entry in queued[:4]]
-    assert len(leased.splitlines()) == 1 + LEASED
+    assert [line.split()[1] for line in best.splitlines()[1:]] == [entry["id"] for entry in queued[:4]]
+    assert len(leased.splitlines()) == 2 + LEASED
 
 
 def test_moved_output_is_no_hindrance_to_looking(paused: Paused) -> None:
@@ -423,7 +423,7 @@ def test_purge(paused: Paused) -> None:
     told = out_of(paused, "--purge", f" {domain.upper()} ")
     gone = [entry for entry in before if of(domain, entry["url"])]
     assert gone
-    assert f"queued    {len(gone)} dropped\n" in told
+    assert f"queued     {len(gone)} dropped\n" in told
     assert paused.queued() == [entry for entry in before if not of(domain, entry["url"])]
 
     lines = paused.failures()
@@ -435,7 +435,7 @@ def test_purge(paused: Paused) -> None:
     listed = [json.loads(line) for line in (paused.output / f"purge-{domain}.jsonl").read_text().splitlines()]
     entries = {entry.id: entry for entry in cdxj.read(paused.output / "warc/index.cdxj")}
     assert [line["id"] for line in listed] == [key for key, entry in entries.items() if of(domain, entry.url)]
-    assert f"archived  {len(listed)}, listed for removal" in told
+    assert f"archived   {len(listed)}, listed for removal" in told
     for line in listed:
         assert (line["url"], line["filename"], line["offset"], line["length"]) == (
             entries[line["id"]].url,
@@ -447,7 +447,7 @@ def test_purge(paused: Paused) -> None:
 
     assert f"dropped    {len(gone) + len(leased)} (opt_out {len(gone) + len(leased)})" in out_of(paused)
     assert f"{visited} discovered = " in out_of(paused)
-    assert "queued    0 dropped" in out_of(paused, "--purge", domain)
+    assert "queued     0 dropped" in out_of(paused, "--purge", domain)
     assert paused.failures() == lines
     out_of(paused, "--compact")
     log = paused.resume(PAGES + 100)
@@ -479,7 +479,7 @@ def test_purge_asks_somebody_at_a_terminal(paused: Paused) -> None:
     assert f"drop {domain} and all below it from JOBDIR {paused.job}: {queued} queued, {leased} leased" in seen.screen
     assert [path.read_bytes() for path in (paused.store, paused.output / "failures.jsonl")] == before
     seen = at_terminal(*command, typed="y\n")
-    assert (seen.status, f"queued    {queued} dropped" in seen.out) == (0, True)
+    assert (seen.status, f"queued     {queued} dropped" in seen.out) == (0, True)
     seen = at_terminal(*command, "--yes")
     assert (seen.status, "?" in seen.screen) == (0, False)
 
@@ -498,7 +498,7 @@ def test_purge_finds_leases_and_seeds_that_are_known_by_id_alone(paused: Paused,
     (tmp_path / "seeds.txt").write_text(injected)
     out_of(paused, "--inject", tmp_path / "seeds.txt")
 
-    for key, line in ((queued, r"^queued    [1-9]"), (leased, r"^leased    [1-9]"), (injected, r"^injected  1 ")):
+    for key, line in ((queued, r"^queued     [1-9]"), (leased, r"^leased     [1-9]"), (injected, r"^injected   1 ")):
         told = out_of(paused, "--purge", host_of(corpus.page(key).url))
         assert re.search(line, told, re.MULTILINE), told
     with paused.opened(readonly=True) as store:
@@ -521,7 +521,7 @@ def test_purge_knows_hosts_however_they_are_written(paused: Paused) -> None:
         queue.push(Entry(key, url, 0.5, 1, "0") for key, url in urls.items())
         queue.save()
         store.commit()
-    assert "queued    2 dropped" in out_of(paused, "--purge", "B\u00dcCHER.example.")
+    assert "queued     2 dropped" in out_of(paused, "--purge", "B\u00dcCHER.example.")
     assert [entry["id"] for entry in paused.queued() if entry["id"] in urls] == ["3", "4", "5"]
 
 

@@ -75,6 +75,7 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "url_traps": [("", ()), ("cgi_bin, calendar", ("cgi_bin", "calendar")), (["cgi_bin"], ("cgi_bin",))],
     "near_duplicates": [("off", "off"), ("follow", "follow"), ("leave", "leave")],
     "known_texts": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
+    "mixture": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "quality_threshold": [("0.9", 0.9), (1, 1.0), ("-2", -2.0), ("", None)],
     "crawl_max_pages": [("1", 1), ("20_000_000", 20_000_000), (5, 5)],
     "crawl_batch_size": [("0", 0), ("500", 500)],
@@ -131,6 +132,10 @@ GOOD: dict[str, list[tuple[object, object]]] = {
         (" wandb, tensorboard,wandb", ("wandb", "tensorboard")),
         (["wandb"], ("wandb",)),
     ],
+    "metrics_port": [
+        *((9410, "127.0.0.1:9410"), ("65535", "127.0.0.1:65535"), ("0.0.0.0:9410", "0.0.0.0:9410")),
+        *(("[::1]:9410", "::1:9410"), ("::1:9410", "::1:9410"), ("", None)),
+    ],
     "progress_bar": [("auto", "auto"), ("on", "on"), ("off", "off")],
 }
 
@@ -182,6 +187,7 @@ BAD: dict[str, list[object]] = {
     "url_traps": ["all", "cgi_bin;calendar", 1, ["x"]],
     "near_duplicates": ["", "on", True],
     "known_texts": [5, " ", "\ud800"],
+    "mixture": [5, " ", "\ud800"],
     "quality_threshold": ["nan", "inf", "high", [0.5]],
     "crawl_max_pages": _NOT_POSITIVE,
     "crawl_batch_size": _NEGATIVE,
@@ -228,6 +234,7 @@ BAD: dict[str, list[object]] = {
     "dry_run": ["", "maybe", 2],
     "own_settings": ["[1]", "{", 5, "[" * 100_000],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
+    "metrics_port": [0, 65536, -1, "a", "localhost:9410", "0.0.0.0:", True],
     "progress_bar": ["", "yes", True],
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -38,6 +39,8 @@ def test_train_on_pages_and_crawl_by_them(demo_web: Web, tmp_path: Path) -> None
     assert result.returncode == 0, result.stderr
     found = json.loads((model / "evaluation.json").read_text())["model.bin"]
     assert found["average_precision"] > 0.8
+    assert re.search(r"^Warning: trained on 1\d\d positive texts only", result.stdout, re.MULTILINE)
+    assert ("are no probabilities" in result.stdout) == (found["expected_calibration_error"] > 0.1)
     assert f"Next: scrapy crawl influence -s SCORER_MODEL={model / 'model.bin'}" in result.stdout
 
     run = tmp_path / "run"

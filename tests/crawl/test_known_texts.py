@@ -110,6 +110,24 @@ def test_killed_and_resumed(demo_web: Web, texts: Path, whole: tuple[Path, str],
     }
 
 
+def test_a_crawl_of_known_texts_alone_ends_and_says_so(demo_web: Web, tmp_path: Path) -> None:
+    """Seeds do not count: their links are where a crawl begins. What is left is not fetched; nor when it is resumed."""
+    corpus = ClueWeb22Corpus(demo_web.corpus)
+    texts = "".join(f"{json.dumps({'text': corpus.text(key)})}\n" for key in corpus.keys())
+    corpus.close()
+    (tmp_path / "all.jsonl").write_text(texts)
+    assert scrapy("corpus", "known", str(tmp_path / "all"), str(tmp_path / "all.jsonl"), "--exact").returncode == 0
+    given = {"URL_POLICY": "parent_first", "CRAWL_SEEDS": 50, "CRAWL_BATCH_SIZE": 100, "CRAWL_MAX_PAGES": 5000}
+    given |= {"KNOWN_TEXTS": tmp_path / "all/texts.known", "WARC_ENABLED": 0, "JOBDIR": tmp_path / "job"}
+    for _ in range(2):
+        result = crawl(demo_web, tmp_path / "run", **given)
+        assert result.returncode == 0, result.stderr
+        assert "(the first 1,000 pages beyond the seeds have no new text: KNOWN_TEXTS has them all)" in result.stdout
+        lines = crawl_log(tmp_path / "run")
+        assert all(line["known_text"] or not line["influence"] for line in lines)
+        assert 1050 <= len(lines) <= 1200
+
+
 def test_a_file_that_is_none_is_refused(demo_web: Web, tmp_path: Path) -> None:
     (tmp_path / "none").write_text("no texts")
     for path in (tmp_path / "none", tmp_path / "missing"):

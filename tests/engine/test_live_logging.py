@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from crawl_helpers import Web, crawl, crawl_log, error_of, stats
 
+from crawl4llm.base.installed import to_install
+
 OFFLINE = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
 PAGES: dict[str, Any] = {"CRAWL_MAX_PAGES": 60, "CRAWL_SEEDS": 20, "CRAWL_BATCH_SIZE": 20, "URL_POLICY": "random"}
 
@@ -123,7 +125,7 @@ def test_the_extra_is_named_where_it_is_missing(name: str, package: str, demo_we
     hidden.mkdir()
     (hidden / f"{package}.py").write_text(f"raise ModuleNotFoundError(name={package!r})")
     result = crawl(demo_web, tmp_path / "run", env={"PYTHONPATH": str(hidden)}, **PAGES, LIVE_LOGGING=name)
-    assert error_of(result) == f"LIVE_LOGGING {name} is not installed ({package}); pip install 'crawl4llm[{name}]'"
+    assert error_of(result) == f"LIVE_LOGGING {name} is not installed ({package}); {to_install(name)}"
 
 
 def test_wandb_without_an_account(demo_web: Web, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, scrapy, stats
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.stats import is_documented
 
@@ -49,12 +49,28 @@ def test_bar_on_a_terminal(demo_web: Web, tmp_path: Path) -> None:
     assert "iteration 1" not in shown
 
 
-def test_one_line_an_iteration_elsewhere(demo_web: Web, tmp_path: Path) -> None:
-    result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=130, CRAWL_BATCH_SIZE=10, CRAWL_SEEDS=100)
-    lines = [line for line in result.stderr.splitlines() if "iteration" in line]
-    assert len(lines) == 4
+@pytest.mark.parametrize("level", [None, "DEBUG"])
+def test_a_line_an_iteration_is_for_who_asks(level: str | None, demo_web: Web, tmp_path: Path) -> None:
+    asked = {} if level is None else {"LOG_LEVEL": level}
+    result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=130, CRAWL_BATCH_SIZE=10, CRAWL_SEEDS=100, **asked)
+    first, *lines = [line for line in result.stderr.splitlines() if "crawl4llm." in line]
+    assert f"Crawling {demo_web.corpus} by influence: 130 pages, 100 seeds, to {tmp_path / 'run'}" in first
     log = crawl_log(tmp_path / "run")
-    assert f"iteration 3: crawled 130 of 130, visited {log[-1]['visited']}" in lines[-1]
+    if level is None:
+        assert result.stderr.splitlines() == [first]
+        assert len(result.stdout.splitlines()) <= 8
+    else:
+        lines = [line for line in lines if "iteration" in line]
+        assert len(lines) == 4
+        assert f"iteration 3: crawled 130 of 130, visited {log[-1]['visited']:,}" in lines[-1]
+        assert "Versions:" in result.stderr
+
+
+def test_an_error_is_all_there_is(tmp_path: Path) -> None:
+    result = scrapy(*crawl_args(None, tmp_path / "run", CORPUS=tmp_path / "none"))
+    assert error_of(result)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize("policy", ["influence", "random"])

@@ -80,6 +80,7 @@ def test_without_archive_only_the_logs_are_written(demo_web: Web, tmp_path: Path
         "crawl.jsonl",
         "failures.jsonl",
         "seeds.txt",
+        "series.jsonl",
         "settings.json",
         "stats.json",
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from frontier_contract import FrontierContract, RerankContract, entry, keys_of
+from mixed_contract import Mixed, MixedContract
 from owner_contract import OwnerContract, Undelayed
 
 from crawl4llm.frontier import (
@@ -28,10 +29,12 @@ from crawl4llm.frontier import (
     runs,
 )
 from crawl4llm.frontier.durable import DurableFrontier
+from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.frontier.mixed import MemoryMixedFrontier, Shares
 from crawl4llm.frontier.store import Store
 
 Make = Callable[[Store, Caps], DurableFrontier]
@@ -171,6 +174,56 @@ class TestIndexedFrontierInSmallPieces(RerankContract):
 
     def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
         return Reopened(IndexedFrontier, caps, every=2)
+
+
+class TestMemoryMixedFrontier(MixedContract):
+    """The store in memory that knows classes."""
+
+    def new_mixed(self, caps: Caps = NO_CAPS, *, by_owners: bool) -> Mixed:
+        mixed = Mixed()
+        mixed.frontier = MemoryMixedFrontier(mixed.shares, caps, by_owners=by_owners)
+        return mixed
+
+
+class TestMemoryMixedFrontierOfOneClass(OwnerContract):
+    """The same as one that knows owners."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS, patience: Patience = IMPATIENT) -> OwnerFrontier:
+        return MemoryMixedFrontier(Shares([[1.0]]), caps, patience, by_owners=True)
+
+
+class TestMemoryMixedFrontierWithoutOwners(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        return MemoryMixedFrontier(Shares([[1.0]]), caps, by_owners=False)
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestDurableMixedFrontierInSmallPieces(MixedContract):
+    """The store on disk that knows classes, taken up again all the time."""
+
+    def new_mixed(self, caps: Caps = NO_CAPS, *, by_owners: bool) -> Mixed:
+        mixed = Mixed()
+
+        def make(store: Store, caps: Caps) -> DurableFrontier:
+            given = {"clock": lambda: -math.inf, "wall": lambda: 0.0}
+            return DurableMixedFrontier(store, mixed.new_shares(), caps, by_owners=by_owners, **given)
+
+        # What owners do ends with the process: those are taken up again in the next test.
+        mixed.frontier = Reopened(make, caps, every=1_000_000 if by_owners else 2)
+        return mixed
+
+
+@pytest.mark.usefixtures("small_pieces")
+class TestDurableMixedFrontierWithoutOwnersInSmallPieces(RerankContract):
+    """The same as a plain one."""
+
+    def new_frontier(self, caps: Caps = NO_CAPS) -> Frontier:
+        def make(store: Store, caps: Caps) -> DurableFrontier:
+            return DurableMixedFrontier(store, Shares([[1.0]]), caps, by_owners=False)
+
+        return Reopened(make, caps, every=2)
 
 
 class TestDurableOwnerFrontier(OwnerContract):

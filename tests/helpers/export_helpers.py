@@ -15,6 +15,7 @@ from evaluation_helpers import line
 from scrapy.settings import Settings
 
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.tables import text_lines
 from crawl4llm.tools.export.export import export
 from crawl4llm.tools.export.selecting import Wanted
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
@@ -74,7 +75,7 @@ def run_export(out: Path, *sources: Path | str, settings: dict[str, Any] | None 
     """Export in this process; the lines that the command would print."""
     ours = {"SCORING_WORKERS": 0, "PROGRESS_BAR": "off", "TEXT_EXTRACTOR": "resiliparse"}
     given = {"DOWNLOAD_MAXSIZE": 10_000_000, **ours, **(settings or {})}  # the profile's
-    return list(export(Settings(given), list(map(str, sources)), out, Wanted(**wanted)))
+    return list(text_lines(export(Settings(given), list(map(str, sources)), out, Wanted(**wanted))))
 
 
 def manifest(out: Path) -> dict[str, Any]:

@@ -385,12 +385,16 @@ class NaiveModel(RuleBasedStateMachine):
         host=st.sampled_from(["one", "two", "three", ""]),
     )
     def push(self, documents: dict[str, float], depth: int, host: str) -> None:
-        new = [entry(key, score, depth, "p", host) for key, score in documents.items() if key not in self.pushed]
+        new = [self.entry_of(key, score, depth, host) for key, score in documents.items() if key not in self.pushed]
         self.pushed.update(documents)
         self.queued += [replace(one) for one in new]
         expected = self.beyond_host_cap({host_of(one.url) for one in new}) + self.beyond_total_cap()
         assert [(one.entry, one.reason) for one in self.frontier.push(new)] == expected
         self.outcomes.update((Outcome.DROPPED, reason) for _, reason in expected)
+
+    def entry_of(self, key: str, score: float, depth: int, host: str) -> Entry:
+        """A document to be pushed."""
+        return entry(key, score, depth, "p", host)
 
     def beyond_host_cap(self, hosts: set[str]) -> list[tuple[Entry, str]]:
         gone: list[tuple[Entry, str]] = []

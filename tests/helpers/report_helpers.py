@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,12 @@ RUNS_TABLE = Table(
 REPORT = Report(
     "Two crawls " + HOSTILE,
     ["66.3% of the pages can be reached.", HOSTILE],
-    [FIGURES[0], RUNS_TABLE, *FIGURES[1:], Table("no-rows", "No rows", "Of an empty run.", ["run", "pages"], [])],
+    [
+        FIGURES[0],
+        RUNS_TABLE,
+        *(replace(figure, part="More figures") for figure in FIGURES[1:]),
+        Table("no-rows", "No rows", "Of an empty run.", ["run", "pages"], [], part="Folded " + HOSTILE),
+    ],
     [
         {
             "name": HOSTILE,
@@ -87,4 +93,5 @@ REPORT = Report(
         },
         {"name": "b", "policy": "random", "settings": {"CRAWL_SEED": 0, "WARC_PREFIX": HOSTILE}},
     ],
+    ["influence is best: 2.65 times as much.", HOSTILE],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scrapy.settings import Settings
 
+from crawl4llm.base.tables import text_lines
 from crawl4llm.tools.trainscorer.fit import Recipe
 from crawl4llm.tools.trainscorer.train import Wanted, train
 
@@ -51,4 +52,4 @@ def run_training(
         field,
         Recipe(**{**SMALL, **recipe}),  # type: ignore[arg-type]
     )
-    return list(train(given, wanted))
+    return list(text_lines(train(given, wanted)))

@@ -57,7 +57,7 @@ def test_a_maze_is_left(tmp_path: Path) -> None:
     exported = scrapy("frontier", str(job), "--export", "-").stdout.splitlines()
     assert len([line for line in map(json.loads, exported) if line["url"].startswith(maze.url)]) == waiting
     result = scrapy("frontier", str(job), "--purge", "127.0.0.12", "--yes")
-    assert f"queued    {waiting} dropped" in result.stdout, result.stdout + result.stderr
+    assert f"queued     {waiting} dropped" in result.stdout, result.stdout + result.stderr
     shown = scrapy("frontier", str(job)).stdout
     assert "parked     0\n" in shown
     assert f"opt_out {waiting}" in shown

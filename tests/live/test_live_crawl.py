@@ -61,6 +61,20 @@ class Trace(NamedTuple):
         return Path.mkdir, (self.path,)
 
 
+def test_hosts_that_do_not_resolve_say_nothing_each(tmp_path: Path) -> None:
+    """They are in failures.jsonl; what the terminal shows is what the crawl does and what came of it."""
+    with serve({f"/{number}": text_page(number, []) for number in range(3)}) as site:
+        dead = [f"http://no-such-host-{number}.invalid/" for number in range(60)]
+        result = crawl_live([*(f"{site.url}/{number}" for number in range(3)), *dead], tmp_path / "run", RETRY_TIMES=0)
+    assert result.returncode == 0, result.stderr
+    assert Counter(failure["reason"] for failure in failures(tmp_path / "run")) == {"dns": 60}
+    assert len(crawl_log(tmp_path / "run")) == 3
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) <= 3, result.stderr
+    assert len(result.stdout.splitlines()) <= 10, result.stdout
+    assert not (tmp_path / "run/errors.log").exists()
+
+
 # -- order and outcomes -----------------------------------------------------------------------------------------------
 
 

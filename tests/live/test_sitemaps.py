@@ -146,8 +146,8 @@ def test_no_more_is_asked_for_than_the_bounds_allow(crawled: Crawled) -> None:
 def test_sitemaps_wait_for_their_turns_and_are_in_the_log_of_requests(crawled: Crawled) -> None:
     for owner, seconds in waits(crawled.asked).items():
         assert not seconds or min(seconds) >= DELAY, owner
-    rows = scrapy("report", str(crawled.job), "--owner", "good.test", "--json").stdout.splitlines()
-    purposes = Counter(json.loads(row).get("for") for row in rows)
+    rows = scrapy("report", str(crawled.job), "--owner", "good.test", "--json").stdout
+    purposes = Counter(request["for"] for request in json.loads(rows)["requests"])
     assert purposes["sitemap"] == 5
     read, failed = (crawled.stats[f"crawl4llm/sitemaps/{name}"] for name in ("read", "failed"))
     asked = [one for one in crawled.asked if one.path.endswith((".xml", ".gz", ".txt", "/endless", "/status", "/page"))]

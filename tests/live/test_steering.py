@@ -196,13 +196,14 @@ def test_the_report_has_each_request_that_the_servers_saw(steered: Steered) -> N
     for owner in ("calm.test", "noisy.test", "late.test"):
         told = scrapy("report", str(steered.job), "--owner", owner, "--json")
         assert told.returncode == 0, told.stderr
-        *requests, last = map(json.loads, told.stdout.splitlines())
+        report = json.loads(told.stdout)
+        requests, summary = report["requests"], report["summary"]
         found.update(
             (request["url"].split(":")[1][2:] + "/" + request["url"].split("/", 3)[3], request["status"])
             for request in requests
         )
-        assert last["summary"]["requests"] == len(requests)
-        assert last["summary"]["robots_txt"] >= 1
+        assert summary["requests"] == len(requests)
+        assert summary["robots_txt"] >= 1
         assert [request["time"] for request in requests] == sorted(request["time"] for request in requests)
     seen = Counter((f"{one.host}{one.path}", one.status) for one in steered.asked)
     assert not found - seen
@@ -220,8 +221,8 @@ def test_the_report_is_one_to_answer_a_complaint_with(steered: Steered) -> None:
     assert all(log.stat().st_mode & 0o077 == 0 for log in logs)
     table = scrapy("report", str(steered.job)).stdout
     assert "calm.test" in table
-    by_owner = [json.loads(line) for line in scrapy("report", str(steered.job), "--json").stdout.splitlines()]
-    sums = [sum(row["requests"] for row in by_owner if kind in row) for kind in ("owner", "day")]
+    report = json.loads(scrapy("report", str(steered.job), "--json").stdout)
+    sums = [sum(row["requests"] for row in report[kind]) for kind in ("owners", "days")]
     assert sums[0] == sums[1] > 0
 
 
@@ -251,5 +252,5 @@ def test_a_crawl_in_batches_heeds_it_from_its_beginning(tmp_path: Path) -> None:
     assert [(place(line["id"]), line["reason"]) for line in failures(output)] == [("b.test/", "opt_out")]
     asked = Counter(one.host for one in read_log(web.log_file))
     assert asked == {"a.test": 2, "c.test": 2}, "robots.txt, and the page"
-    rows = [json.loads(line) for line in scrapy("report", str(job), "--json").stdout.splitlines()]
-    assert {row["owner"]: row["requests"] for row in rows if "owner" in row} == asked
+    report = json.loads(scrapy("report", str(job), "--json").stdout)
+    assert {row["owner"]: row["requests"] for row in report["owners"]} == asked

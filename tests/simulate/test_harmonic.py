@@ -175,7 +175,7 @@ def test_ranks_are_written_and_crawled_by(demo_web: Web, tmp_path: Path) -> None
     written_to = tmp_path / "ranks.tsv.gz"
     written = scrapy("corpus", "ranks", "--out", str(written_to), "-s", f"CORPUS={demo_web.corpus}")
     assert written.returncode == 0, written.stderr
-    assert written.stdout.startswith("pages  1500\n")
+    assert written.stdout.startswith("pages  1,500\n")
     values = dict(line.split("\t") for line in gzip.decompress(written_to.read_bytes()).decode().splitlines())
     assert len(values) == 1500
     assert list(map(float, values.values())) == sorted(map(float, values.values()), reverse=True)

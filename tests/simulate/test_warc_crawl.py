@@ -78,7 +78,7 @@ def test_a_page_is_shown_by_what_seeds_may_be(demo_web: Web, tmp_path: Path) -> 
     key = url_of(1)
     settings = ["-s", f"CORPUS={corpus}", "-s", "SIMULATION_TEXT=extracted", "-s", f"SCORER_MODEL={demo_web.model}"]
     for url in (key, key.replace("https", "http"), f"{key}/", f"{key}#part", old):
-        assert f"id        {key}\n" in scrapy("corpus", "show", url, *settings).stdout
+        assert f"id         {key}\n" in scrapy("corpus", "show", url, *settings).stdout
         assert f"id         {key}\n" in scrapy("explain", url, *settings).stdout
     other = "https://else.example/"
     assert f"does not hold {other}" in error_of(scrapy("corpus", "show", other, *settings))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -234,9 +235,9 @@ WAITS = """
 """
 
 
-def test_goes_on_after_kill_9(place: Path, held: Path, track: Path, tmp_path: Path) -> None:
-    """What was done stays; the processes of the crawls end with the command; the results are those of an undisturbed
-    contest."""
+def test_goes_on_where_it_was_stopped(place: Path, held: Path, track: Path, tmp_path: Path) -> None:
+    """By Ctrl-C, SIGTERM and kill -9 in turn: what was done stays, and nothing else; the processes of the crawls end
+    with the command; the results are those of an undisturbed contest."""
     content = json.loads(track.read_text())
     one_web = tmp_path / "track.json"
     one_web.write_text(json.dumps({**content, "webs": content["webs"][:1]}))
@@ -244,18 +245,24 @@ def test_goes_on_after_kill_9(place: Path, held: Path, track: Path, tmp_path: Pa
     waits.write_text(BROKEN.format(base="parent_mean") + WAITS)
     wait.touch()
     policies = ["--policies", f"breadth_first,{waits}"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", "evaluate", "--contest", one_web, "--out", out, *policies],
-        cwd=place,
-        env={**os.environ, **ENV, "WAIT": str(wait), "PYTHONPATH": str(PROJECT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _until(lambda: len(list(out.glob("crawls/*.json"))) == SETS and _children(process))
-    children = _children(process)
-    process.kill()
-    process.wait()
-    _until(lambda: not any(map(_lives, children)))
+    for stop, status in ((signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", "evaluate", "--contest", one_web, "--out", out, *policies],
+            cwd=place,
+            env={**os.environ, **ENV, "WAIT": str(wait), "PYTHONPATH": str(PROJECT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _until(lambda process=process: len(list(out.glob("crawls/*.json"))) == SETS and _children(process))
+        children = _children(process)
+        process.send_signal(stop)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == status, told
+        assert "Traceback" not in told
+        _until(lambda children=children: not any(map(_lives, children)))
+        assert {path.suffix for path in out.rglob("*") if path.is_file()} == {".json"}
+        assert not (out / "contest.json").exists()
     before = {path: path.stat().st_mtime_ns for path in out.glob("crawls/*.json")}
     wait.unlink()
     assert hold(place, one_web, out, *policies).returncode == 0
@@ -264,7 +271,7 @@ def test_goes_on_after_kill_9(place: Path, held: Path, track: Path, tmp_path: Pa
     assert (tmp_path / "other/contest.json").read_bytes() == (out / "contest.json").read_bytes()
 
 
-def _children(process: subprocess.Popen[bytes]) -> list[int]:
+def _children(process: subprocess.Popen[str]) -> list[int]:
     listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return list(map(int, listed.split()))
 

@@ -58,6 +58,23 @@ def test_the_manifest_counts_and_names_all(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "work").exists()
 
 
+def test_known_texts_are_left_out(run: Path, tmp_path: Path) -> None:
+    """Word for word, or nearly; a file that is made of the export knows all of it."""
+    texts = [one.text for one in pages(10)]
+    known = [" ".join(texts[2].split()).replace(" ", "\n"), texts[7], "something else"]
+    (tmp_path / "have.jsonl").write_text("".join(f"{json.dumps({'text': text})}\n" for text in known))
+    for made, option in (("near", []), ("exact", ["--exact"])):
+        result = scrapy("corpus", "known", str(tmp_path / made), str(tmp_path / "have.jsonl"), *option)
+        assert result.returncode == 0, result.stderr
+        lines = run_export(tmp_path / f"out-{made}", run, known=str(tmp_path / made / "texts.known"), top=8)
+        assert ids(tmp_path / f"out-{made}") == [one.id for number, one in enumerate(pages(10)) if number not in {2, 7}]
+        assert manifest(tmp_path / f"out-{made}")["left_out"] == {"known_text": 2}
+        assert "left out: 2 known_text" in lines
+    told = error_of(scrapy("export", str(run), "--out", str(tmp_path / "no"), "--known", str(tmp_path / "have.jsonl")))
+    assert told.startswith("--known ")
+    assert "known_texts" not in manifest(tmp_path / "out-near")["settings"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "numbers", "left_out"),
     [
@@ -218,7 +235,7 @@ def test_wet_files_and_the_pages_that_they_are_of(tmp_path: Path, wanted: dict) 
 
 def test_a_crawl_and_its_oracle_set(demo_web: Web, tmp_path: Path) -> None:
     """The commands as a user gives them, on a crawl of the demo web that keeps texts."""
-    pytest.importorskip("scipy", reason="the oracle set needs the extra evaluation")
+    pytest.importorskip("scipy", reason="the oracle set needs the extra evaluate")
     result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=300, WARC_TEXT=1)
     assert result.returncode == 0, result.stderr
     out = tmp_path / "out"

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 from crawl_helpers import PROJECT
 
-pytest.importorskip("matplotlib", reason="needs the extra evaluation")
-pytest.importorskip("jinja2", reason="needs the extra evaluation")
+pytest.importorskip("matplotlib", reason="needs the extra evaluate")
+pytest.importorskip("jinja2", reason="needs the extra evaluate")
 
 from report_helpers import FIGURES, HOSTILE, REPORT, RUNS_TABLE
 
@@ -45,7 +46,8 @@ def rows(path: Path) -> list[list[str]]:
 def test_files(written: Path) -> None:
     ids = [section.id for section in REPORT.sections]
     expected = {"report.html", "report.json"}
-    expected |= {f"data/{name}.csv" for name in ids} | {f"figures/{figure.id}.svg" for figure in FIGURES}
+    expected |= {f"data/{name}.csv" for name in ids}
+    expected |= {f"figures/{figure.id}.{suffix}" for figure in FIGURES for suffix in ("svg", "pdf", "png")}
     assert {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()} == expected
 
 
@@ -146,7 +148,7 @@ def test_where_it_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
 def test_the_extra_is_named_where_it_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"pip install 'crawl4llm\[evaluation\]'$"):
+    with pytest.raises(InputError, match=r"needs Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
         write_report(REPORT, tmp_path)
 
 
@@ -177,10 +179,22 @@ def test_series_in_numbers() -> None:
         ("1,0", "1,0"),
         (0, "0"),
         (21599, "21,599"),
-        (-1234.5, "-1,234"),
-        (0.41234, "0.4123"),
-        (1e-7, "1e-07"),
+        (-1234.56, "-1,234.6"),
+        (0.4, "0.4"),
     ],
 )
 def test_values_as_they_are_shown(value: str | float | None, text: str) -> None:
-    assert shown(value) == text
+    assert shown(value, 1) == text
+
+
+def test_numbers_of_a_column_have_as_many_decimals(written: Path) -> None:
+    page = (written / "report.html").read_text()
+    cells = re.findall(
+        r'data-number="0\.[0-9]+">([^<]*)<', page.partition('id="section-harvest"')[2].partition("</section")[0]
+    )
+    assert cells == ["0.2311", "0.3000"]
+
+
+def test_pdf_and_png_are_what_they_are_called(written: Path) -> None:
+    assert (written / "figures/recall.pdf").read_bytes().startswith(b"%PDF-1.")
+    assert (written / "figures/recall.png").read_bytes().startswith(b"\x89PNG\r\n")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="needs the extra evaluation")
-pytest.importorskip("jinja2", reason="needs the extra evaluation")
+pytest.importorskip("matplotlib", reason="needs the extra evaluate")
+pytest.importorskip("jinja2", reason="needs the extra evaluate")
 pytest.importorskip("selenium", reason="needs the extra test")
 
 import browser
@@ -20,6 +20,9 @@ from selenium.webdriver.common.keys import Keys
 
 from crawl4llm.tools.evaluate.report import plot as colours
 from crawl4llm.tools.evaluate.report import write_report
+
+PLOT_LETTERS = 10
+"""Pixels of the font in plots."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,11 @@ def colour_of(chromium: Chrome, selector: str, part: str) -> str:
     script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
     shown = chromium.execute_script(script, selector, part)
     return "#" + "".join(f"{int(number):02x}" for number in shown.removeprefix("rgb(").rstrip(")").split(", "))
+
+
+def unfold(chromium: Chrome, what: str = "details.part") -> None:
+    """Open what is folded."""
+    chromium.execute_script("for (const folded of document.querySelectorAll(arguments[0])) folded.open = true", what)
 
 
 def column(chromium: Chrome, number: int) -> list[str]:
@@ -124,9 +132,9 @@ def test_tables_sort_on_click(page: Chrome) -> None:
 def test_undefined_values_come_last_either_way(page: Chrome) -> None:
     button = page.find_elements(By.CSS_SELECTOR, "#section-harvest thead button")[2]
     button.click()
-    assert column(page, 2) == ["0.2311", "0.3", "\u2013", "\u2013"]
+    assert column(page, 2) == ["0.2311", "0.3000", "\u2013", "\u2013"]
     button.click()
-    assert column(page, 2) == ["0.3", "0.2311", "\u2013", "\u2013"]
+    assert column(page, 2) == ["0.3000", "0.2311", "\u2013", "\u2013"]
 
 
 def test_names_sort_by_their_numbers_with_the_keyboard(page: Chrome) -> None:
@@ -160,6 +168,8 @@ def test_runs_side_by_side(page: Chrome) -> None:
         rows = page.find_elements(By.CSS_SELECTOR, "#runs tbody tr")
         return {row.text.split()[0]: "differs" in row.text for row in rows if row.is_displayed()}
 
+    assert keys() == {}
+    page.find_element(By.CSS_SELECTOR, "#runs > summary").click()
     assert keys() == {"extra": True, "policy": True, "settings.CRAWL_SEED": False, "settings.WARC_PREFIX": False}
     page.find_element(By.ID, "only-differences").click()
     assert keys() == {"extra": True, "policy": True}
@@ -167,6 +177,7 @@ def test_runs_side_by_side(page: Chrome) -> None:
 
 def test_every_table_and_plot_has_a_name(page: Chrome) -> None:
     """What a screen reader calls them, by the browser's own accessibility tree."""
+    unfold(page)
     nodes = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     named = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
     plots = [name for role, name in named if role in {"image", "img"}]
@@ -183,8 +194,34 @@ def test_nothing_is_loaded(page: Chrome) -> None:
 def test_links_lead_to_files_that_are_there(page: Chrome, report: Path) -> None:
     links = [str(link.get_attribute("href")) for link in page.find_elements(By.CSS_SELECTOR, "a")]
     files = {link for link in links if "#" not in link}
-    assert files == {path.as_uri() for path in report.rglob("*.csv")} | {
-        path.as_uri() for path in report.rglob("*.svg")
-    }
+    written = {path.as_uri() for path in report.rglob("*") if path.parent != report and path.is_file()}
+    assert files == written
     for link in set(links) - files:
         assert page.find_elements(By.ID, link.partition("#")[2])
+
+
+def test_the_verdict_is_on_top_and_later_parts_are_folded(page: Chrome) -> None:
+    assert page.find_element(By.CSS_SELECTOR, ".verdict p").text == "influence is best: 2.65 times as much."
+    parts = page.find_elements(By.CSS_SELECTOR, "details.part")
+    assert [part.get_attribute("open") is not None for part in parts] == [True, False, False]
+    assert page.find_element(By.ID, "section-cloud").is_displayed()
+    assert not page.find_element(By.ID, "section-no-rows").is_displayed()
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_axe_finds_nothing_serious_and_a_telephone_can_show_it(page: Chrome, width: int) -> None:
+    axe = pytest.importorskip("selenium_axe_python", reason="needs the extra test").Axe(page)
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        unfold(page, "details")
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width
+        scales = "return [...document.querySelectorAll('svg.plot')].map((svg) => svg.getScreenCTM().a)"
+        assert min(page.execute_script(scales)) * PLOT_LETTERS >= 9
+        page.set_script_timeout(120)  # on a busy machine
+        axe.inject()
+        found = axe.run()["violations"]
+        serious = [one for one in found if one["impact"] in {"serious", "critical"}]
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

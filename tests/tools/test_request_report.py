@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.tables import Part, json_lines, text_lines
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.request_files import RequestFiles, days, lines
 from crawl4llm.tools.report.overview import overview
@@ -21,6 +22,13 @@ from crawl4llm.tools.report.requests import Log
 DAY = 86_400
 FIRST = 20_000 * DAY
 """2024-10-04."""
+
+
+def content(parts: Iterable[Part]) -> dict[str, Any]:
+    """What --json prints."""
+    (line,) = json_lines(parts)
+    told: dict[str, Any] = json.loads(line)
+    return told
 
 
 def line(owner: str = "a.example", at: str = "2024-10-04T00:00:00.000Z", **more: Any) -> bytes:
@@ -103,10 +111,10 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
         line(at="2024-10-04T00:02:00.000Z", status=403, waited=49.0, rule="DOWNLOAD_DELAY"),
     )
     log = Log(job)
-    *requests, last = map(json.loads, owner_report(log, "a.example", {"robots": 2}, as_json=True))
+    report = content(owner_report(log, "a.example", {"robots": 2}))
+    requests, summary = report["requests"], report["summary"]
     assert [request["waited"] for request in requests] == [None, 9.5, 60.0, 49.0]
     assert [request["status"] for request in requests] == [200, 200, None, 403]
-    summary = last["summary"]
     assert log.damaged == 2
     assert {name: summary[name] for name in ("requests", "least_delay", "median_delay", "robots_txt", "refusals")} == {
         "requests": 4,
@@ -115,7 +123,7 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
         "robots_txt": 1,
         "refusals": 1,
     }
-    told = list(owner_report(Log(job), "a.example", {}, as_json=False))
+    told = list(text_lines(owner_report(Log(job), "a.example", {})))
     assert (
         told[2].split() == "2024-10-04T00:00:10.000Z 200 100 500 9.500 s Crawl-delay document http://a.example/".split()
     )
@@ -125,13 +133,16 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
 def test_the_overview_adds_up_by_day_and_owner(job: Path) -> None:
     write(job, FIRST, line(), line("b.example", waited=3.0), line("b.example", status=404, waited=2.0))
     write(job, FIRST + DAY, line("b.example", at="2024-10-05T00:00:00.000Z", status=None, error="dns"))
-    rows = [json.loads(row) for row in overview(Log(job), 1, as_json=True)]
-    assert rows == [
+    report = content(overview(Log(job), 1))
+    assert report["days"] == [
         {"day": "2024-10-04", "requests": 3, "pages": 2, "bytes": 300, "errors": 1, "least_delay": 2.0},
         {"day": "2024-10-05", "requests": 1, "pages": 0, "bytes": 100, "errors": 1, "least_delay": None},
+    ]
+    assert report["owners"] == [
         {"owner": "b.example", "requests": 3, "pages": 1, "bytes": 300, "errors": 2, "least_delay": 2.0},
     ]
-    assert [json.loads(row)["requests"] for row in overview(Log(job, "2024-10-05"), 9, as_json=True)] == [1, 1]
+    report = content(overview(Log(job, "2024-10-05"), 9))
+    assert [row["requests"] for row in (*report["days"], *report["owners"])] == [1, 1]
 
 
 def test_what_is_wrong_is_said_in_a_line(job: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -144,4 +155,4 @@ def test_what_is_wrong_is_said_in_a_line(job: Path, tmp_path_factory: pytest.Tem
         Log(job, "yesterday")
     (job / "requests/2024-10-03.jsonl.gz").write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(InputError, match=r"2024-10-03.jsonl.gz is damaged"):
-        list(overview(Log(job), 1, as_json=False))
+        list(overview(Log(job), 1))

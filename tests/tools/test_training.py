@@ -206,7 +206,7 @@ def test_json_lines_cut_short(tmp_path: Path, compress: Callable[[bytes], bytes]
 
 
 def test_parquet(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow", reason="needs pip install 'crawl4llm[parquet]'")
+    pa = pytest.importorskip("pyarrow", reason="needs the extra parquet")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"text": ["one", "two", None], "n": [1, 2, 3]}), path)
@@ -239,7 +239,7 @@ def test_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for number, text in enumerate(texts(OTHER, 30))
         ),
     )
-    pytest.importorskip("resiliparse", reason="needs pip install 'crawl4llm[resiliparse]'")
+    pytest.importorskip("resiliparse", reason="needs the extra resiliparse")
     lines = run_training(
         [good.parent.parent], [other], tmp_path / "model", settings={"TEXT_EXTRACTOR": "resiliparse"}, held_out=0.3
     )

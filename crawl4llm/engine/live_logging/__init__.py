@@ -17,6 +17,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.engine.scheduler import BAD_INPUT, iteration_done
@@ -54,7 +55,7 @@ def load_loggers(names: Iterable[str]) -> list[type[LiveLogger]]:
         try:
             classes.append(getattr(import_module(module), class_name))
         except ImportError as error:
-            reason = f"is not installed ({error.name}); pip install 'crawl4llm[{name}]'"
+            reason = f"is not installed ({error.name}); {to_install(name)}"
             raise InputError(f"LIVE_LOGGING {name} {reason}") from None
     return classes
 

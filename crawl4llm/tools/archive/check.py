@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.terminal import harmless, positive_integer
+from crawl4llm.base.tables import Fact, Line, Part, Rows
+from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
@@ -244,7 +245,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
     dataset = idle_dataset(opts.arguments[0], settings)
     if is_unfinished(dataset.base):
@@ -253,24 +254,30 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         check(dataset, facts)
         wrong = facts.count("SELECT count(*) FROM problems")
         query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"
-        for file, place, what in facts.rows(query, opts.problems):
-            kind = "line" if file.endswith(_BY_LINE) else "record at"
-            yield harmless(f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}")
+        yield Rows("problems", ("file", "place", "what"), facts.rows(query, opts.problems), line=_problem)
         if wrong > opts.problems:
             yield f"and {wrong - opts.problems:,} more; --problems N prints more of them"
         if wrong:
             raise InputError(f"{dataset.given}: {wrong:,} {'problems' if wrong > 1 else 'problem'}")
-        yield _sound(facts)
+        counts = _counts(facts)
+        yield from (Fact(name, count, "") for name, count in counts.items())
+        yield Line(f"sound: {', '.join(f'{count:,} {name}' for name, count in counts.items())}")
         lost = facts.count("SELECT count(*) FROM lost")
+        yield Fact("lost", lost, "")
         if lost:
-            yield f"{lost:,} pages are known to be lost ({LOST})"
+            yield Line(f"{lost:,} pages are known to be lost ({LOST})")
 
 
-def _sound(facts: Facts) -> str:
+def _problem(file: str, place: int | None, what: str) -> str:
+    kind = "line" if file.endswith(_BY_LINE) else "record at"
+    return f"{file}: {what}" if place is None else f"{file}: {kind} {place}: {what}"
+
+
+def _counts(facts: Facts) -> dict[str, int]:
     texts = facts.count("SELECT count(*) FROM records WHERE kind = ?", TEXT)
     documents = sum(document_counts(facts).values()) - texts
     records, files = facts.count("SELECT count(*) FROM records"), facts.count("SELECT count(*) FROM files")
-    return f"sound: {files:,} files, {records:,} records, {documents:,} documents, {texts:,} texts"
+    return {"files": files, "records": records, "documents": documents, "texts": texts}
 
 
 CHECK = Action(

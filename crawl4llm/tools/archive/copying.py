@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools.archive.changes import writing
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, write_counts, write_md5
 from crawl4llm.tools.archive.facts import TEXT, Facts
@@ -53,7 +54,7 @@ class _File(NamedTuple):
     id_prefix: str | None
 
 
-def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[str]:
+def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[Part]:
     """Copy a dataset into a new folder; yields a line for the user. Raises InputError."""
     if out.resolve().is_relative_to(dataset.root.resolve()):
         raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
@@ -80,7 +81,9 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
             if index.exists():
                 write_index(dataset, facts, out / index.name, index.name)
     _write_lists(out, options.name, digests, counts)
-    yield f"copy       {out}: {sum(count for _, count in counts):,} documents and texts in {len(counts):,} files"
+    total = sum(count for _, count in counts)
+    value = {"path": out, "documents_and_texts": total, "files": len(counts)}
+    yield Fact("copy", value, f"{out}: {total:,} documents and texts in {len(counts):,} files")
 
 
 def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_File]:

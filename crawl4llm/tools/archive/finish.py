@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import rename, sync_path
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
+def finish(dataset: Dataset, facts: Facts) -> Iterator[Part]:
     """Finish a dataset of which a survey with MD5 digests was made; yields a line for each step.
 
     Raises InputError, before anything is changed, where a WARC file is damaged or the index does not fit.
@@ -36,17 +37,19 @@ def finish(dataset: Dataset, facts: Facts) -> Iterator[str]:
     _require_sound(dataset, facts)
     renamed = _rename_open_files(dataset)
     if renamed:
-        yield f"renamed    {renamed:,} files that a crawl had left open"
+        yield Fact("renamed", renamed, f"{renamed:,} files that a crawl had left open")
     write_md5(dataset.root / MD5, facts.rows("SELECT name, md5 FROM files ORDER BY file"))
-    yield f"digests    {dataset.root / MD5}"
+    yield Fact("digests", dataset.root / MD5)
     counts = document_counts(facts)
     write_counts(dataset.root / COUNTS, counts.items())
-    yield f"counts     {dataset.root / COUNTS}: {sum(counts.values()):,} documents and texts in {len(counts):,} files"
+    total, path = sum(counts.values()), dataset.root / COUNTS
+    value = {"path": path, "documents_and_texts": total, "files": len(counts)}
+    yield Fact("counts", value, f"{path}: {total:,} documents and texts in {len(counts):,} files")
     if dataset.index.exists():
         assert facts.folder is not None
         with whole_file(dataset.sorted_index) as new:
             sort_lines(read_lines(dataset.index), new, facts.folder)
-        yield f"index      {dataset.sorted_index}"
+        yield Fact("index", dataset.sorted_index)
 
 
 def _require_sound(dataset: Dataset, facts: Facts) -> None:
@@ -115,7 +118,7 @@ def _dataset_name(text: str) -> str:
     return text
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     copy = CopyOptions(opts.trec_ids, opts.sample)
     if (opts.out is None) == (copy != CopyOptions()):
         raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import is_written
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import move_output
@@ -117,25 +116,6 @@ def natural_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _is_written(path: Path) -> bool:
-    """Return whether a process holds the file as :class:`~crawl4llm.base.files.AppendFile` does."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks cannot tell
-        return False
-    finally:
-        os.close(handle)
-    return False
-
-
 def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
     """Open a dataset. Raises InputError while a crawl writes it, or holds the JOBDIR that is set."""
     dataset = Dataset(Path(given))
@@ -144,7 +124,7 @@ def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
     if holder is not None:
         raise InputError(f"JOBDIR {jobdir} is in use by process {holder}; wait until it has ended, or stop it")
     for path in (dataset.index, dataset.text_index, dataset.log, *dataset.root.rglob(f"*{OPEN_SUFFIX}")):
-        if _is_written(path):
+        if is_written(path):
             raise InputError(f"{path} is being written by a crawl; wait until it has ended, or stop it")
     return dataset
 

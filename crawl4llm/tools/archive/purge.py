@@ -26,6 +26,8 @@ from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.run_folder import read_json
+from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.base.tables import facts as named
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.within import require_all_within, require_within
 from crawl4llm.options import cores
@@ -51,7 +53,7 @@ def purge(
     processes: int,
     listing: Path | None = None,
     ask: Callable[[str], None] | None = None,
-) -> Iterator[str]:
+) -> Iterator[Part]:
     """Purge a domain with all below it; yields lines about what went, when it is gone.
 
     ``ask`` is told before what will go, and may raise InputError. ``listing`` is what ``scrapy frontier --purge``
@@ -86,8 +88,7 @@ def purge(
         if listing.exists() and listing.resolve().parent == dataset.base.resolve():
             changes.remove(dataset.base / listing.name)
         changes.commit()
-    for what, count in counts.items():
-        yield f"{what:<18}{count:,}"
+    yield from named(counts)
     yield from told
 
 
@@ -160,7 +161,7 @@ def _stage_note(dataset: Dataset, facts: Facts, changes: Changes, domain: Domain
         out.write(f"{json.dumps(note)}\n".encode())
 
 
-def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[str]:
+def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None = None) -> Iterator[Part]:
     """Purge a domain from a finished export; yields how many documents went. Raises InputError.
 
     ``ask`` is told before how many will go, and may raise InputError.
@@ -171,13 +172,13 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
         kept, gone = [], 0
         for shard in Progress(listed_shards(folder, manifest), "Purging", unit=" files"):
             path = folder / DOCUMENTS / shard["name"]
-            facts = _purge_shard(path, changes.stage(path), domain)
+            facts = _purge_shard(path, changes.stage(path), domain, tokens=shard.get("tokens") is not None)
             gone += shard["documents"] - facts.documents
             if facts.documents == shard["documents"]:
                 changes.leave(path)
                 kept.append(shard)
             elif facts.documents:
-                kept.append({**shard, **facts._asdict(), "name": shard["name"]})
+                kept.append({**shard, **facts.entry(), "name": shard["name"]})
             else:
                 changes.leave(path)
                 changes.remove(path)
@@ -186,7 +187,8 @@ def purge_export(folder: Path, domain: Domain, ask: Callable[[str], None] | None
                 ask(f"purge {domain.name} and all below it from {folder}: {gone:,} documents")
             _stage_manifest(folder, changes, {**manifest, "shards": kept}, domain, gone)
             changes.commit()
-    yield f"{folder}: {gone:,} documents"
+    yield Fact("documents", gone, "")
+    yield Line(f"{folder}: {gone:,} documents")
 
 
 def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], domain: Domain, gone: int) -> None:
@@ -198,6 +200,8 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
     manifest["documents"], manifest["text_bytes"] = total("documents"), total("text_bytes")
     try:
         manifest["tokens"] = {**manifest.get("tokens", {}), "words": total("words")}
+        if "tokenizer" in manifest["tokens"]:
+            manifest["tokens"]["tokenizer"] = total("tokens")
         manifest["purged"] = [*manifest.get("purged", []), {"date": now(), "domain": domain.name, "documents": gone}]
     except TypeError:
         raise damaged(folder / MANIFEST) from None
@@ -208,13 +212,13 @@ def _stage_manifest(folder: Path, changes: Changes, manifest: dict[str, Any], do
         changes.stage(folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2)}\n", encoding="utf-8")
 
 
-def _purge_shard(path: Path, new: Path, domain: Domain) -> ShardFacts:
+def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> ShardFacts:
     """Write a file without the domain's documents; returns its entry of the manifest."""
     with writing(path):
         form = path.name.partition(".")[2]
         file = open_file(new, form)
         try:
-            shard = ShardWriter(file, form)
+            shard = ShardWriter(file, form, tokens=tokens)
             for document in _documents(path):
                 if not domain.holds(document.url):
                     shard.add(document, document.text.encode())
@@ -267,7 +271,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     add_question_options(parser)
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
     ask = None if opts.yes or not can_ask() else confirm
     dataset = idle_dataset(opts.arguments[1], settings)

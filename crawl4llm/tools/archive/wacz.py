@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final
 from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
@@ -39,7 +40,7 @@ _MADE: Final = {
 }
 
 
-def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
+def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[Part]:
     """Write the WACZ of a finished dataset; ``folder`` is for temporary files. Yields a line for the user.
 
     Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
@@ -64,7 +65,7 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[str]:
             with (folder / made).open("rb") as source:
                 package.add(name, source, compress=made == "pages.jsonl")
         package.finish(dataset.given.resolve().name)
-    yield f"wacz       {path}"
+    yield Fact("wacz", path)
 
 
 def _indexed_files(dataset: Dataset) -> Iterator[Path]:

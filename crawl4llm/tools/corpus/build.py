@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
@@ -32,9 +33,9 @@ def _add_index_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
 
 
-def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     for name, value in index_corpus(settings, opts.jobs or cores()):
-        yield f"{name:<12}{value}"
+        yield Fact(name, value, width=12)
 
 
 def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
@@ -51,7 +52,7 @@ def _add_demo_options(parser: argparse._ArgumentGroup) -> None:
     )
 
 
-def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Build the demo web unless it is only described; yield its paths, or its traits."""
     size = {"pages": opts.pages, "hosts": opts.hosts, "seed": opts.seed, "jobs": opts.jobs}
     if opts.to is None:
@@ -60,8 +61,8 @@ def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         paths = demo_paths(opts.to)
     else:
         paths = build_demo(opts.to, **size)
-    yield f"corpus  {paths.corpus}"
-    yield f"model   {paths.model}"
+    yield Fact("corpus", paths.corpus, width=8)
+    yield Fact("model", paths.model, width=8)
     if opts.describe:
         yield from describe(*paths)
     else:
@@ -86,7 +87,7 @@ def _add_build_options(parser: argparse._ArgumentGroup) -> None:
     )
 
 
-def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Build a tree; yield its counts and path."""
     if opts.to is None:
         raise InputError("say where to build: scrapy corpus build --to DIR")
@@ -97,10 +98,7 @@ def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     counts = build_corpus(
         settings, opts.to, opts.manifest, opts.jobs or cores(), slim_links=opts.link_id_position != FULL_ID_POSITION
     )
-    width = max(map(len, counts))
-    for name, count in counts.items():
-        yield f"{name:{width}}  {count}"
-    yield f"{'tree':{width}}  {opts.to}"
+    yield from facts({**counts, "tree": opts.to})
 
 
 INDEX = Action(

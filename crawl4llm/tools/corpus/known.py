@@ -24,6 +24,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
 from crawl4llm.base.input_files import open_input
 from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.known_urls import url_fingerprint
 from crawl4llm.options import cores, read_options
@@ -202,7 +203,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     return rows, []
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out, *given = opts.arguments
     to, near = Path(out).expanduser().absolute(), not opts.exact
     check_free(to, "OUT")
@@ -231,7 +232,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             raise InputError(f"OUT {out}: the sources have neither URLs nor texts")
     for name, count in written.items():
         what = name.partition(".")[0]
-        yield f"{what:<8}{count:,} of {counts.pop(what):,} read ({sizes[name] / count:,.1f} bytes each): {to / name}"
+        read, each = counts.pop(what), sizes[name] / count
+        value = {"count": count, "read": read, "bytes": sizes[name], "path": to / name}
+        yield Fact(what, value, f"{count:,} of {read:,} read ({each:,.1f} bytes each): {to / name}", width=8)
     if faults:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
         yield f"left out {left_out}; the first: {harmless(min(faults))}"

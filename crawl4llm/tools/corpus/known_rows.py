@@ -15,6 +15,7 @@ import orjson
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.known_urls import is_web_url, listed_urls
 
@@ -121,7 +122,7 @@ class RowFile:
             import pyarrow as pa
             from pyarrow import parquet
         except ImportError:
-            raise InputError(f"{self.path}: reading Parquet needs pyarrow; pip install 'crawl4llm[parquet]'") from None
+            raise InputError(f"{self.path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
         number = 0
         try:
             with parquet.ParquetFile(self.path) as file:

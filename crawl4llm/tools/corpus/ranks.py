@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools._action import Action
 from simulate.open import rank_pages
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.out is None:
         raise InputError("say where to write: scrapy corpus ranks --out FILE")
     _check_writable(opts.out)
@@ -27,8 +28,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
     data = "".join(f"{key}\t{value!r}\n" for key, value in best_first).encode("utf-8", "surrogatepass")
     with _writing(opts.out), replacing(opts.out) as file:
         file.write(gzip.compress(data, mtime=0) if opts.out.suffix == ".gz" else data)
-    yield f"pages  {len(ranks)}"
-    yield f"ranks  {opts.out}"
+    yield Fact("pages", len(ranks), width=7)
+    yield Fact("ranks", opts.out, width=7)
     yield f"Next: scrapy crawl influence -s URL_POLICY=harmonic -s HARMONIC_RANKS={opts.out}"
 
 

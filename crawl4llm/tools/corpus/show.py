@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, Link
+from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import positive_integer
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.tools._action import Action
@@ -19,26 +20,25 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _show(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     corpus = open_corpus(settings)
     key = find_document(corpus, opts.arguments[0])
     if key not in corpus:
         raise not_held(corpus, key)
     page = corpus.page(key)
     text = _text(corpus, key)
-    yield f"id        {key}"
-    yield f"url       {page.url}"
-    yield f"date      {page.date or '-'}"
-    yield f"language  {page.language or '-'}"
-    yield f"html      {'-' if page.html is None else f'{len(page.html)} bytes'}"
-    yield f"text      {'-' if text is None else f'{len(text)} characters'}"
-    yield f"inlinks   {len(corpus.inlinks(key))}"
+    yield Fact("id", key)
+    yield Fact("url", page.url)
+    yield Fact("date", page.date)
+    yield Fact("language", page.language)
+    html = None if page.html is None else len(page.html)
+    yield Fact("html", html, "-" if html is None else f"{html:,} bytes")
+    yield Fact("characters", None if text is None else len(text), "")
+    yield Fact("text", text, f"{'-' if text is None else f'{len(text):,} characters'}")
+    yield Fact("inlinks", len(corpus.inlinks(key)))
     if text:
-        yield f"\n{text}\n"
-    if page.outlinks is None:
-        yield "outlinks  -"
-    else:
-        yield from _describe_links(corpus, page.outlinks)
+        yield Line(f"\n{text}\n")
+    yield from _outlinks(corpus, page.outlinks)
 
 
 def _text(corpus: Corpus, key: str) -> str | None:
@@ -48,22 +48,34 @@ def _text(corpus: Corpus, key: str) -> str | None:
         return None
 
 
-def _describe_links(corpus: Corpus, links: list[Link]) -> Iterator[str]:
+def _outlinks(corpus: Corpus, links: list[Link] | None) -> Iterator[Part]:
+    if links is None:
+        yield Fact("outlinks", None)
+        return
     held = [link.key in corpus for link in links]
-    yield f"outlinks  {len(links)}, {sum(held)} of them held by the corpus"
-    for link, mark in zip(links, held, strict=True):
-        yield f"{'+' if mark else '-'} {link.key or 'no id'}  {link.url}  {' '.join(link.anchor.split())}".rstrip()
+    yield Line(f"{'outlinks':<11}{len(links):,}, {sum(held):,} of them held by the corpus")
+    rows = ((mark, link.key, link.url, link.anchor) for link, mark in zip(links, held, strict=True))
+    yield Rows("outlinks", ("held", "id", "url", "anchor"), rows, line=_link_line)
 
 
-def _sample(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _link_line(held: bool, key: str | None, url: str, anchor: str) -> str:
+    return f"{'+' if held else '-'} {key or 'no id'}  {url}  {' '.join(anchor.split())}".rstrip()
+
+
+def _sample(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.ranks is not None:
-        yield from ranked_seeds(opts.ranks, opts.n, opts.without)
+        keys: Iterable[str] = ranked_seeds(opts.ranks, opts.n, opts.without)
+        yield _keys(keys)
         return
     if opts.without is not None:
         raise InputError("--without goes with --ranks FILE")
     corpus = open_corpus(settings)
     corpus.check()
-    yield from corpus.sample(opts.n, opts.seed)
+    yield _keys(corpus.sample(opts.n, opts.seed))
+
+
+def _keys(keys: Iterable[str]) -> Rows:
+    return Rows("documents", ("id",), ((key,) for key in keys), line=str)
 
 
 def _add_sample_options(parser: argparse._ArgumentGroup) -> None:

@@ -3,7 +3,7 @@ crawl-then-select: what it takes to match a run (section 3, table 1 and figure 3
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Literal
@@ -26,7 +26,7 @@ from crawl4llm.tools.evaluate.measures import (
     precision,
     recall,
 )
-from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
+from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
 
 CRAWLED, FETCHED = "pages crawled", "pages fetched"
 
@@ -35,9 +35,9 @@ def figures(subject: Subject) -> list[Figure]:
     """Return the figures along the crawl, in the order of the report."""
     oracle = subject.oracle
     by_fetched = [
-        replace(curve, x=floats(crawled.run.fetched[points_along(len(crawled)) - 1]))
-        for crawled, curve in zip(
-            subject.runs, curves(subject, lambda c, at: recall(c.influence, oracle, at)), strict=True
+        replace(curve, x=floats(_mean([crawled.run.fetched[points_along(group.pages) - 1] for crawled in group.runs])))
+        for group, curve in zip(
+            subject.groups, curves(subject, lambda c, at: recall(c.influence, oracle, at)), strict=True
         )
     ]
     counts = zip(
@@ -54,6 +54,7 @@ def figures(subject: Subject) -> list[Figure]:
             "reach.",
             x_label=CRAWLED,
             y_label="precision",
+            settles=True,
             series=[
                 *curves(subject, lambda crawled, at: precision(crawled.influence, oracle, at)),
                 *_bounds(subject, lambda at: at),
@@ -86,6 +87,7 @@ def figures(subject: Subject) -> list[Figure]:
             definition="Oracle pages crawled so far for each page fetched so far.",
             x_label=CRAWLED,
             y_label="oracle pages a page fetched",
+            settles=True,
             series=curves(subject, lambda c, at: harvest_rate(c.influence, oracle, c.run.fetched, at)),
         ),
         Figure(
@@ -96,6 +98,7 @@ def figures(subject: Subject) -> list[Figure]:
             "compared texts (KNOWN_TEXTS, NEAR_DUPLICATES).",
             x_label=CRAWLED,
             y_label="documents per 1,000 fetches",
+            settles=True,
             series=curves(subject, lambda c, at: c.new_quality(oracle, at)),
         ),
         Figure(
@@ -113,6 +116,7 @@ def figures(subject: Subject) -> list[Figure]:
             definition="Mean influence score of the pages crawled so far; pages without a score are left out.",
             x_label=CRAWLED,
             y_label="mean influence",
+            settles=True,
             series=curves(subject, lambda crawled, at: mean_so_far(crawled.influence, at)),
         ),
         Figure(
@@ -133,14 +137,37 @@ def curves(
     suffix: str = "",
     kind: Literal["line", "dashed"] = "line",
 ) -> list[Series]:
-    """Return one curve a run, over the pages crawled; the ``suffix`` follows the run's name."""
+    """Return one curve a group of runs, over the pages crawled; the ``suffix`` follows its name."""
     found = []
-    for crawled in subject.runs:
-        at = points_along(len(crawled))
-        y = of_run(crawled, at)
-        name = crawled.name + suffix
-        found.append(band(name, at, y, subject.survey.sampled) if isinstance(y, Band) else line(name, at, y, kind))
+    for group in subject.groups:
+        at = points_along(group.pages)
+        found.append(joined(subject, group, at, [of_run(crawled, at) for crawled in group.runs], suffix, kind))
     return found
+
+
+def joined(
+    subject: Subject,
+    group: Group,
+    x: Floats | Integers,
+    of_runs: Sequence[Band | Floats | Integers],
+    suffix: str = "",
+    kind: Literal["line", "dashed"] = "line",
+) -> Series:
+    """Return the curve of a group: the mean of its runs, with a band from the least to the greatest of them."""
+    name, bands = group.name + suffix, [y for y in of_runs if isinstance(y, Band)]
+    values = [np.asarray(y.value if isinstance(y, Band) else y, dtype=np.float64) for y in of_runs]
+    if bands and subject.survey.sampled:
+        low, high = [y.low for y in bands], [y.high for y in bands]
+    elif len(of_runs) > 1 and kind == "line":
+        low = high = values
+    else:
+        return line(name, x, _mean(values), kind, group.place)
+    return band(name, x, Band(_mean(values), np.min(low, axis=0), np.max(high, axis=0)), group.place)
+
+
+def _mean(of_runs: Sequence[Floats | Integers]) -> Floats:
+    mean: Floats = np.mean(of_runs, axis=0)
+    return mean
 
 
 def longest(subject: Subject) -> Integers:
@@ -154,11 +181,11 @@ def _bounds(subject: Subject, share: Callable[[Integers], Integers | float]) -> 
     ``share`` gives what the oracle pages found are divided by.
     """
     at = longest(subject)
-    bounds = [line("upper bound", at, np.minimum(at, subject.oracle.size.value) / share(at), "dashed")]
+    bounds = [line("upper bound", at, np.minimum(at, subject.oracle.size.value) / share(at), "dashed", -1)]
     if subject.web is not None:
         oracle = subject.scores.influence >= subject.oracle.threshold.value
         reachable = np.count_nonzero(oracle & subject.web)
-        bounds.append(line("upper bound from the seeds", at, np.minimum(at, reachable) / share(at), "dashed"))
+        bounds.append(line("upper bound from the seeds", at, np.minimum(at, reachable) / share(at), "dashed", -2))
     return bounds
 
 
@@ -174,7 +201,7 @@ def selections(subject: Subject) -> list[Figure | Table]:
     """Return figure and tables of crawl-then-select, in the order of the report."""
     n = _selected(subject)
     found: list[Figure | Table] = [_pools(subject, n), _table(subject, n)]
-    return [*found, _match(subject)] if len(subject.runs) > 1 else found
+    return [*found, _match(subject)] if len(subject.groups) > 1 else found
 
 
 def _selected(subject: Subject) -> int:
@@ -186,10 +213,10 @@ def _selected(subject: Subject) -> int:
 
 def _pools(subject: Subject, n: int) -> Figure:
     series = []
-    for crawled in subject.runs:
-        pools = n - 1 + points_along(len(crawled) - n + 1, _POINTS)
-        means = np.array([mean_of_best(crawled.influence, int(pool), n) for pool in pools])
-        series.append(line(crawled.name, pools, means))
+    for group in subject.groups:
+        pools = n - 1 + points_along(group.pages - n + 1, _POINTS)
+        of_runs = [[mean_of_best(crawled.influence, int(pool), n) for pool in pools] for crawled in group.runs]
+        series.append(joined(subject, group, pools, list(map(np.array, of_runs))))
     return Figure(
         id="crawl-then-select",
         title=f"The best {n:,} pages of a larger crawl",
@@ -235,13 +262,15 @@ def _match(subject: Subject) -> Table:
     for given in subject.runs:
         for level in _LEVELS:
             pages = max(1, int(level * len(given)))
-            rows += [_match_row(subject, given, pages, other) for other in subject.runs if other is not given]
+            others = [other for other in subject.runs if other.run.group != given.run.group]
+            same_seeds = [other for other in others if other.run.seeds == given.run.seeds]
+            rows += [_match_row(subject, given, pages, other) for other in same_seeds or others]
     return Table(
         id="match",
         title="Pages needed to match a run",
         definition="How many pages another run must crawl (Craw4LLM, figure 3) until its best pages have the mean "
         "influence of the given run's first pages, as many of them; and until it has found as many oracle pages. "
-        "Empty where all that it crawled is not enough.",
+        "Empty where all that it crawled is not enough. Runs from the same seeds are compared, where there are any.",
         columns=[
             *("Run", "Pages", "Matched by", "Pages, by mean influence", "Times"),
             *("Pages, by oracle recall", "Times", "Fetched by the run", "Fetched, by oracle recall"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,10 @@ from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate import correlations, coverage, ordering, overview
 from crawl4llm.tools.evaluate.documents import Floats
-from crawl4llm.tools.evaluate.figures import Report
+from crawl4llm.tools.evaluate.figures import Figure, Report, Table
 from crawl4llm.tools.evaluate.runs import Run, read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
+from crawl4llm.tools.evaluate.verdict import ranking, verdict
 from simulate.web import open_rater
 
 if TYPE_CHECKING:
@@ -76,18 +78,43 @@ def check_same(run: Run, corpus: Corpus, rater: PageRater) -> None:
 def _report(runs: Sequence[Run], survey: Survey, rater: PageRater, wanted: Wanted) -> Report:
     subject = Subject(runs, survey, rater)
     scorers = _scorers(survey, rater, wanted.scorers)
+    sections = [
+        ranking(subject),
+        *coverage.figures(subject),
+        *coverage.selections(subject),
+        *correlations.sections(subject, scorers),
+        *ordering.sections(subject, wanted.topic),
+        *overview.tables(subject),
+    ]
     return Report(
-        title=f"Evaluation of {', '.join(run.name for run in runs)}",
+        title=f"Evaluation of {', '.join(group.name for group in subject.groups)}",
         notes=list(_notes(runs, survey)),
-        sections=[
-            *overview.tables(subject),
-            *coverage.figures(subject),
-            *coverage.selections(subject),
-            *ordering.sections(subject, wanted.topic),
-            *correlations.sections(subject, scorers),
-        ],
+        sections=list(_in_parts(sections)),
+        verdict=list(verdict(subject)),
         runs=[{"name": run.name, "path": str(run.path), **run.facts} for run in runs],
     )
+
+
+_MODELS = "Models of Cho et al. 1998"
+_PARTS = {
+    "": ["ranking"],
+    "Craw4LLM, figures 3 and 4": ["precision", "recall", "crawl-then-select", "visited"],
+    "Crawl, then select, in numbers (Craw4LLM, section 3)": ["selected", "match"],
+    "What it cost, and what came": ["recall-by-fetched", "harvest-rate", "new-quality", "mean-influence", "domains"],
+    "What goes with influence (Craw4LLM, figures 2 and 5)": ["correlation*", "backlinks*"],
+    _MODELS: ["*"],
+    "The runs and their corpus": ["runs", "corpus", "reach"],
+}
+"""The parts of the report, and patterns of the ids of their sections."""
+
+
+def _in_parts(sections: Sequence[Figure | Table]) -> Iterator[Figure | Table]:
+    """Yield the sections by their parts; within a part they keep their order."""
+    order, parted = list(_PARTS), []
+    for section in sections:
+        fitting = [part for part, ids in _PARTS.items() if any(fnmatchcase(section.id, one) for one in ids)]
+        parted.append(replace(section, part=next((part for part in fitting if part != _MODELS), _MODELS)))
+    yield from sorted(parted, key=lambda section: order.index(section.part))
 
 
 def _scorers(survey: Survey, rater: PageRater, given: Sequence[str]) -> list[tuple[str, Floats]]:
@@ -112,6 +139,19 @@ def _notes(runs: Sequence[Run], survey: Survey) -> Iterator[str]:
             )
         if run.facts["settings"].get("CRAWL_SCOPE", "web") != "web":
             yield f"{run.name} kept to its seeds' domains (CRAWL_SCOPE); what seeds can reach is given without that."
+    seeds: dict[str, set[tuple[str, ...]]] = {}
+    for run in runs:
+        seeds.setdefault(run.group, set()).add(tuple(run.seeds))
+    if len(seeds) < len(runs):
+        yield "Runs that differ in their seeds only are one line: their mean, in a band from the least to the greatest."
+    if len({frozenset(sets) for sets in seeds.values()}) > 1:
+        yield "The policies did not start from the same seeds: some of what sets them apart may be the seeds."
+    lengths = sorted(map(len, runs))
+    if lengths[0] < lengths[-1]:
+        yield (
+            f"The runs have {lengths[0]:,} to {lengths[-1]:,} pages: they are ranked at {lengths[0]:,}, and drawn as "
+            "far as they go."
+        )
     if survey.sampled:
         yield (
             f"A sample of {survey.surveyed:,} of {survey.size:,} documents was looked at, besides those crawled. Bands "

@@ -32,6 +32,9 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     kind: Kind = "line"
+    place: int | None = None
+    """Decides its colour, so that a policy has the same one in all figures; below 0: the colour of bounds, which are
+    no policy's. By default its place in the figure."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class Figure:
     series: Sequence[Series]
     x_log: bool = False
     y_log: bool = False
+    settles: bool = False
+    """Whether the first points are left out of the y axis's scale: means of few pages swing."""
+    part: str = ""
+    """The part of the report that it belongs to; a part folds."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class Table:
     definition: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,8 @@ class Report:
     notes: Sequence[str]
     sections: Sequence[Figure | Table]
     runs: Sequence[Mapping[str, Any]]
+    verdict: Sequence[str] = ()
+    """Which policy is best, by how much, and how sure that is; a sentence or two each."""
 
 
 def number(value: float | np.floating | None) -> float | None:
@@ -82,14 +92,14 @@ def floats(values: Floats | Integers) -> list[float]:
     return values.astype(np.float64).tolist()  # type: ignore[no-any-return]  # by its dtype
 
 
-def line(name: str, x: Floats | Integers, y: Floats | Integers, kind: Kind = "line") -> Series:
+def line(
+    name: str, x: Floats | Integers, y: Floats | Integers, kind: Kind = "line", place: int | None = None
+) -> Series:
     """Return a curve without a band."""
-    return Series(name, floats(x), floats(y), kind=kind)
+    return Series(name, floats(x), floats(y), kind=kind, place=place)
 
 
-def band(name: str, x: Floats | Integers, y: Band, sampled: bool) -> Series:
-    """Return a curve, with its confidence band where it was estimated from a sample."""
-    curve = line(name, x, y.value)
-    if not sampled:
-        return curve
-    return replace(curve, low=floats(np.nan_to_num(y.low, nan=0.0)), high=floats(np.nan_to_num(y.high, nan=0.0)))
+def band(name: str, x: Floats | Integers, y: Band, place: int | None = None) -> Series:
+    """Return a curve with its band."""
+    low, high = (floats(np.nan_to_num(bound, nan=0.0)) for bound in (y.low, y.high))
+    return replace(line(name, x, y.value, place=place), low=low, high=high)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from crawl4llm.scoring.topic import has_titles
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
-from crawl4llm.tools.evaluate.coverage import curves, longest
+from crawl4llm.tools.evaluate.coverage import curves, joined, longest
 from crawl4llm.tools.evaluate.documents import Floats, Integers
-from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, band, line, number
+from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, line, number
 from crawl4llm.tools.evaluate.measures import (
     Band,
     Importance,
@@ -34,7 +34,7 @@ _BUFFERS = (0.01, 0.02, 0.05, *np.linspace(0.1, 1.0, 10).tolist())
 def sections(subject: Subject, topic: Sequence[str]) -> list[Figure | Table]:
     """Return the importance metrics, then the three models for each of them."""
     metrics = _metrics(subject, topic)
-    buffers = [_buffers(subject, crawled) for crawled in subject.runs]
+    buffers = {crawled.name: _buffers(subject, crawled) for crawled in subject.runs}
     found: list[Figure | Table] = [_goals(metrics)]
     for metric in metrics:
         found += [
@@ -118,6 +118,7 @@ def _crawl_and_stop(subject: Subject, metric: Importance) -> Figure:
         "pages of the web. It ends where that page has the least importance there is. " + metric.definition,
         x_label="K, pages crawled",
         y_label="P_CS",
+        settles=True,
         series=[
             *curves(subject, lambda crawled, at: crawl_and_stop(metric.of_document[crawled.numbers], metric.web, at)),
             _random(subject, metric),
@@ -131,7 +132,7 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
 
     hot = metric.web.count_from(metric.goal).value
     at = longest(subject)
-    ideal = [line("ideal", at, np.minimum(at / hot, 1.0), "dashed")] if hot else []
+    ideal = [line("ideal", at, np.minimum(at / hot, 1.0), "dashed", -2)] if hot else []
     return Figure(
         id=f"threshold-{metric.id}",
         title=f"Crawl & Stop with Threshold: {metric.name}",
@@ -145,19 +146,22 @@ def _threshold(subject: Subject, metric: Importance) -> Figure:
 
 def _buffers(subject: Subject, crawled: CrawledPages) -> list[Integers]:
     """Return the places in the crawl of the pages that are left at the end in buffers of several sizes."""
-    sizes = np.unique(np.maximum(np.round(np.array(_BUFFERS) * len(crawled)), 1).astype(np.int64))
+    (group,) = (group for group in subject.groups if group.name == crawled.run.group)
+    sizes = np.unique(np.maximum(np.round(np.array(_BUFFERS) * group.pages), 1).astype(np.int64))
     estimates = np.nan_to_num(crawled.run.priority, nan=-np.inf)
     return kept(estimates, sizes.tolist(), later_estimates(crawled.run, subject.rater))
 
 
-def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequence[Integers]]) -> Figure:
+def _limited_buffer(subject: Subject, metric: Importance, buffers: Mapping[str, Sequence[Integers]]) -> Figure:
     series = []
-    for crawled, places in zip(subject.runs, buffers, strict=True):
-        importance = metric.of_document[crawled.numbers]
-        shares = [share_of_hot(importance[left], metric.web) for left in places]
-        sizes = np.array([len(left) for left in places])
-        hot = Band(*np.array(shares, dtype=np.float64).T)
-        series.append(band(crawled.name, sizes, hot, subject.survey.sampled))
+    for group in subject.groups:
+        hot = []
+        for crawled in group.runs:
+            importance = metric.of_document[crawled.numbers]
+            shares = [share_of_hot(importance[left], metric.web) for left in buffers[crawled.name]]
+            hot.append(Band(*np.array(shares, dtype=np.float64).T))
+        sizes = np.array([len(left) for left in buffers[group.runs[0].name]])
+        series.append(joined(subject, group, sizes, hot))
     return Figure(
         id=f"limited-buffer-{metric.id}",
         title=f"Limited Buffer Crawl: {metric.name}",
@@ -174,4 +178,4 @@ def _limited_buffer(subject: Subject, metric: Importance, buffers: Sequence[Sequ
 
 def _random(subject: Subject, metric: Importance) -> Series:
     at = longest(subject)
-    return line("random order", at, np.minimum(at / metric.web.size, 1.0), "dashed")
+    return line("random order", at, np.minimum(at / metric.web.size, 1.0), "dashed", -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,16 @@ from crawl4llm.base.input_files import input_lines, read_json
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import DONE
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
 """What decides influence scores: runs that differ in one of these cannot be compared."""
+_OF_GROUP = (
+    *("policy", "policy_settings", "scope", "batch_size", "url_rules", "known_urls", "limits", "url_traps"),
+    *("near_duplicates", "known_texts", "own_settings"),
+)
+"""What decides which pages are crawled, but for the seeds: runs that are alike in it make one series."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Run:
     path: Path
     name: str
     """The policy, and where several runs have the same, the directory's name too."""
+    group: str
+    """The name that it shares with runs that differ from it in their seeds only."""
     facts: Mapping[str, Any]
     """``settings.json``."""
     keys: Sequence[str]
@@ -81,7 +89,23 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
                     f"{paths[0]} and {path} cannot be compared: {what} is {facts[0][what]} in one, {theirs[what]} in "
                     "the other; evaluate them by themselves"
                 )
-    return [_read(path, theirs, name) for path, theirs, name in zip(paths, facts, _names(paths, facts), strict=True)]
+    named = zip(paths, facts, _names(paths, facts), _groups(paths, facts), strict=True)
+    return [_read(path, theirs, name, group) for path, theirs, name, group in named]
+
+
+def _groups(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the name of each run's group: the policy, and where it has several groups, their first run too."""
+    alike = [
+        json.dumps([theirs.get(name) for name in _OF_GROUP] + [theirs["settings"]["CRAWL_MAX_PAGES"]], sort_keys=True)
+        for theirs in facts
+    ]
+    policies = {key: str(theirs["policy"]) for key, theirs in zip(alike, facts, strict=True)}
+    names = {}
+    for key, policy in policies.items():
+        first, more = _names(paths, facts)[alike.index(key)], alike.count(key) - 1
+        alone = [*policies.values()].count(policy) == 1
+        names[key] = policy if alone else f"{first} and {more} more" if more else first
+    return [names[key] for key in alike]
 
 
 def _names(paths: Sequence[Path], facts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -116,7 +140,7 @@ def _facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
+def _read(path: Path, facts: Mapping[str, Any], name: str, group: str) -> Run:
     keys: list[str] = []
     parents: list[str | None] = []
     numbers = array("d")
@@ -139,6 +163,7 @@ def _read(path: Path, facts: Mapping[str, Any], name: str) -> Run:
     return Run(
         path=path,
         name=name,
+        group=group,
         facts=facts,
         keys=keys,
         priority=columns[0],
@@ -176,4 +201,4 @@ def _why_unfinished(path: Path) -> str | None:
         return f"it still runs or was killed: there is no {STATS}"
     except (OSError, ValueError, AttributeError):
         return f"its {STATS} cannot be read"
-    return None if reason in {MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT} else f"it ended by {reason}"
+    return None if reason in DONE else f"it ended by {reason}"

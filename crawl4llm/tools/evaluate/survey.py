@@ -243,6 +243,20 @@ class CrawledPages:
         return self.run.name
 
 
+class Group(NamedTuple):
+    """Runs that differ in their seeds only: one series of the figures."""
+
+    name: str
+    place: int
+    """Its number, by which its colour is the same in all figures."""
+    runs: Sequence[CrawledPages]
+
+    @property
+    def pages(self) -> int:
+        """The pages that all its runs have."""
+        return min(map(len, self.runs))
+
+
 class Subject:
     """Runs of one corpus and model. What takes long is computed when it is first asked for, once.
 
@@ -254,6 +268,10 @@ class Subject:
         self.rater = rater
         self.scores: Scores = survey.scores(rater, survey.options.scorer)
         self.runs = [self._crawled(run) for run in runs]
+        named: dict[str, list[CrawledPages]] = {}
+        for crawled in self.runs:
+            named.setdefault(crawled.run.group, []).append(crawled)
+        self.groups = [Group(name, place, crawled) for place, (name, crawled) in enumerate(named.items())]
         self.oracle: Oracle = oracle_of(self.population(self.scores.influence))
 
     def _crawled(self, run: Run) -> CrawledPages:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import is_below
@@ -23,6 +23,7 @@ from crawl4llm.crawl.control import read_blocked
 from crawl4llm.live.robots_rules import product_token
 from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
+from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools.export.opt_outs import LARGEST_FILE, Heard, reason_of
 from crawl4llm.tools.export.reading import Reader, locate
 from crawl4llm.tools.export.rows import Row, load_all
@@ -40,8 +41,6 @@ _REFERS_TO = field_name("WARC-Refers-To")
 _NO_TEXT_DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 """Digest of the empty text."""
 _NO_TEXT = (0, 0, 0, None, None)
-_AHEAD = 10_000
-"""Entries that a file may be ahead of another one in which the same documents stand in nearly the same order."""
 _CHUNK = 1 << 20
 _LARGEST_FILE = 2**62
 _FIELDS = {"id", "url", "digest", "mime", "filename", "offset", "length"}
@@ -100,8 +99,8 @@ class ArchiveSource(Source):
 
     def rows(self, first_file: int) -> Iterator[Row]:
         self._first_file = first_file
-        influences = _Alongside(self._influences())
-        texts = _Alongside(self._entries(self._texts, self._parse_texts))
+        influences = Alongside(self._influences())
+        texts = Alongside(self._entries(self._texts, self._parse_texts))
         ends = [0] * len(self.files)
         entries = self._entries(self._folder / INDEX_NAME, self._parse_entries)
         for entry, following in pairwise(chain(entries, [None])):
@@ -276,29 +275,6 @@ def _date(stamp: bytes) -> str:
     """Return a time stamp of an index as W3C date-time; pages near each other often have the same."""
     at = stamp.decode()
     return f"{at[:4]}-{at[4:6]}-{at[6:8]}T{at[8:10]}:{at[10:12]}:{at[12:14]}Z"
-
-
-class _Alongside(Generic[V]):
-    """Values by document from a file in which documents stand in nearly the same order as they are asked for."""
-
-    def __init__(self, items: Iterable[tuple[str, V]]) -> None:
-        self._items = iter(items)
-        self._following = next(self._items, None)
-        self._passed: dict[str, V] = {}
-
-    def take(self, key: str) -> V | None:
-        """Return the value of a document, None where it has none near; each can be taken once."""
-        following = self._following
-        if following is None or following[0] != key:
-            return self._search(key)
-        self._following = next(self._items, None)
-        return following[1]
-
-    def _search(self, key: str) -> V | None:
-        while key not in self._passed and self._following is not None and len(self._passed) < _AHEAD:
-            self._passed.setdefault(*self._following)
-            self._following = next(self._items, None)
-        return self._passed.pop(key, None)
 
 
 def _content_after(file: SourceFile, end: int) -> Counter[str]:

@@ -22,6 +22,7 @@ CARD = "README.md"
 OPT_OUT_FIELDS: Final = ("robots", "opt-out")
 """Fields of an archive's warcinfo record about the manners by which its pages were fetched."""
 
+_TOKENS: Final = "tokens"
 _FIELDS: Final = {
     "id": ("string", "the document key"),
     "text": ("string", "the main text of the page"),
@@ -36,6 +37,7 @@ _FIELDS: Final = {
     "warc_length": ("int64", "how long the record is"),
     "digest": ("string", "the record's WARC-Payload-Digest"),
     "opt_out_signals": ("string", "what site and page said of its uses, which does not forbid training; null: nothing"),
+    _TOKENS: ("int64", "of the text, by the tokenizer that is named above"),
 }
 _METADATA: Final = {"WARC-Target-URI": "string", "WARC-Date": "string", "influence": "float64", "language": "string"}
 _JSON_ONLY: Final = ("source", "created")
@@ -68,11 +70,17 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
     form = form if form in COMPRESSORS else PARQUET
     languages = _languages(manifest)
     documents, words, size = manifest["documents"], manifest["tokens"]["words"], manifest["text_bytes"]
+    tokens = manifest["tokens"].get("tokenizer")
+    counted = f"{words:,} words"
+    if tokens is not None:
+        counted += f" ({tokens:,} tokens by the tokenizer {cell(manifest['settings']['tokenizer'])})"
+    left = set(_JSON_ONLY if form == PARQUET else ()) | ({_TOKENS} if tokens is None else set())
+    fields = {name: about for name, about in _FIELDS.items() if name not in left}
     yield "---"
-    yield from _head(form, documents, size, languages)
+    yield from _head(form, documents, size, languages, fields)
     yield from ("---", "", "# Texts of crawled pages", "")
     yield (
-        f"{documents:,} documents with {words:,} words, {size:,} bytes of text, in {len(names):,} files. "
+        f"{documents:,} documents with {counted}, {size:,} bytes of text, in {len(names):,} files. "
         f"Made by `scrapy export` of crawl4llm {cell(manifest.get('crawl4llm'))}. `manifest.json` has the size and "
         "SHA-256 of each file, and all settings. A purge writes it and this card anew."
     )
@@ -82,7 +90,7 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
             "The files are compressed with Zstandard: `datasets` needs the package `zstandard` to read them.",
             "",
         )
-    yield from _table("## Fields", ("field", "type", "what"), _fields(form))
+    yield from _table("## Fields", ("field", "type", "what"), _fields(form, fields))
     listed = [(cell(name or "not known"), f"{count:,}") for name, count in languages.most_common(_MOST_LISTED)]
     if len(languages) > _MOST_LISTED:
         listed.append(("others", f"{sum(count for _, count in languages.most_common()[_MOST_LISTED:]):,}"))
@@ -95,15 +103,16 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield from _opt_outs(manifest)
 
 
-def _head(form: str, documents: int, text_bytes: int, languages: Mapping[str, int]) -> Iterator[str]:
+def _head(
+    form: str, documents: int, text_bytes: int, languages: Mapping[str, int], fields: Mapping[str, tuple[str, str]]
+) -> Iterator[str]:
     codes = sorted({found[1].lower() for name in languages if (found := _CODE.fullmatch(name))})
     if codes:
         yield from ("language:", *(f"- {json.dumps(code)}" for code in codes))  # quoted: `no` is false in YAML
     yield from ("size_categories:", f"- {_size(documents)}", "configs:", "- config_name: default", "  data_files:")
     yield from ("  - split: train", f"    path: documents/*.{form}", "dataset_info:", "  features:")
-    for name, (kind, _) in _FIELDS.items():
-        if form != PARQUET or name not in _JSON_ONLY:
-            yield from (f"  - name: {name}", f"    dtype: {kind}")
+    for name, (kind, _) in fields.items():
+        yield from (f"  - name: {name}", f"    dtype: {kind}")
     if form != PARQUET:
         yield from ("  - name: metadata", "    struct:")
         for name, kind in _METADATA.items():
@@ -118,10 +127,8 @@ def _size(documents: int) -> str:
     return f"{_BOUNDS[place - 1]}<n<{_BOUNDS[place]}" if place < len(_BOUNDS) else f"n>{_BOUNDS[-1]}"
 
 
-def _fields(form: str) -> Iterator[tuple[str, str, str]]:
-    for name, (kind, what) in _FIELDS.items():
-        if form != PARQUET or name not in _JSON_ONLY:
-            yield f"`{name}`", kind, what
+def _fields(form: str, fields: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    yield from ((f"`{name}`", kind, what) for name, (kind, what) in fields.items())
     if form != PARQUET:
         yield "`metadata`", "struct", ", ".join(f"`{name}`" for name in _METADATA)
 

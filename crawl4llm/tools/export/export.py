@@ -16,10 +16,13 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import Scorer, load_scorer
+from crawl4llm.scoring.languages import FastTextLanguages
+from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.documents import Integers
@@ -40,16 +43,19 @@ from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Columns
 from crawl4llm.tools.export.selecting import INFLUENCE, Wanted, oracle_threshold, plan_shards, select, unknown_language
 from crawl4llm.tools.export.shards import ShardFacts, ShardJob, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
+from crawl4llm.tools.export.tokens import Tokenizer
 from simulate.open import largest_page
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawl4llm.scoring.known_texts import KnownTexts
+
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
 
 
-def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted) -> Iterator[str]:
+def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted) -> Iterator[Part]:
     """Export sources to a directory; yields lines for the user.
 
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
@@ -60,6 +66,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
         require_package("pyarrow", "--format parquet")
     if wanted.near_duplicates is not None:
         require_package("datasketch", "--near-duplicates")
+    known = _known_texts(wanted.known) if wanted.known is not None else None
     folder = ExportFolder(out)
     folder.check_free()
     processes = max(read_options(settings).workers, 1)
@@ -67,7 +74,7 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
     taken = settings.copy()
     if run := next((source for source in sources if source.settings), None):
         take_over(taken, run.settings, run.given)
-    work = _Export(taken, sources, folder, wanted)
+    work = _Export(taken, sources, folder, wanted, known)
     with folder.claimed(work.request(), [source.files for source in sources]) as finished:
         if finished:
             yield f"{out} is finished: it holds this export already"
@@ -75,10 +82,27 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
             yield from work.run()
 
 
+def _known_texts(path: str) -> KnownTexts:
+    """Open a file of known texts. Raises InputError."""
+    from crawl4llm.scoring.known_texts import KnownTexts
+
+    known = KnownTexts(Path(path).expanduser(), named="--known")
+    if known.near:
+        require_library("--known", "take a file made with --exact")
+    return known
+
+
 class _Export:
     """One export at work."""
 
-    def __init__(self, settings: BaseSettings, sources: Sequence[Source], folder: ExportFolder, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        settings: BaseSettings,
+        sources: Sequence[Source],
+        folder: ExportFolder,
+        wanted: Wanted,
+        known: KnownTexts | None,
+    ) -> None:
         self._settings = settings
         self._options: Options = read_options(settings)
         self._largest = largest_page(settings)
@@ -86,26 +110,33 @@ class _Export:
         self._files = tuple(file for source in sources for file in source.files)
         self._folder = folder
         self._wanted = wanted
+        self._tokenizer = None if wanted.tokenizer is None else Tokenizer.of(wanted.tokenizer)
+        model = wanted.language_model
+        self._languages = None if model is None else FastTextLanguages(Path(model).expanduser())
+        self._known = known
         self._scored_by: str | None = None
         """The digest of the model that scores pages whose source has no score of theirs."""
 
     def request(self) -> dict[str, Any]:
         """Return all that decides the content of this export."""
         options = self._options
+        files = {"tokenizer": self._tokenizer, "language_model": self._languages}
         return {
             "crawl4llm": __version__,
             "settings": {
                 **self._wanted.settings(),
+                **{f"{name}_digest": file.digest for name, file in files.items() if file is not None},
                 "text_extractor": options.text_extractor,
                 "scorer": options.scorer,
                 "scorer_model": options.scorer_model,
                 "scorer_label": options.scorer_label,
                 "download_maxsize": self._largest,
             },
+            **({"known_texts": f"sha256:{self._known.identity}"} if self._known else {}),
             "sources": [source.facts for source in self._sources],
         }
 
-    def run(self) -> Iterator[str]:
+    def run(self) -> Iterator[Part]:
         """Run all stages but those that an earlier process has finished."""
         self._check_sources()
         left_out, columns = self._list()
@@ -204,6 +235,8 @@ class _Export:
             signatures=self._wanted.near_duplicates is not None,
             unscored=not self._wanted.selects_by_influence,
             largest=self._largest,
+            languages=self._languages,
+            known=self._known,
         )
         with (
             PageWorkers(preparer, options.workers, options.text_time_limit) as workers,
@@ -249,7 +282,15 @@ class _Export:
         digests = {name: plan_digest(plan, suffix) for name, plan in named.items()}
         shards = {name: self._folder.written(name, digest) for name, digest in digests.items()}
         jobs = [
-            ShardJob(self._folder.documents / name, suffix, plan, self._folder.work, self._files, self._largest)
+            ShardJob(
+                self._folder.documents / name,
+                suffix,
+                plan,
+                self._folder.work,
+                self._files,
+                self._largest,
+                self._tokenizer,
+            )
             for name, plan in named.items()
             if shards[name] is None
         ]
@@ -276,26 +317,37 @@ class _Export:
         return {
             **self.request(),
             "documents": sum(shard.documents for shard in shards),
-            "tokens": {"words": sum(shard.words for shard in shards)},
+            "tokens": {"words": sum(shard.words for shard in shards), **self._tokens(shards)},
             "text_bytes": sum(shard.text_bytes for shard in shards),
             "left_out": {reason: count for reason, count in sorted(left_out.items()) if count},
             "oracle_threshold": oracle,
             "model_digest": self._scored_by,
             "opt_out": [opt_out_notes(source) for source in self._sources],
-            "shards": [shard._asdict() for shard in shards],
+            "shards": [shard.entry() for shard in shards],
         }
+
+    def _tokens(self, shards: Sequence[ShardFacts]) -> dict[str, int]:
+        return {} if self._tokenizer is None else {"tokenizer": sum(shard.tokens or 0 for shard in shards)}
 
     def _bar(self, what: str, total: int | None) -> Progress[int]:
         return Progress(None, what, total, unit=" documents", bar=wants_bar(self._options.progress_bar))
 
 
-def _report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[str]:
+def _report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[Part]:
     documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
     size = sum(shard.bytes for shard in shards)
-    yield f"Wrote {documents:,} documents, {words:,} words, to {len(shards)} files of {size:,} bytes in {out}"
-    for reason, count in sorted(left_out.items()):
-        if count:
-            yield f"left out: {count:,} {reason}"
+    told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
+    counted = [shard.tokens for shard in shards if shard.tokens is not None]
+    tokens = f" ({sum(counted):,} tokens)" if counted else ""
+    yield from (
+        Fact(name, value, "") for name, value in ({**told, "tokens": sum(counted)} if counted else told).items()
+    )
+    yield Line(
+        f"Wrote {documents:,} documents, {words:,} words{tokens}, to {len(shards)} files of {size:,} bytes in {out}"
+    )
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    yield Fact("left_out", counts, "")
+    yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
     if left_out["not_indexed"]:
         yield (
             "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or `scrapy archive repair` it, "

@@ -24,6 +24,7 @@ import orjson
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 
 _AHEAD = 4
 """Pieces that may wait for the thread."""
@@ -132,6 +133,8 @@ class Document(NamedTuple):
     warc_length: int
     digest: str | None
     opt_out_signals: str | None = None
+    tokens: int | None = None
+    """By the tokenizer that was given; without one there is no such field."""
 
 
 def _gzip() -> Compressor:
@@ -154,7 +157,7 @@ def require_package(name: str, what: str) -> None:
     try:
         import_module(name)
     except ImportError:
-        raise InputError(f"{what} needs {name}; pip install 'crawl4llm[export]'") from None
+        raise InputError(f"{what} needs {name}; {to_install('export')}") from None
 
 
 class JsonLines:
@@ -167,13 +170,16 @@ class JsonLines:
 
     def add(self, document: Document) -> None:
         """Write a document."""
+        fields = document._asdict()
+        if document.tokens is None:
+            del fields["tokens"]
         line = orjson.dumps(
             {
                 "id": document.id,
                 "text": document.text,
                 "source": SOURCE,
                 "created": document.date or "",
-                **document._asdict(),  # the fields that are new go behind those above
+                **fields,  # the fields that are new go behind those above
                 "metadata": {
                     "WARC-Target-URI": document.url,
                     "WARC-Date": document.date,
@@ -198,12 +204,13 @@ class JsonLines:
 class Parquet:
     """A writer of Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`."""
 
-    def __init__(self, file: HashedFile) -> None:
+    def __init__(self, file: HashedFile, *, tokens: bool) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        types = {"influence": pa.float64(), "warc_offset": pa.int64(), "warc_length": pa.int64()}
-        self._schema = pa.schema([(name, types.get(name, pa.string())) for name in Document._fields])
+        types = {"influence": pa.float64(), **dict.fromkeys(("warc_offset", "warc_length", "tokens"), pa.int64())}
+        names = [name for name in Document._fields if tokens or name != "tokens"]
+        self._schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
         self._table = pa.Table
         self._writer = parquet.ParquetWriter(pa.PythonFile(file, mode="w"), self._schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
@@ -230,6 +237,6 @@ def open_file(path: Path, name: str) -> HashedFile:
     return HashedFile(path, COMPRESSORS.get(name, Plain)())  # Parquet is compressed within
 
 
-def open_shard(file: HashedFile, name: str) -> JsonLines | Parquet:
-    """Return the writer of documents in one of FORMATS to a file."""
-    return Parquet(file) if name == PARQUET else JsonLines(file)
+def open_shard(file: HashedFile, name: str, *, tokens: bool = False) -> JsonLines | Parquet:
+    """Return the writer of documents in one of FORMATS to a file; ``tokens``: whether they have token counts."""
+    return Parquet(file, tokens=tokens) if name == PARQUET else JsonLines(file)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from crawl4llm.base.files import AppendFile
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
 from crawl4llm.optouts import said as signals
-from crawl4llm.scoring import Scorer
+from crawl4llm.scoring import Scorer, signatures
+from crawl4llm.scoring.languages import LanguageIdentifier
 from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
@@ -36,12 +37,15 @@ from crawl4llm.tools.export.rows import (
     RowFile,
     RowWriter,
 )
-from crawl4llm.tools.export.selecting import NO_INFLUENCE, signature_of
+from crawl4llm.tools.export.selecting import KNOWN_TEXT, NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.page_records import utf8
 from crawl4llm.warc.payload import html_in_utf8
 from crawl4llm.warc.reader import StoredRecord
 from crawl4llm.warc.records import Record, field_name
+
+if TYPE_CHECKING:
+    from crawl4llm.scoring.known_texts import KnownTexts
 
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""
@@ -90,10 +94,27 @@ class Preparer:
     """Whether pages without influence are wanted."""
     largest: int | None
     """As for Reader."""
+    languages: LanguageIdentifier | None = None
+    """Tells the languages of pages whose archive does not."""
+    known: KnownTexts | None = None
+    """Texts that are left out."""
 
     def __post_init__(self) -> None:
         self.rows = RowFile(self.work / LISTED_ROWS)
         self.reader = Reader(self.files, Path(), self.largest)
+
+    def identified(self, text: str) -> str | None:
+        """Return the language of a text, where it can be told."""
+        return None if self.languages is None else self.languages.language(text)
+
+    def refuses(self, text: str) -> str | None:
+        """Return the reason for which a text is left out; None where it is not."""
+        if not text.strip():
+            return NO_TEXT
+        if self.known is None:
+            return None
+        signature = signatures.signature_of(text) if self.known.near else b""
+        return KNOWN_TEXT if self.known.knows(text, signature) else None
 
     def __reduce__(self) -> tuple[type[Preparer], tuple[Any, ...]]:
         return Preparer, tuple(getattr(self, field.name) for field in fields(self))
@@ -130,13 +151,13 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
     else:
         data = preparer.reader.text(row)
         text, encoded = as_text(data)
-    if not text.strip():
-        return Prepared(row._replace(reason=NO_TEXT), None)
+    if reason := preparer.refuses(text):
+        return Prepared(row._replace(reason=reason), None)
     if influence is None and scorer is not None:
         influence = rate_text(scorer, text, row.url).score
     row = row._replace(
         influence=influence,
-        language=row.language or about.language,
+        language=row.language or about.language or preparer.identified(text),
         known=True,
         text_digest="sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode(),
         text_bytes=len(encoded),

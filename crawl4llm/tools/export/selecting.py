@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 CRAWL, INFLUENCE = "crawl", "influence"
 DUPLICATE_ID, DUPLICATE, NEAR_DUPLICATE = "duplicate_id", "duplicate_text", "near_duplicate"
-LANGUAGE, TOO_SHORT, TOO_LONG = "language", "too_short", "too_long"
+KNOWN_TEXT, LANGUAGE, TOO_SHORT, TOO_LONG = "known_text", "language", "too_short", "too_long"
 _MOST_NAMED = 10
+_FILES = ("tokenizer", "language_model")
 NO_INFLUENCE, BELOW, NOT_ORACLE, NOT_TOP = "no_influence", "below_min_influence", "not_oracle", "not_top"
 Hashes = NDArray[np.uint32]
 PERMUTATIONS, SHINGLE_WORDS = 128, 5
@@ -57,9 +59,15 @@ class Wanted:
     keep_duplicates: bool = False
     near_duplicates: float | None = None
     """Jaccard similarity from which on texts count as the same."""
+    known: str | None = None
+    """Path of a file of known texts, which are left out."""
     shard_documents: int = 100_000
     shard_bytes: int | None = None
     """Bytes of text in a file, at most; a text that is longer has a file to itself."""
+    tokenizer: str | None = None
+    """File of a tokenizer that counts tokens."""
+    language_model: str | None = None
+    """File of a fastText classifier that tells the language of pages whose archive does not."""
 
     def check(self) -> None:
         """Raise InputError where no document can be what is asked for."""
@@ -75,11 +83,14 @@ class Wanted:
     @property
     def measures_text(self) -> bool:
         """Whether texts must be read before any is written."""
-        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} != {None}
+        files = {self.language_model, self.known}
+        return {self.min_words, self.max_words, self.near_duplicates, self.shard_bytes} | files != {None}
 
     def settings(self) -> Mapping[str, Any]:
-        """Return all of it, for the manifest."""
-        return {**asdict(self), "languages": list(self.languages)}
+        """Return all of it, for the manifest, but known texts: what a file has counts, wherever it lies."""
+        given = {name: value for name, value in asdict(self).items() if name not in _FILES or value is not None}
+        del given["known"]
+        return {**given, "languages": list(self.languages)}
 
 
 class Selection(NamedTuple):
@@ -166,7 +177,8 @@ def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
         return None
     known = sorted(name for name in table.languages if name)
     if not known:
-        return "--language: no page has a language here, its archive tells none; export without --language"
+        told = "no page has a language here, its archive tells none"
+        return f"--language: {told}; give a --language-model, or export without --language"
     listed = harmless(", ".join(known[:_MOST_NAMED])) + (" ..." if len(known) > _MOST_NAMED else "")
     return f"--language {' '.join(wanted)}: no page is in it; the archives have {listed}"
 
@@ -240,7 +252,7 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
-        raise InputError("--oracle needs SciPy; pip install 'crawl4llm[evaluation]'") from None
+        raise InputError(f"--oracle needs SciPy; {to_install('evaluate')}") from None
     from crawl4llm.options import read_options
     from simulate.web import open_rater
 

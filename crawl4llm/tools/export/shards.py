@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
+from crawl4llm.tools.export.tokens import Tokenizer
 from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
@@ -41,14 +42,21 @@ class ShardFacts(NamedTuple):
     languages: Mapping[str, int]
     """Documents by language, sorted by name; those without one count as the empty string, and as OTHER_LANGUAGES those
     with what can be no language tag, and all languages beyond a thousand."""
+    tokens: int | None = None
+    """By the tokenizer that was given."""
+
+    def entry(self) -> dict[str, Any]:
+        """Return all of it, but tokens that were not counted."""
+        return {name: value for name, value in self._asdict().items() if name != "tokens" or value is not None}
 
 
 class ShardWriter:
     """A writer of documents to a file of an export, which counts for the manifest."""
 
-    def __init__(self, file: HashedFile, form: str) -> None:
+    def __init__(self, file: HashedFile, form: str, *, tokens: bool = False) -> None:
         self._file = file
-        self._shard = open_shard(file, form)
+        self._shard = open_shard(file, form, tokens=tokens)
+        self._tokens = 0 if tokens else None
         self._words = WordCount()
         self._languages: Counter[str] = Counter()
         self._documents = self._text_bytes = 0
@@ -58,6 +66,8 @@ class ShardWriter:
         self._words.add(text)
         self._documents += 1
         self._text_bytes += len(text)
+        if self._tokens is not None:
+            self._tokens += document.tokens or 0
         language = document.language or ""
         known = language in self._languages or len(self._languages) < _MOST_LANGUAGES
         self._languages[language if known and len(language) <= _LONGEST_LANGUAGE else OTHER_LANGUAGES] += 1
@@ -68,7 +78,8 @@ class ShardWriter:
         self._shard.finish()
         self._file.close()
         size, digest, languages = self._file.size, self._file.digest, dict(sorted(self._languages.items()))
-        return ShardFacts(name, self._documents, self._words.total, self._text_bytes, size, digest, languages)
+        words, tokens = self._words.total, self._tokens
+        return ShardFacts(name, self._documents, words, self._text_bytes, size, digest, languages, tokens)
 
 
 class Written(NamedTuple):
@@ -93,6 +104,7 @@ class ShardJob:
     files: tuple[SourceFile, ...]
     largest: int | None
     """Bytes that a text may have."""
+    tokenizer: Tokenizer | None = None
 
     @property
     def size(self) -> int:
@@ -128,7 +140,7 @@ def _write(job: ShardJob, path: Path) -> Written:
     file = open_file(path, job.format)
     unfit: dict[int, str] = {}
     try:
-        shard = ShardWriter(file, job.format)
+        shard = ShardWriter(file, job.format, tokens=job.tokenizer is not None)
         numbers = np.frombuffer(job.numbers, dtype=NUMBER).tolist()
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
@@ -140,7 +152,10 @@ def _write(job: ShardJob, path: Path) -> Written:
                 unfit[number] = NO_TEXT
             if unfit:
                 continue
-            shard.add(_document(row, text, reader, names), encoded)
+            document = _document(row, text, reader, names)
+            if job.tokenizer is not None:
+                document = document._replace(tokens=job.tokenizer.count(text))
+            shard.add(document, encoded)
         facts = shard.finish(job.path.name)
     finally:
         rows.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.domains import domain_to_purge
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import LIVE
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.crawl.control import publish_blocked, set_blocked
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import find_output
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> Iterator[Part]:
     """Change the control file, and what exports go by; yield what holds now. The store is not opened."""
     given, name = Path(opts.arguments[0]), opts.arguments[1]
     domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
@@ -32,6 +33,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     holder = jobdir.holder()
     what = "blocked" if blocked else "not blocked"
     when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
+    yield Fact("blocked", list(control.blocked), "")
     yield f"{domain.name} is {what}{f': {when}' if changed else ', as before'}; in all {len(control.blocked):,} domains"
     publish_blocked(given, find_output(given, jobdir.job, settings))
 

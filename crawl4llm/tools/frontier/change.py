@@ -13,6 +13,7 @@ from tqdm import tqdm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.run_folder import SETTINGS, read_json
+from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.crawl.commits import add_seeds
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.crawl.stored_crawl import StoredCrawl
@@ -33,10 +34,10 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     Settings on the command line count, then those of the crawl's last run, then the project's.
     """
     output = crawl.output(settings)
-    facts = read_json(output / SETTINGS)
-    if facts.get("corpus") == LiveCorpus.name:
+    last_run = read_json(output / SETTINGS)
+    if last_run.get("corpus") == LiveCorpus.name:
         return LiveCorpus()
-    take_over(settings, facts, output)
+    take_over(settings, last_run, output)
     corpus = open_corpus(settings)
     corpus.check()
     if corpus.identity() != crawl.job["digests"]["corpus_digest"]:
@@ -47,7 +48,7 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     return corpus
 
 
-def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Store the seeds that were not visited; yield counts by kind."""
     jobdir, given = map(Path, opts.arguments)
     with StoredCrawl(jobdir, change=True) as crawl:
@@ -66,13 +67,13 @@ def _inject(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             "injected before": len(seeds.keys) - len(not_waiting),
             **{kind.rpartition("/")[2]: count for kind, count in seeds.counts.items() if kind != "seeds/given"},
         }
-        yield from (f"{kind:<16} {count:,}" for kind, count in counts.items())
+        yield from facts(counts)
         wanted = read_options(settings).crawl_max_pages
         if new and crawl.pages >= wanted:
             yield f"The crawl has all its pages: resume it with CRAWL_MAX_PAGES greater than {wanted}."
 
 
-def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Merge the frontier, copy the store, put the copy in its place; yield the sizes before and after.
 
     Killed at any moment it leaves the store before or the one after, each with the same crawl.
@@ -92,8 +93,8 @@ def _compact(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]
         finally:
             copy.unlink(missing_ok=True)
         after = crawl.store_path.stat().st_size
-    yield f"before  {before / 1e6:,.1f} MB"
-    yield f"after   {after / 1e6:,.1f} MB"
+    yield Fact("before", before, f"{before / 1e6:,.1f} MB")
+    yield Fact("after", after, f"{after / 1e6:,.1f} MB")
 
 
 INJECT = Action("add the seeds of a file to a paused crawl, which takes them up when resumed", _inject, "FILE")

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._action import Action
 
@@ -23,18 +24,22 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Write the file, or yield its lines where that is ``-``."""
     jobdir, name = opts.arguments
     path = Path(name)
     if not path.name:
         raise InputError(f"--export {name!r} is not the name of a file")
+    if name == "-" and opts.json:
+        raise InputError("--json does not go with --export -, which prints a JSON object a line; leave it out")
     with StoredCrawl(Path(jobdir)) as crawl:
         if name == "-":
             yield from _lines(crawl)
             return
         _write(path, crawl)
-        yield f"{len(crawl.frontier) + len(crawl.aside):,} documents written to {path}"
+        number = len(crawl.frontier) + len(crawl.aside)
+        yield Fact("documents", number, "")
+        yield Line(f"{number:,} documents written to {path}")
 
 
 def _lines(crawl: StoredCrawl) -> Iterator[str]:

@@ -19,6 +19,7 @@ from crawl4llm.base.files import AppendFile, replacing
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import add_question_options, can_ask, confirm
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.commits import add_purged, move_log, set_seeds
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Drop the domain's documents as ``opt_out``; yield how many there were, and where those archived are listed."""
     jobdir, given = opts.arguments
     domain = domain_to_purge(given.strip(), whole_suffix=opts.whole_suffix)
@@ -47,10 +48,11 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
             leased, queued, injected = purge.leases(), purge.queued(), purge.injected_seeds()
         listed = output / f"purge-{domain.name}.jsonl"
         archived = _list_archived(crawl, domain, output / WARC / INDEX_NAME, listed)
-    yield f"queued    {queued:,} dropped"
-    yield f"leased    {leased:,} dropped"
-    yield f"injected  {injected:,} seeds taken back"
-    yield f"archived  {archived:,}{f', listed for removal in {listed}' if archived else ''}"
+    yield Fact("queued", queued, f"{queued:,} dropped")
+    yield Fact("leased", leased, f"{leased:,} dropped")
+    yield Fact("injected", injected, f"{injected:,} seeds taken back")
+    yield Fact("archived", archived, f"{archived:,}{f', listed for removal in {listed}' if archived else ''}")
+    yield Fact("listing", listed if archived else None, "")
 
 
 class _Purge:

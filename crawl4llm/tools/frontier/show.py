@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, read_json
-from crawl4llm.base.terminal import harmless
+from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.page_writer import REDIRECTS, ended_documents
 from crawl4llm.crawl.stored_crawl import StoredCrawl
@@ -42,7 +42,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--best", type=_count, default=10, metavar="K", help="show the K best documents (default: 10)")
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
@@ -57,7 +57,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
         crawl.check_balance()
 
 
-def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
+def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[Part]:
     committed = datetime.fromtimestamp(crawl.store_path.stat().st_mtime, tz=timezone.utc)
     size = 0
     for path in crawl.path.iterdir():
@@ -71,65 +71,66 @@ def _identity(crawl: StoredCrawl, settings: BaseSettings) -> Iterator[str]:
         last_run, place = read_json(output / SETTINGS), str(output)
     settings_then = last_run.get("settings")
     wanted = settings_then.get("CRAWL_MAX_PAGES") if isinstance(settings_then, dict) else None
-    yield f"crawl      {crawl.job['crawl_id']}"
-    yield f"output     {place}"
-    yield f"now        {'not running' if crawl.holder is None else f'in use by process {crawl.holder}'}"
-    yield f"committed  {committed:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"crawled    {crawl.pages:,}{f' of {wanted:,}' if isinstance(wanted, int) else ''} pages"
-    yield f"size       {size / 1e6:,.1f} MB on disk"
+    yield Fact("crawl", crawl.job["crawl_id"])
+    yield Fact("output", place)
+    yield Fact("now", crawl.holder, "not running" if crawl.holder is None else f"in use by process {crawl.holder}")
+    yield Fact("committed", f"{committed:%Y-%m-%d %H:%M:%S} UTC")
+    yield Fact("wanted", wanted if isinstance(wanted, int) else None, "")
+    yield Fact("crawled", crawl.pages, f"{crawl.pages:,}{f' of {wanted:,}' if isinstance(wanted, int) else ''} pages")
+    yield Fact("size", size, f"{size / 1e6:,.1f} MB on disk")
 
 
-def _states(crawl: StoredCrawl) -> Iterator[str]:
+def _states(crawl: StoredCrawl) -> Iterator[Part]:
     """Yield counts of documents by state."""
     states, ended = crawl.balance, ended_documents(crawl.frontier, crawl.counts)
     ended[Outcome.REDIRECTED]["within an owner"] += crawl.counts.get(REDIRECTS, 0)
-    yield f"queued     {states.queued:,}"
-    yield f"parked     {states.parked:,}{f' (budget {waiting:,})' if (waiting := len(crawl.aside)) else ''}"
-    yield f"leased     {states.leased:,}"
-    yield f"archived   {states.archived:,}"
+    yield Fact("queued", states.queued)
+    waiting = len(crawl.aside)
+    yield Fact("parked", states.parked, f"{states.parked:,}{f' (budget {waiting:,})' if waiting else ''}")
+    yield Fact("parked_budget", waiting, "")
+    yield Fact("leased", states.leased)
+    yield Fact("archived", states.archived)
     for outcome in (Outcome.REDIRECTED, Outcome.FAILED, Outcome.DROPPED):
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(ended[outcome].items()) if count)
-        yield f"{outcome.value:<11}{sum(ended[outcome].values()):,}{f' ({reasons})' if reasons else ''}"
+        counts = {reason: count for reason, count in sorted(ended[outcome].items()) if count}
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+        total = sum(counts.values())
+        yield Fact(outcome.value, {"all": total, **counts}, f"{total:,}{f' ({reasons})' if reasons else ''}")
     yield str(states)
     if crawl.state.seeds:
-        yield f"injected   {len(crawl.state.seeds):,} seeds, taken up when the crawl is resumed"
+        seeds = len(crawl.state.seeds)
+        yield Fact("injected", seeds, f"{seeds:,} seeds, taken up when the crawl is resumed")
 
 
-def _parked(crawl: StoredCrawl) -> Iterator[str]:
+def _parked(crawl: StoredCrawl) -> Iterator[Part]:
     """Yield the owners that are parked, those with the most documents first."""
     if not isinstance(crawl.frontier, DurableOwnerFrontier):
         return
     owners = crawl.frontier.owners
     parked = sorted((-owners.queued_of(name), name, delay) for name, delay in owners.parked())
-    if parked:
-        shown = f"{min(_PARKED, len(parked))} of {len(parked):,}, {owners.documents.parked:,} documents"
-        yield f"\n{'queued':>12}  parked owner ({shown}), Crawl-delay"
-    for queued, name, delay in parked[:_PARKED]:
-        yield harmless(f"{-queued:>12,}  {name}  {delay:,.0f} s" if delay else f"{-queued:>12,}  {name}")
+    shown = f"{min(_PARKED, len(parked))} of {len(parked):,}, {owners.documents.parked:,} documents"
+    rows = [(-queued, name, delay or None) for queued, name, delay in parked[:_PARKED]]
+    title = f"\nParked owners ({shown}), and the Crawl-delay that they ask for, in seconds"
+    yield Rows("parked_owners", ("queued", "owner", "crawl_delay"), rows, title, digits=0)
 
 
-def _hosts(crawl: StoredCrawl, most: int) -> Iterator[str]:
+def _hosts(crawl: StoredCrawl, most: int) -> Iterator[Part]:
     queued = tqdm(crawl.frontier, "Reading the frontier", len(crawl.frontier), unit=" documents", disable=None)
     counts = Counter(host_of(entry.url or entry.key) for entry in queued)
-    if counts:
-        yield f"\n{'queued':>12}  host ({min(most, len(counts)):,} of {len(counts):,})"
-    for host, count in nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0])):
-        yield f"{count:>12,}  {harmless(host) or '(known by id alone)'}"
+    largest = nsmallest(most, counts.items(), key=lambda item: (-item[1], item[0]))
+    rows = [(count, host or "(known by id alone)") for host, count in largest]
+    yield Rows("hosts", ("queued", "host"), rows, f"\nHosts ({len(rows):,} of {len(counts):,})")
 
 
-def _best(crawl: StoredCrawl, most: int) -> Iterator[str]:
-    for place, entry in enumerate(islice(crawl.frontier, most)):
-        if not place:
-            yield f"\n{'score':>12}  best documents"
-        yield harmless(f"{entry.score:>12.6f}  {entry.key}  {entry.url if entry.url != entry.key else ''}".rstrip())
+def _best(crawl: StoredCrawl, most: int) -> Iterator[Part]:
+    rows = [(entry.score, entry.key, entry.url) for entry in islice(crawl.frontier, most)]
+    yield Rows("best", ("score", "id", "url"), rows, "\nThe best documents", digits=6)
 
 
-def _leases(crawl: StoredCrawl) -> Iterator[str]:
+def _leases(crawl: StoredCrawl) -> Iterator[Part]:
     leases = crawl.frontier.leases()
-    if leases:
-        yield f"\n{'score':>12}  on lease ({min(_LEASES, len(leases))} of {len(leases):,}), by attempt"
-    for entry, _ in leases[:_LEASES]:
-        yield harmless(f"{entry.score:>12.6f}  {entry.attempts}  {entry.key}  {entry.url}".rstrip())
+    rows = [(entry.score, entry.attempts, entry.key, entry.url) for entry, _ in leases[:_LEASES]]
+    title = f"\nOn lease ({len(rows)} of {len(leases):,}), by attempt"
+    yield Rows("leases", ("score", "attempts", "id", "url"), rows, title, digits=6)
 
 
 def _count(text: str) -> int:

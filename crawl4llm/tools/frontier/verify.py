@@ -14,6 +14,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import lost
 from crawl4llm.base.input_files import open_input, parse_json
 from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import within
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._action import Action
@@ -28,7 +29,7 @@ _LONGEST_LINE = 1 << 20
 """Bytes; a line of a log holds no more than two keys and a URL."""
 
 
-def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield ``sound`` and the equation; or raise InputError that names the file and what is wrong with it."""
     with StoredCrawl(Path(opts.arguments[0]), thorough=True) as crawl:
         crawl.check_balance()
@@ -41,7 +42,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[str]:
                 _check_archive(output / WARC, INDEX_NAME, crawl.state.archive.pages, crawl.pages)
             if crawl.state.archive.text_index_offset:
                 _check_archive(output / WARC, TEXT_INDEX_NAME, crawl.state.archive.texts)
-    yield f"sound: {equation}"
+    yield Fact("sound", value=True, shown="")
+    yield Fact("equation", equation, "")
+    yield Line(f"sound: {equation}")
 
 
 def _check_lines(path: Path, size: int, lines: int | None = None) -> None:

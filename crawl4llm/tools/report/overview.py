@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass, fields
 from heapq import nlargest
 from operator import itemgetter
 from typing import Final
 
+from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.tools.report.requests import Log, Request
 
 _MOST_OWNERS: Final = 200_000
@@ -38,8 +38,12 @@ class Sums:
             self.least_delay = request.waited
 
 
-def overview(log: Log, owners: int, *, as_json: bool) -> Iterator[str]:
-    """Yield a line for each day and for each of so many owners, the largest. Raises InputError."""
+SUMS: Final = tuple(field.name for field in fields(Sums))
+"""Their names."""
+
+
+def overview(log: Log, owners: int) -> Iterator[Part]:
+    """Yield a row for each day and for each of so many owners, the largest. Raises InputError."""
     by_day: dict[str, Sums] = {}
     by_owner: dict[str, Sums] = {}
     forgot = False
@@ -52,19 +56,10 @@ def overview(log: Log, owners: int, *, as_json: bool) -> Iterator[str]:
     largest = nlargest(owners, by_owner.items(), key=lambda item: (item[1].requests, item[0]))
     tables = {"day": sorted(by_day.items(), key=itemgetter(0)), "owner": largest}
     for kind, rows in tables.items():
-        if as_json:
-            yield from (json.dumps({kind: name, **asdict(sums)}) for name, sums in rows)
-        else:
-            yield f"{'requests':>12} {'pages':>12} {'bytes':>16} {'errors':>10} {'least delay':>12}  {kind}"
-            yield from (f"{_row(sums)}  {name or '(no owner)'}" for name, sums in rows)
-            yield ""
-    if not as_json:
-        about = "at least " if forgot else ""
-        yield f"{about}{len(by_owner):,} owners; shown are {len(largest):,}"
-        if log.damaged:
-            yield f"{log.damaged:,} damaged lines were passed over"
-
-
-def _row(sums: Sums) -> str:
-    least = "-" if sums.least_delay is None else f"{sums.least_delay:,.3f} s"
-    return f"{sums.requests:>12,} {sums.pages:>12,} {sums.bytes:>16,} {sums.errors:>10,} {least:>12}"
+        yield Rows(f"{kind}s", (kind, *SUMS), [(name or "(no owner)", *astuple(sums)) for name, sums in rows])
+        yield ""
+    about = "at least " if forgot else ""
+    yield Fact("all_owners", len(by_owner), "")
+    yield Line(f"{about}{len(by_owner):,} owners; shown are {len(largest):,}; least delay is in seconds")
+    if log.damaged:
+        yield f"{log.damaged:,} damaged lines were passed over"

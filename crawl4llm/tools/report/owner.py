@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from crawl4llm.tools.report.overview import Sums
+from crawl4llm.base.tables import Fact, Line, Part, Rows
+from crawl4llm.tools.report.overview import SUMS, Sums
 from crawl4llm.tools.report.requests import Log, Request
 
 _REFUSALS: Final = {401, 403, 429, 503}
+_NAMES: Final = {"purpose": "for", "size": "bytes", "milliseconds": "ms"}
+"""Fields as the log names them, where that is another name than here."""
+_HEADINGS: Final = (
+    f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
+)
 
 
-def owner_report(log: Log, owner: str, refused: Mapping[str, int], *, as_json: bool) -> Iterator[str]:
-    """Yield a line for each request, the oldest first, then sums by day and a summary. Raises InputError.
+def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[Part]:
+    """Yield a row for each request, the oldest first, then sums by day and a summary. Raises InputError.
 
     ``refused``: how many documents of the owner were not fetched, or refused, by the columns of the report.
     """
-    if not as_json:
-        yield f"{'time (UTC)':<24} {'status':>8} {'bytes':>10} {'ms':>7} {'waited':>10}  {'rule':<15} {'for':<10} URL"
     by_day: dict[str, Sums] = {}
     delays: Counter[float] = Counter()
     robots = refusals = 0
     ended: float | None = None
     """When the last exchange ended, in seconds since 1970."""
-    for found in log.requests(owner):
-        began = _seconds(found.time)
-        request = found
-        if found.waited is None and ended is not None:  # of another process, or long ago
-            request = found._replace(waited=max(round(began - ended, 3), 0.0))
-        ended = began + request.milliseconds / 1000
-        by_day.setdefault(request.day, Sums()).add(request)
-        if request.waited is not None:
-            delays[float(f"{request.waited:.4g}")] += 1
-        robots += request.purpose == "robots.txt"
-        refusals += request.status in _REFUSALS
-        yield json.dumps(_fields(request)) if as_json else _line(request)
+
+    def rows() -> Iterator[Sequence[object]]:
+        nonlocal robots, refusals, ended
+        for found in log.requests(owner):
+            began = _seconds(found.time)
+            request = found
+            if found.waited is None and ended is not None:  # of another process, or long ago
+                request = found._replace(waited=max(round(began - ended, 3), 0.0))
+            ended = began + request.milliseconds / 1000
+            by_day.setdefault(request.day, Sums()).add(request)
+            if request.waited is not None:
+                delays[float(f"{request.waited:.4g}")] += 1
+            robots += request.purpose == "robots.txt"
+            refusals += request.status in _REFUSALS
+            yield request
+
+    columns = [_NAMES.get(name, name) for name in Request._fields]
+    yield Rows("requests", columns, rows(), _HEADINGS, line=_line)
     total = sum(sums.requests for sums in by_day.values())
     summary = {
         "owner": owner,
@@ -49,29 +58,22 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int], *, as_json: b
         "refusals": refusals,
         "refused": refused,
     }
-    if as_json:
-        yield json.dumps({"summary": {**summary, "days": {day: asdict(sums) for day, sums in by_day.items()}}})
-        return
+    yield Fact("summary", summary, "")
     yield ""
-    for day, sums in by_day.items():
-        yield f"{day}  {sums.requests:,} requests, {sums.pages:,} pages, {sums.bytes:,} bytes, {sums.errors:,} errors"
+    yield Rows("days", ("day", *SUMS), [(day, *astuple(sums)) for day, sums in by_day.items()])
     if not_fetched := "; ".join(f"{name}: {count:,}" for name, count in refused.items() if count):
-        yield f"documents that were not fetched, or refused: {not_fetched}"
-    yield f"{owner}: {total:,} requests, {robots:,} of them for robots.txt; {refusals:,} refused (401, 403, 429, 503)"
+        yield Line(f"documents that were not fetched, or refused: {not_fetched}")
+    of_robots = f"{robots:,} of them for robots.txt"
+    yield Line(f"{owner}: {total:,} requests, {of_robots}; {refusals:,} refused (401, 403, 429, 503)")
     if delays:
-        yield f"waited between two requests: {min(delays):,.3f} s at least, {_median(delays):,.3f} s in the median"
+        least, median = min(delays), _median(delays)
+        yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
     if log.damaged:
         yield f"{log.damaged:,} damaged lines were passed over"
 
 
-def _fields(request: Request) -> dict[str, object]:
-    """Return the request as the log has it."""
-    fields = {**request._asdict()}
-    names = {"purpose": "for", "size": "bytes", "milliseconds": "ms"}
-    return {names.get(name, name): value for name, value in fields.items()}
-
-
-def _line(request: Request) -> str:
+def _line(*values: Any) -> str:
+    request = Request(*values)
     waited = "-" if request.waited is None else f"{request.waited:,.3f} s"
     left = f"{request.time:<24} {request.outcome:>8} {request.size:>10,} {request.milliseconds:>7,} {waited:>10}"
     price = f"  ({request.price})" if request.price else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from heapq import nlargest
@@ -13,6 +12,7 @@ from crawl4llm.base import crawl_log, reasons
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.within import require_within
 
 _KINDS: Final = {
@@ -62,21 +62,19 @@ def refused(output: Path, owner: str | None = None) -> tuple[dict[str, Counter[s
     return by_owner, total
 
 
-def refusals(output: Path, owners: int, *, as_json: bool) -> Iterator[str]:
-    """Yield a line for each of so many owners, those with the most first, and one for all. Raises InputError."""
+def refusals(output: Path, owners: int) -> Iterator[Part]:
+    """Yield a row for each of so many owners, those with the most first, and one for all. Raises InputError."""
     by_owner, total = refused(output)
     rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
-    if as_json:
-        yield from (json.dumps({"refused": name, **columns(counts)}) for name, counts in rows)
-        yield json.dumps({"refused_in_all": columns(total), "not_followed": _not_followed(output)})
-        return
-    yield from ("", "Documents that were not fetched, or refused by their server:")
-    yield f"{' '.join(f'{name:>9}' for name in COLUMNS)}  owner"
-    yield from (f"{_row(counts)}  {name or '(no owner)'}" for name, counts in rows)
-    yield f"{_row(total)}  in all"
-    if links := _not_followed(output):
+    shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
+    title = "\nDocuments that were not fetched, or refused by their server"
+    in_all = ("in all", *columns(total).values())
+    yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
+    links = _not_followed(output)
+    yield Fact("not_followed", links, "")
+    if links:
         said = ", ".join(f"{count:,} {name}" for name, count in links.items())
-        yield f"links that were not followed, which are counted and not listed: {said}"
+        yield Line(f"links that were not followed, which are counted and not listed: {said}")
 
 
 def _not_followed(output: Path) -> dict[str, int]:
@@ -94,7 +92,3 @@ def _not_followed(output: Path) -> dict[str, int]:
 def columns(counts: Counter[str]) -> dict[str, int]:
     """Return the counts of all kinds, in the order of the report."""
     return {name: counts[name] for name in COLUMNS}
-
-
-def _row(counts: Counter[str]) -> str:
-    return " ".join(f"{counts[name]:>9,}" for name in COLUMNS)

@@ -146,7 +146,7 @@ def _limits(recipe: Recipe) -> Iterator[str]:
 
 
 def can_plot() -> bool:
-    """Return whether Matplotlib is installed (the extra ``evaluation``)."""
+    """Return whether Matplotlib is installed (the extra ``evaluate``)."""
     return find_spec("matplotlib") is not None
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 
 _JSONL: Final = (".jsonl", ".ndjson", ".json")
 _PARQUET: Final = ".parquet"
@@ -77,7 +78,7 @@ def parquet_texts(path: Path, field: str) -> Iterator[str]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise InputError(f"{path}: reading Parquet needs pyarrow; pip install 'crawl4llm[parquet]'") from None
+        raise InputError(f"{path}: reading Parquet needs pyarrow; {to_install('parquet')}") from None
     row = 0
     try:
         with parquet.ParquetFile(path) as file:

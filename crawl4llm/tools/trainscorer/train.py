@@ -15,7 +15,9 @@ import numpy as np
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.run_folder import write_json, write_text
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
 from crawl4llm.scoring import score_of
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 MODEL, QUANTISED = "model.bin", "model.ftz"
 EVALUATION = "evaluation.json"
+_FEW, _UNCALIBRATED = 1000, 0.1
+"""Texts of a class below which there is a warning (DCLM took 200,000), and the calibration error above which."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Wanted:
     recipe: Recipe
 
 
-def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
+def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
     """Train a model into the folder ``wanted.out``, and yield what there is to tell. Raises InputError.
 
     Files: the model and, beside it, its rules; the same of the quantised one; the model card, its plot, and its figures
@@ -81,23 +85,27 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
             }
         _describe(folder, models, data, wanted.recipe)
         shutil.rmtree(work)
-    yield from (_in_short(model) for model in models)
+    yield Fact("models", {model.name: asdict(model.measures) for model in models}, "")
+    yield from (Line(_in_short(model)) for model in models)
+    yield from _warnings(models, trained_on)
     if not can_plot():
-        yield f"No {PLOT} was drawn: pip install 'crawl4llm[evaluation]'"
+        yield f"No {PLOT} was drawn: {to_install('evaluate')}"
+    yield Fact("out", wanted.out, "")
     yield f"Wrote {wanted.out}: read {wanted.out / CARD}"
     yield f"Next: scrapy crawl influence -s SCORER_MODEL={wanted.out / models[-1].name}"
 
 
 def _collect(
     examples: Examples, sources: Sources, given: Sequence[Source], *, positive: bool, bar: bool
-) -> Iterator[str]:
+) -> Iterator[Part]:
     name = "positive" if positive else "negative"
     for source in given:
         for text in Progress(sources.texts(source), name, unit=" texts", bar=bar):
             examples.add(text, positive=positive)
         found = ", ".join(f"{count:,} {what}" for what, count in sorted(source.counts.items())) or "no texts"
         yield f"{name}  {source.given} ({source.kind}): {found}"
-    yield f"{name}  " + ", ".join(f"{count:,} {what}" for what, count in examples.counts(positive=positive).items())
+    counts = examples.counts(positive=positive)
+    yield Fact(name, counts, ", ".join(f"{count:,} {what}" for what, count in counts.items()), width=len(name) + 2)
 
 
 def _write(path: Path, training: Iterator[Example]) -> dict[bool, int]:
@@ -139,6 +147,20 @@ def _in_short(model: Trained) -> str:
         f"{model.name}  precision {precision}, recall {half.recall:.3f}, F1 {half.f1:.3f} at 0.5; average precision "
         f"{found.average_precision:.3f}; calibration error {found.expected_calibration_error:.3f}"
     )
+
+
+def _warnings(models: Sequence[Trained], trained_on: dict[bool, int]) -> Iterator[str]:
+    for positive, count in trained_on.items():
+        if count < _FEW:
+            name = "positive" if positive else "negative"
+            yield f"Warning: trained on {count:,} {name} texts only; with less than some {_FEW:,}, expect little"
+    for model in models:
+        error = model.measures.expected_calibration_error
+        if error > _UNCALIBRATED:
+            yield (
+                f"Warning: scores of {model.name} are no probabilities (calibration error {error:.3f}): they order "
+                "pages, but a threshold such as 0.5 means little"
+            )
 
 
 @contextmanager

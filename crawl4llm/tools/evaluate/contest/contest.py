@@ -13,6 +13,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, replacing
+from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, crawl
@@ -58,7 +59,7 @@ class _Task(NamedTuple):
     identity: Mapping[str, Any]
 
 
-def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[str]:
+def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
     """Hold a contest, or go on with it, and write its results; yield lines about it.
 
     Raises InputError; where policies failed, when the results of the others are written.
@@ -161,7 +162,7 @@ class _Contest:
         return _Task(entrant, number, identity)
 
 
-def _written(results: Results, wanted: Wanted) -> Iterator[str]:
+def _written(results: Results, wanted: Wanted) -> Iterator[Part]:
     """Write all files of a contest; yield what was measured, and where it is."""
     out = wanted.out
     timed = [crawl for crawl in results.crawls if _SECONDS in crawl]
@@ -180,7 +181,7 @@ def _written(results: Results, wanted: Wanted) -> Iterator[str]:
         raise InputError(f"{error.filename or out} cannot be written: {error.strerror}") from None
     write_report(report_of(results), out)
     if wanted.as_json:
-        yield files[RESULTS].rstrip()
+        yield from facts(json.loads(files[RESULTS]))
         return
     yield from files[_TABLE].splitlines()
     yield f"Wrote {RESULTS}, {_TABLE} and the report to {out}: open {out / 'report.html'}"

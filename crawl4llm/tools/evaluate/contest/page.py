@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from crawl4llm.base.terminal import cell
@@ -10,6 +11,7 @@ from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
 from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of
 from crawl4llm.tools.evaluate.contest.results import Results, mean
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
+from crawl4llm.tools.evaluate.verdict import how_sure, told
 
 _RECALLS = tuple(f"recall at {mark}%" for mark in MARKS)
 _QUARTER = 25
@@ -30,11 +32,13 @@ def report_of(results: Results) -> Report:
         notes=list(_notes(results)),
         sections=[
             _ranking(results, ranked),
-            *(_curves(results, web["name"], ranked) for web in results.webs),
-            _differences(results, ranked, differences),
-            _by_web(results, ranked),
-            _webs(results),
+            *(replace(_curves(results, web["name"], ranked), part="Recall on each web") for web in results.webs),
+            *(
+                replace(table, part="In numbers")
+                for table in (_differences(results, ranked, differences), _by_web(results, ranked), _webs(results))
+            ),
         ],
+        verdict=list(_verdict(results, ranked, differences)),
         runs=[],
     )
 
@@ -49,6 +53,13 @@ def _notes(results: Results) -> Iterator[str]:
     for failure in results.failures:
         policy, web, number = (failure[name] for name in ("policy", "web", "set"))
         yield f"{policy} failed on {web}, seed set {number}, and is not ranked: {failure['error']}"
+
+
+def _verdict(results: Results, ranked: Sequence[Standing], differences: Sequence[Paired]) -> Iterator[str]:
+    ours = [standing for standing in ranked if standing.rank is not None]
+    if len(ours) > 1:
+        yield from told(ours, "the first half of the pages in reach")
+        yield from how_sure(ours, differences, len(results.webs) * results.about["seed_sets"])
 
 
 def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:

@@ -19,6 +19,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import read_json
 from crawl4llm.base.processes import end_with
+from crawl4llm.base.terminal import interrupt_held_back
 from crawl4llm.base.within import require_within
 
 T = TypeVar("T")
@@ -91,9 +92,10 @@ def in_processes(work: Callable[[T], None], tasks: Iterable[T], processes: int) 
             while len(running) < processes and (task := next(waiting, None)) is not None:
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(work, task, theirs, os.getpid()))
-                process.start()
+                with interrupt_held_back():  # Python drops what is raised while it forks
+                    process.start()
+                    running[ours] = process, task
                 theirs.close()
-                running[ours] = process, task
             if not running:
                 return
             for ended in wait(list(running)):

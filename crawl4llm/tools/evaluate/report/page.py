@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,6 +32,15 @@ class Section(NamedTuple):
     plot: str
     table: Table
     numeric: Sequence[bool]
+    cells: Sequence[Sequence[str]]
+    """The rows as they are shown: the numbers of a column with as many decimals each."""
+
+
+class Part(NamedTuple):
+    """Sections that fold together; those of no part have an empty title, and stay open."""
+
+    title: str
+    sections: Sequence[Section]
 
 
 def render(report: Report, plots: Mapping[str, str]) -> str:
@@ -44,7 +56,10 @@ def render(report: Report, plots: Mapping[str, str]) -> str:
     script = _template("report.js")
     page = environment.get_template("report.html").render(
         report=report,
-        sections=[_section(section, plots) for section in report.sections],
+        parts=[
+            Part(title, [_section(section, plots) for section in sections])
+            for title, sections in groupby(report.sections, key=attrgetter("part"))
+        ],
         comparison=compare(report.runs),
         style=_template("report.css") + f"@media screen and (prefers-color-scheme: dark) {{\n{dark_plots()}\n}}",
         script=script,
@@ -64,7 +79,21 @@ def _section(section: Figure | Table, plots: Mapping[str, str]) -> Section:
         plot, table = "", section
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
     numeric = [_is_numeric(column) for column in columns]
-    return Section(section.id, section.title, section.definition, plot, table, numeric)
+    texts = [
+        [shown(value, decimals) for value in column]
+        for column, decimals in zip(columns, _decimals(columns), strict=True)
+    ]
+    cells = list(zip(*texts, strict=True)) if table.rows else []
+    return Section(section.id, section.title, section.definition, plot, table, numeric, cells)
+
+
+def _decimals(columns: Iterable[Iterable[Value]]) -> Iterator[int]:
+    """Yield the decimals of each column: four significant digits of its greatest number, but at most four decimals, or
+    six where that is less than 0.001."""
+    for column in columns:
+        greatest = max((abs(value) for value in column if isinstance(value, float)), default=0.0)
+        most = 4 if greatest >= 0.001 else 6
+        yield min(max(3 - math.floor(math.log10(greatest)), 0), most) if greatest else 0
 
 
 def series_table(figure: Figure) -> Table:
@@ -86,12 +115,11 @@ def _is_numeric(column: Iterable[Value]) -> bool:
     return bool(values) and not any(isinstance(value, str) for value in values)
 
 
-def shown(value: Value) -> str:
-    """Format a value for human eyes: four significant digits, thousands apart; a dash for what is undefined."""
+def shown(value: Value, decimals: int = 0) -> str:
+    """Format a value for human eyes: thousands apart, so many decimals unless it is whole by its type; a dash for what
+    is undefined."""
     if value is None:
         return _UNDEFINED
     if isinstance(value, str):
         return value
-    if isinstance(value, int) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{decimals}f}"

@@ -11,7 +11,8 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import matplotlib as mpl
@@ -36,15 +37,18 @@ BACKGROUND: Final = "#ffffff"
 TEXT: Final = "#1f2328"
 AXIS: Final = "#6e7781"
 GRID: Final = "#e1e5ea"
-SERIES: Final = ("#0b66c3", "#bf5000", "#14794a", "#b02a8c", "#7a5f00", "#6a43c4", "#007a87", "#59636e")
-"""By order in the figure. Each has a contrast of at least 4.5 to 1 with its background, the dark ones too."""
+SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#69004b", "#5a69ff", "#a00028")
+"""By place. They differ for the colour-blind too, and have a contrast of 3 to 1 with the background (WCAG 1.4.11)."""
+NEUTRAL: Final = "#59636e"
+"""Of bounds, which are no policy's."""
 
-_DARK_SERIES: Final = ("#62aeff", "#ff9a4d", "#4fcf8f", "#f08cd0", "#dcbf45", "#b79cff", "#48cbd8", "#a7b1bc")
+_DARK_SERIES: Final = ("#4fa8f0", "#ff8c42", "#2fd6a4", "#fbd5f2", "#8a74ff", "#f0405a")
 _DARK: Final = {
     BACKGROUND: "#14171b",
     TEXT: "#e6e9ec",
     AXIS: "#8c959f",
     GRID: "#2b3138",
+    NEUTRAL: "#a7b1bc",
     **dict(zip(SERIES, _DARK_SERIES, strict=True)),
 }
 
@@ -72,12 +76,18 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 _DRAWN_WHOLE = 2000
 """A series of so many points is not thinned."""
 _LINE_COLUMNS = 1400
-"""Pixel columns of a line: two for each pixel of a plot that is 700 wide."""
+"""Pixel columns of a line: two for each pixel of a plot that is shown 700 wide."""
+_SETTLED, _SETTLED_SHARE = 100, 0.1
+"""The first so many points of the x axis, or a share of it where that is less, do not set the scale of y where means of
+few pages swing."""
 _DOT_COLUMNS, _DOT_ROWS = 200, 120
 """Places for dots, each 3.5 pixels wide."""
 _DASHED = (0, (5, 3))
+_OF_BOUNDS: Sequence[Any] = (_DASHED, (0, (1.5, 2)))
 _PATTERNS: Sequence[Any] = ("-", (0, (8, 2, 2, 2)), (0, (1, 1.5)))
 """How lines differ beyond their colours: one for each time that the colours are used up."""
+_MARGIN = 0.06
+"""Of a scale, above and below."""
 _BAR_SHARE = 0.9
 """The part of the room between its neighbours that a bar fills."""
 
@@ -117,8 +127,10 @@ def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
     if len(curve.x) > _DRAWN_WHOLE:
         pixels = _pixels(curve.x, axes.get_xscale(), _LINE_COLUMNS)
         curve = curve.at(line_points(pixels, curve.y, curve.low, curve.high))
-    colour = SERIES[place % len(SERIES)]
-    style = _DASHED if dashed else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]
+    colour = _colour(place)
+    style: Any = _DASHED if dashed else _PATTERNS[place // len(SERIES) % len(_PATTERNS)]
+    if place < 0:
+        style = _OF_BOUNDS[place % len(_OF_BOUNDS) - 1]
     if not np.isnan(curve.low).all():
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     gaps = np.concatenate(([True], np.isnan(curve.y), [True]))
@@ -128,13 +140,17 @@ def draw_line(axes: Axes, curve: Curve, place: int, *, dashed: bool) -> Any:
     return axes.plot(curve.x, curve.y, color=colour, linestyle=style)[0]
 
 
+def _colour(place: int) -> str:
+    return NEUTRAL if place < 0 else SERIES[place % len(SERIES)]
+
+
 def draw_points(axes: Axes, curve: Curve, place: int) -> Any:
     """Draw dots; of those that hide each other only one. Returns their legend."""
     curve = curve.defined
     if len(curve.x) > _DRAWN_WHOLE:
         x_pixels = _pixels(curve.x, axes.get_xscale(), _DOT_COLUMNS)
         curve = curve.at(cloud_points(x_pixels, _pixels(curve.y, axes.get_yscale(), _DOT_ROWS)))
-    return axes.plot(curve.x, curve.y, "o", color=SERIES[place % len(SERIES)], markeredgewidth=0)[0]
+    return axes.plot(curve.x, curve.y, "o", color=_colour(place), markeredgewidth=0)[0]
 
 
 def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
@@ -152,7 +168,7 @@ def draw_bars(axes: Axes, curve: Curve, place: int, nth: int, sets: int) -> Any:
     zero = np.zeros_like(curve.y)
     corners = np.array([(start, zero), (start, curve.y), (end, curve.y), (end, zero)]).transpose(2, 0, 1)
     # One path for all: axes.bar() would make an object of each bar, 20 seconds for some thousands.
-    bars = PathPatch(Path.make_compound_path_from_polys(corners), color=SERIES[place % len(SERIES)], linewidth=0)
+    bars = PathPatch(Path.make_compound_path_from_polys(corners), color=_colour(place), linewidth=0)
     bars.sticky_edges.y.append(0)
     axes.add_patch(bars)
     axes.autoscale_view()
@@ -215,15 +231,18 @@ def cloud_points(x_pixels: Floats, y_pixels: Floats) -> Indices:
     return np.sort(np.unique(cells, axis=1, return_index=True)[1])
 
 
-_WIDTH, _HEIGHT = 7.2, 4.2
-"""Inches, without the legend."""
-_LEGEND_COLUMNS, _LEGEND_LETTERS, _LEGEND_LINE = 4, 88, 0.19
+_WIDTH, _HEIGHT = 5.0, 3.2
+"""Inches, without the legend; so narrow that letters can be read on a telephone, where this is the whole width."""
+_LEGEND_COLUMNS, _LEGEND_LETTERS, _LEGEND_LINE = 3, 54, 0.2
 """Columns of a legend at most, letters that fit into its width, and the height of a line of it in inches."""
+
+_DPI = 200
+"""Of PNG files."""
 
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "font.size": 9,
+    "font.size": 10,
     "text.color": TEXT,
     "axes.labelcolor": TEXT,
     "axes.edgecolor": AXIS,
@@ -251,6 +270,27 @@ def draw(figure: Figure) -> str:
 
     The same figure gives the same bytes with the same release of Matplotlib.
     """
+    with _canvas(figure) as canvas:
+        return _svg(canvas, figure)
+
+
+def draw_files(figure: Figure) -> tuple[str, dict[str, bytes]]:
+    """Draw a figure as :func:`draw` does, and as the files of other formats, by their suffix."""
+    title = printable(figure.title)
+    unwanted = {"pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")), "png": {"Software": None}}
+    with _canvas(figure) as canvas:
+        svg = _svg(canvas, figure)
+        files = {}
+        for suffix, metadata in unwanted.items():
+            written = io.BytesIO()
+            canvas.savefig(written, format=suffix, dpi=_DPI, metadata={**metadata, "Title": title})
+            files[suffix] = written.getvalue()
+        return svg, files
+
+
+@contextmanager
+def _canvas(figure: Figure) -> Iterator[Canvas]:
+    """Draw a figure, for all formats alike."""
     # The salt makes the ids of clip paths and markers unique among all plots on a page.
     style: Any = {**_STYLE, "svg.hashsalt": figure.id}
     with mpl.rc_context(style), warnings.catch_warnings():
@@ -259,7 +299,7 @@ def draw(figure: Figure) -> str:
         canvas = Canvas(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         FigureCanvasSVG(canvas)
         _add_legend(canvas, figure, _plot(canvas.add_subplot(), figure))
-        return _svg(canvas, figure)
+        yield canvas
 
 
 def stand_alone(svg: str) -> str:
@@ -293,14 +333,27 @@ def _plot(axes: Axes, figure: Figure) -> list[Any]:
     _format_ticks(axes.yaxis, log=figure.y_log)
     sets = [place for place, series in enumerate(figure.series) if series.kind == "bars"]
     drawn = []
-    for place, (series, curve) in enumerate(zip(figure.series, curves, strict=True)):
+    for nth, (series, curve) in enumerate(zip(figure.series, curves, strict=True)):
+        place = nth if series.place is None else series.place
         if series.kind == "points":
             drawn.append(draw_points(axes, curve, place))
         elif series.kind == "bars":
-            drawn.append(draw_bars(axes, curve, place, sets.index(place), len(sets)))
+            drawn.append(draw_bars(axes, curve, place, sets.index(nth), len(sets)))
         else:
             drawn.append(draw_line(axes, curve, place, dashed=series.kind == "dashed"))
+    if figure.settles:
+        _scale_to_settled(axes, curves)
     return drawn
+
+
+def _scale_to_settled(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Let the y axis show what comes after the first points whole, and of those what fits."""
+    first = min(_SETTLED, _SETTLED_SHARE * max(np.max(curve.x, initial=0.0) for curve in curves))
+    settled = np.concatenate([np.concatenate(curve.at(curve.x >= first)[1:]) for curve in curves])
+    settled = settled[np.isfinite(settled)]
+    if len(settled):
+        margin = _MARGIN * (np.ptp(settled) or abs(settled[0]) or 1.0)
+        axes.set_ylim(settled.min() - margin, settled.max() + margin)
 
 
 def _add_legend(canvas: Canvas, figure: Figure, drawn: list[Any]) -> None:

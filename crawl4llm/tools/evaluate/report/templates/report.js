@@ -22,3 +22,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// What is folded is printed too.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});

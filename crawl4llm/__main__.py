@@ -1,0 +1,70 @@
+"""The command ``crawl4llm``, also ``python -m crawl4llm``: it makes a project in which ``scrapy`` does the rest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from crawl4llm import __version__
+from crawl4llm.base.installed import tell_missing_packages
+from crawl4llm.base.terminal import print_lines
+
+PROFILES: Final = Path(__file__).with_name("profiles")
+"""The settings of new projects; in a checkout a link to its own, ``settings/``."""
+
+FILES: Final = {
+    "scrapy.cfg": """\
+[settings]
+default = settings.simulation
+live = settings.live
+clueweb12 = settings.clueweb12
+""",
+    "seeds.txt": """\
+# Where a live crawl begins: URLs, one a line. In a simulation: ids or URLs of documents of CORPUS.
+https://example.org/
+""",
+    ".gitignore": """\
+.scrapy/
+__pycache__/
+/crawls/
+/jobs/
+/models/
+/pretraining/
+/report/
+""",
+}
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    tell_missing_packages()
+    parser = argparse.ArgumentParser("crawl4llm", description="Focused crawls for LLM pretraining, with Scrapy.")
+    parser.add_argument("--version", action="version", version=f"crawl4llm {__version__}")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    init = actions.add_parser("init", help="make a project to crawl in", description="Make a project to crawl in.")
+    init.add_argument("folder", metavar="DIR", type=Path, help="where; a new or empty folder")
+    return print_lines(make_project(parser.parse_args().folder))
+
+
+def make_project(folder: Path) -> Iterator[str]:
+    """Write the files of a project into a new or empty folder, and yield what to do next. Raises InputError."""
+    from crawl4llm.base.files import check_free, writing  # needs more than the standard library
+
+    check_free(folder, "init")
+    with writing(folder, "the project"):
+        settings = folder / "settings"
+        settings.mkdir(parents=True)
+        for profile in sorted(PROFILES.glob("*.py")):
+            (settings / profile.name).write_bytes(profile.read_bytes())
+        for name, text in FILES.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    yield f"{folder}: a project with the profiles settings/simulation.py and settings/live.py. Next:"
+    yield f"  cd {folder}"
+    yield "  scrapy crawl influence    # the demo web, which is made first, in about half a minute"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The series: ``series.jsonl``, the figures of a crawl over its time, a JSON object a line; at most 2,000 points.
+
+Its first line is ``{"format": 1}``; each other is a point, as :data:`FIELDS` has them. Counts are of the whole crawl up
+to then, so that any point may be left out. Times are those of the machine, so two equal crawls have other points.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from crawl4llm import __version__
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.input_files import PreadFile, read_input
+from crawl4llm.base.within import require_within
+
+NAME: Final = "series.jsonl"
+FORMAT: Final = 1
+MOST: Final = 2000
+"""Points; when there would be more, every other one goes."""
+FIELDS: Final = {
+    "crawled": "pages crawled",
+    "visited": "documents discovered",
+    "queued": "documents in the frontier",
+    "scored": "crawled pages that have an influence score",
+    "influence": "sum of these scores",
+    "good": "those of QUALITY_THRESHOLD or more; null where that is not set",
+    "best": "the ten best pages so far, `[influence, offset of its line in crawl.jsonl]` each",
+    "log": "bytes of crawl.jsonl that this is of",
+    "counts": "the other figures of stats.md that are counts, such as `failed/dns`",
+    "seconds": "seconds that the crawl has run, pauses left out",
+    "time": "Unix time",
+    "owners": "owners, and their queued documents, by state: `{ready, waiting, busy, parked: [owners, documents]}`; "
+    "null where owners do not wait",
+    "behind": "answers that wait for the worker processes, or for answers before them",
+    "memory": "proportional set size in bytes of the crawler, and of its worker processes; null where unknown",
+    "cpu": "CPU seconds of the crawler, and of its worker processes, since it was started last",
+    "workers": "worker processes",
+    "received": "bytes received since the crawl was started last",
+}
+"""The fields of a point, and their meaning."""
+_BEST: Final = 10
+_LARGEST: Final = 64 << 20
+"""Bytes of the file."""
+_PIECE: Final = 1 << 20
+_SCORE: Final = re.compile(rb'"influence": (-?\d[^,}\s]*)')
+"""The score in a line of the crawl log: within a string, the quote behind the name would follow a backslash."""
+
+
+class Scores:
+    """What the crawl log says of the scores of the pages, as far as it was read."""
+
+    def __init__(self, threshold: float | None, point: Mapping[str, Any] | None = None) -> None:
+        """Begin, or go on where a point of the series ends."""
+        self._threshold = threshold
+        self.offset, self.scored, self.good = 0, 0, 0
+        self.influence = 0.0
+        self.best: list[tuple[float, int]] = []
+        """A heap."""
+        if point is not None:
+            self.offset, self.scored, self.good = int(point["log"]), int(point["scored"]), int(point["good"] or 0)
+            self.influence = float(point["influence"])
+            self.best = [(float(score), int(offset)) for score, offset in point["best"]]
+            heapq.heapify(self.best)
+
+    def read(self, log: PreadFile, most: int = _PIECE) -> bytes:
+        """Take in the next whole lines of the log, of ``most`` bytes, and return them; empty at its end. Raises
+        InputError for a line that is longer."""
+        piece = log.read(most, self.offset)
+        end = piece.rfind(b"\n") + 1
+        if not end and len(piece) == most:
+            raise InputError(f"{log.path} is damaged: a line of more than {most:,} bytes")
+        lines = piece[:end]
+        for found in _SCORE.finditer(lines):
+            with suppress(ValueError):
+                self._add(float(found[1]), lines, found.start())
+        self.offset += end
+        return lines
+
+    def _add(self, score: float, lines: bytes, at: int) -> None:
+        if not math.isfinite(score):
+            return
+        self.scored += 1
+        self.influence += score
+        self.good += self._threshold is not None and score >= self._threshold
+        if len(self.best) < _BEST or score > self.best[0][0]:
+            heapq.heappush(self.best, (score, self.offset + lines.rfind(b"\n", 0, at) + 1))
+            if len(self.best) > _BEST:
+                heapq.heappop(self.best)
+
+    def point(self) -> dict[str, Any]:
+        """Return its part of a point."""
+        return {
+            "scored": self.scored,
+            "influence": self.influence,
+            "good": None if self._threshold is None else self.good,
+            "best": sorted(self.best, key=lambda page: (-page[0], page[1])),
+            "log": self.offset,
+        }
+
+
+class SeriesFile:
+    """The file to write: a process that is killed leaves whole lines, and perhaps one that is not."""
+
+    def __init__(self, folder: Path, crawled: int) -> None:
+        """Begin it, or go on after so many pages: later points are of pages that were crawled in vain. One that is
+        damaged is begun anew. Raises InputError where it cannot be written."""
+        self._path = folder / NAME
+        points: list[dict[str, Any]] = []
+        with suppress(InputError, OSError, KeyError, TypeError):
+            points = [point for point in read_series(folder) or () if point["crawled"] <= crawled]
+        self.last = points[-1] if points else None
+        self._points = len(points)
+        self._file = self._write_anew(points)
+
+    def add(self, point: Mapping[str, Any]) -> None:
+        """Append a point. Raises InputError."""
+        if self._points == MOST:
+            points = (read_series(self._path.parent) or [])[1::2]
+            self._file.close()
+            self._file = self._write_anew(points)
+            self._points = len(points)
+        self._file.append(_line(point))
+        self._points += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write_anew(self, points: Iterable[Mapping[str, Any]]) -> AppendFile:
+        try:
+            with replacing(self._path) as file:
+                file.write(b"".join(map(_line, [{"format": FORMAT}, *points])))
+                size = file.tell()
+        except OSError as error:
+            raise InputError(f"{self._path} cannot be written: {error.strerror}") from None
+        return AppendFile(self._path, size)
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(content, separators=(',', ':'))}\n".encode()
+
+
+def read_series(folder: Path) -> list[dict[str, Any]] | None:
+    """Return the points of a crawl's series, which may be being written; None where it has none. Raises InputError: it
+    is damaged, or of a newer version."""
+    path = folder / NAME
+    require_within(folder, path)
+    try:
+        data = read_input(path, _LARGEST)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        lines = [orjson.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        if lines and lines[0]["format"] != FORMAT:
+            raise InputError(
+                f"{path} has format {lines[0]['format']!r:.20}, and this crawl4llm ({__version__}) reads format "
+                f"{FORMAT}; use the version that the crawl ran with"
+            )
+    except (LookupError, TypeError, ValueError):
+        raise _damaged(path) from None
+    if not all(map(_is_point, lines[1:])):
+        raise _damaged(path)
+    return lines[1:]
+
+
+def _is_point(line: Any) -> bool:
+    """Return whether a line has all fields of a point, and those by which others go on are numbers."""
+    if not isinstance(line, dict) or not line.keys() >= FIELDS.keys() or not isinstance(line["best"], list):
+        return False
+    pairs = [pair for pair in line["best"] if isinstance(pair, list) and len(pair) == 2]
+    numbers = [*map(line.get, ("crawled", "scored", "influence", "log", "seconds")), *chain(*pairs)]
+    return len(pairs) == len(line["best"]) and all(isinstance(number, int | float) for number in numbers)
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is damaged; remove it, and the crawl log is read in its place")

@@ -1,0 +1,134 @@
+"""What a command prints, as aligned lines for people or as one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from crawl4llm.base.errors import InputError, PageError
+
+_WIDTH: Final = 11
+_MEASURED: Final = 500
+"""Rows by which the widths of columns are set; longer values of later rows push their line to the right."""
+
+
+class Fact(NamedTuple):
+    """A named value."""
+
+    name: str
+    value: Any
+    shown: str | None = None
+    """What its line says of it; by default the value, numbers with thousands apart. Empty: it has no line."""
+    width: int = _WIDTH
+    """Characters of the line before that."""
+
+
+class Rows(NamedTuple):
+    """A table: rows under headings, in JSON a list of objects."""
+
+    name: str
+    columns: Sequence[str]
+    """Keys in JSON; headings have blanks for their underscores."""
+    rows: Iterable[Sequence[Any]]
+    title: str = ""
+    """The line above."""
+    total: Sequence[Any] | None = None
+    """A last row; in JSON an object of its own, ``NAME_in_all``, without the first column, which names it."""
+    digits: int = 3
+    """Decimal places of all numbers that are not whole."""
+    line: Callable[..., str] | None = None
+    """Makes the line of a row, of its values; there are no headings then."""
+
+
+class Line(str):
+    """A line for people; programs are told the same by facts beside it."""
+
+    __slots__ = ()
+
+
+Part: TypeAlias = "str | Fact | Rows"
+"""A piece of what a command prints; a string is a remark: a line, in JSON one of the list ``notes``."""
+
+
+def facts(values: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield facts whose values stand below each other, however long their names are."""
+    width = max(_WIDTH, *(len(name) + 2 for name in values))
+    yield from (Fact(name, value, width=width) for name, value in values.items())
+
+
+def text_lines(parts: Iterable[Part]) -> Iterator[str]:
+    """Yield the lines of all parts as they come."""
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Rows):
+            yield from _lines_of(part)
+        elif part.shown != "":
+            yield f"{part.name:<{part.width}}{shown(part.value) if part.shown is None else part.shown}"
+
+
+def json_lines(parts: Iterable[Part]) -> Iterator[str]:
+    """Yield one line, a JSON object of all parts; where an InputError or PageError ends them, it has it as ``error``.
+
+    Keys are names with underscores for blanks and hyphens. A name that comes again gets a list of its values.
+    """
+    content: dict[str, Any] = {}
+    lists: set[str] = set()
+    try:
+        for part in parts:
+            if isinstance(part, str):
+                if part.strip() and not isinstance(part, Line):
+                    content.setdefault("notes", []).append(part.strip())
+                continue
+            key = part.name.strip().replace(" ", "_").replace("-", "_")
+            if isinstance(part, Rows):
+                content[key] = [dict(zip(part.columns, row, strict=True)) for row in part.rows]
+                if part.total is not None:
+                    content[f"{key}_in_all"] = dict(zip(part.columns[1:], part.total[1:], strict=True))
+            elif key not in content:
+                content[key] = part.value
+            else:
+                content[key] = [*(content[key] if key in lists else [content[key]]), part.value]
+                lists.add(key)
+    except (InputError, PageError) as error:
+        yield json.dumps({**content, "error": str(error)}, default=str)
+        raise
+    yield json.dumps(content, default=str)
+
+
+def shown(value: Any, digits: int = 3) -> str:
+    """Return a value for human eyes, on one line: a dash for None, numbers with thousands apart."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:,.{digits}f}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _lines_of(table: Rows) -> Iterator[str]:
+    rows = chain(table.rows, [] if table.total is None else [table.total])
+    first = list(islice(rows, _MEASURED))
+    if first and table.title:
+        yield table.title
+    if table.line is not None:
+        yield from (table.line(*row) for row in chain(first, rows))
+        return
+    cells = [[shown(value, table.digits) for value in row] for row in first]
+    if not cells:
+        return
+    headings = [name.replace("_", " ") for name in table.columns]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    numeric = [any(isinstance(row[place], (int, float)) for row in first) for place in range(len(widths))]
+
+    def set_out(texts: Sequence[str]) -> str:
+        set_texts = zip(texts, widths, numeric, strict=True)
+        return "  ".join(
+            f"{text:>{width}}" if right else f"{text:<{width}}" for text, width, right in set_texts
+        ).rstrip()
+
+    yield set_out(headings)
+    yield from map(set_out, cells)
+    for row in rows:
+        yield set_out([shown(value, table.digits) for value in row])

@@ -1,0 +1,63 @@
+"""``scrapy dashboard``: a crawl as a page in the browser, while it runs and afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+
+class Command(ScrapyCommand):
+    """Serves :mod:`crawl4llm.tools.dashboard` until Ctrl-C."""
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "CRAWL|JOBDIR [--port N] [--no-browser]"
+
+    def short_desc(self) -> str:
+        return "Show a crawl as a page in the browser, while it runs and afterwards"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. CRAWL is its OUTPUT_DIR; of its JOBDIR what waits in the frontier is shown too. "
+            "Only this machine reaches the page, by the address that is printed; Ctrl-C ends it."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        group = parser.add_argument_group("dashboard")
+        group.add_argument("--port", metavar="N", type=int, default=0, help="port of 127.0.0.1 (default: a free one)")
+        group.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Serve until Ctrl-C; exit status 0 then, and 1 where there is nothing to serve."""
+        if len(args) != 1 or args[0].startswith("-"):
+            raise UsageError(f"usage: scrapy dashboard {self.syntax()}", print_help=False)
+
+        from crawl4llm.base.terminal import print_lines, raise_when_interrupted
+
+        raise_when_interrupted()
+        self.exitcode = print_lines(self._lines(Path(args[0]), opts))
+
+    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.tools.dashboard.server import Dashboard
+        from crawl4llm.tools.dashboard.watch import open_crawl
+
+        assert self.settings is not None
+        with Dashboard(open_crawl(path, self.settings), opts.port) as server:
+            yield f"Dashboard of {path}: {server.url}  (Ctrl-C ends it)"
+            sys.stdout.flush()
+            if not opts.no_browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+                webbrowser.open(server.url)  # elsewhere it might be one for terminals, in this one
+            with suppress(KeyboardInterrupt):
+                server.serve_forever()

@@ -1,0 +1,139 @@
+"""What can hang, end or swell a process is read in one of its own: a page's text, and the store of a JOBDIR.
+
+``python -m crawl4llm.tools.dashboard.child text|frontier ...`` prints a JSON object, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.errors import InputError, MissingRecord, PageError
+from crawl4llm.base.input_files import PreadFile, parse_json
+from crawl4llm.base.processes import end_with
+from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.base.terminal import harmless
+
+if TYPE_CHECKING:
+    from crawl4llm.warc.cdxj import Entry
+
+_SECONDS: Final = 60.0
+_LONGEST_TEXT: Final = 20_000
+_READ: Final = 50_000
+"""Documents of a frontier that are looked at, the best ones."""
+_BINS, _OWNERS = 20, 15
+_PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    """Return what a process prints that is started with these arguments; ``{"fault": ...}`` where it does not."""
+    command = [sys.executable, "-m", __name__, *arguments]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=True)
+        found = parse_json(done.stdout)
+    except subprocess.TimeoutExpired:
+        return {"fault": f"it took more than {_SECONDS:.0f} s"}
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        return {"fault": f"a process that reads it has failed ({type(error).__name__})"}
+    return found if isinstance(found, dict) else {}
+
+
+def text(output: str, offset: str) -> dict[str, Any]:
+    """Return the main text of the page whose line of the crawl log begins at an offset. Raises InputError and
+    PageError."""
+    from crawl4llm.scoring.text import EXTRACTORS, extract_text
+    from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
+    from crawl4llm.warc.reader import read_record
+
+    log, warc = PreadFile(Path(output) / crawl_log.NAME), Path(output) / WARC
+    key, near = line_at(log, int(offset)).get("id"), int(offset) / max(log.size, 1)
+    if not isinstance(key, str):
+        raise InputError("the crawl log was changed; the page is not there any more")
+    if (warc / TEXT_INDEX_NAME).exists():
+        found = read_record(warc, _entry(warc / TEXT_INDEX_NAME, key, near)).decode(errors="replace")
+    else:
+        facts = read_json(Path(output) / SETTINGS)
+        extractor = EXTRACTORS.get(str(facts.get("extractor")), EXTRACTORS["trafilatura"])
+        found = extract_text(read_record(warc, _entry(warc / INDEX_NAME, key, near)), extractor)
+    cut = found[:_LONGEST_TEXT]
+    return {"text": harmless(cut) + (" ..." if len(found) > len(cut) else "")}
+
+
+def line_at(log: PreadFile, offset: int) -> dict[str, Any]:
+    """Return the line of a crawl log that begins at an offset; empty where none does."""
+    data = log.read(_LONGEST_LINE, offset)
+    try:
+        line = parse_json(data[: data.index(b"\n")])
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def _entry(index: Path, key: str, near: float) -> Entry:
+    """Return the entry of a page in an index, which is in the order of the crawl log: it is looked for around the place
+    where it is to be expected. Raises MissingRecord and InputError."""
+    from crawl4llm.warc.cdxj import parse_entry
+
+    file, wanted = PreadFile(index), b'"id": ' + json.dumps(key).encode()
+    last = file.size // _PIECE
+    start = int(near * last)
+    for distance in range(max(start, last - start) + 1):
+        for number in {start - distance, start + distance} & set(range(last + 1)):
+            at = file.read(_PIECE + _LONGEST_LINE, number * _PIECE).find(wanted)
+            if at >= 0:
+                at += number * _PIECE
+                reach = min(at, _LONGEST_LINE)
+                begin = at - reach + file.read(reach, at - reach).rfind(b"\n") + 1
+                line = file.read(2 * _LONGEST_LINE, begin).partition(b"\n")[0]
+                return parse_entry(line.decode(errors="replace"), str(index))
+    raise MissingRecord(f"{index} has no page {key}")
+
+
+def frontier(jobdir: str) -> dict[str, Any]:
+    """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
+    folder is known to be a JOBDIR."""
+    from crawl4llm.base.domains import owner_of
+    from crawl4llm.frontier.durable_owned import stored_frontier
+    from crawl4llm.frontier.store import NAME, Store
+
+    with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
+        queued = stored_frontier(store)
+        scores, owners = [], Counter[str]()
+        for entry in islice(queued, _READ):
+            scores.append(entry.score)
+            owners[owner_of(entry.url or entry.key)] += 1
+        low, high = min(scores, default=0.0), max(scores, default=0.0)
+        bins = Counter(min(int((score - low) / (high - low or 1.0) * _BINS), _BINS - 1) for score in scores)
+        width = (high - low) / _BINS
+        return {
+            "read": len(scores),
+            "queued": len(queued),
+            "scores": [[low + number * width, low + (number + 1) * width, bins[number]] for number in range(_BINS)],
+            "owners": [[harmless(name), count] for name, count in owners.most_common(_OWNERS)],
+        }
+
+
+_ACTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {"text": text, "frontier": frontier}
+
+
+def main() -> None:
+    """Print what the action returns that the first argument names."""
+    end_with(os.getppid())
+    try:
+        found = _ACTIONS[sys.argv[1]](*sys.argv[2:])
+    except (InputError, PageError, OSError) as error:
+        found = {"fault": harmless(str(error))}
+    sys.stdout.write(json.dumps(found, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

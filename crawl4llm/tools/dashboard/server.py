@@ -1,0 +1,121 @@
+"""The server of the dashboard: read-only, on the loopback interface, for whoever knows its address.
+
+The address has a random token, so that no other user or page of this machine guesses it. The Host header must be this
+server's own: a page in the same browser whose host name was made to lead here (DNS rebinding) is refused. What the page
+may load and run is only what comes from here (Content Security Policy); what pages of the crawl say is only text to it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import TCPServer
+from typing import Any, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.tools.dashboard.watch import Watch
+
+_PAGE: Final = Path(__file__).parent / "page"
+_FILES: Final = {
+    "": ("dashboard.html", "text/html"),
+    "dashboard.css": ("dashboard.css", "text/css"),
+    "dashboard.js": ("dashboard.js", "text/javascript"),
+}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_LOOK_SECONDS, _SIGN_OF_LIFE_SECONDS = 0.5, 10.0
+
+
+class Dashboard(ThreadingHTTPServer):
+    """Serves what a watch sees."""
+
+    daemon_threads = True
+
+    def __init__(self, watch: Watch, port: int) -> None:
+        """Bind it; port 0 is a free one. Raises InputError where that is not possible."""
+        self.watch = watch
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except (OSError, OverflowError) as error:
+            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            why = "is taken" if taken else f"cannot be used ({error})"
+            raise InputError(f"--port {port} {why}; give another, or leave it out for a free one") from None
+        self.path = f"/{secrets.token_urlsafe(24)}/"
+        self.hosts = {f"{name}:{self.server_address[1]}" for name in ("127.0.0.1", "localhost")}
+        self.url = f"http://127.0.0.1:{self.server_address[1]}{self.path}"
+
+    def server_bind(self) -> None:
+        """Bind the socket; HTTPServer's own would ask the DNS for this machine's name."""
+        TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has gone away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Dashboard
+    timeout = 30
+    server_version = sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        path, _, query = self.path.partition("?")
+        root, name = path[: len(self.server.path)], path[len(self.server.path) :]
+        if self.headers.get("Host") not in self.server.hosts:
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"This server has another name.\n")
+        elif not hmac.compare_digest(root.encode(), self.server.path.encode()):
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Open the whole address that the command has printed.\n")
+        elif name in _FILES:
+            file, media_type = _FILES[name]
+            self._answer(HTTPStatus.OK, media_type, (_PAGE / file).read_bytes())
+        elif name == "text" and query.isascii() and query.isdigit() and len(query) < 20:
+            found = self.server.watch.text(int(query))
+            self._answer(HTTPStatus.OK, "application/json", json.dumps(found).encode())
+        elif name == "events":
+            self._begin(HTTPStatus.OK, "text/event-stream")
+            for event in self._events():
+                self.wfile.write(event)
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
+
+    def _events(self) -> Iterator[bytes]:
+        """Yield server-sent events: what the watch sees, when that is something else than before."""
+        sent, when = b"", 0.0
+        while True:
+            now = self.server.watch.now()
+            if now != sent:
+                sent, when = now, time.monotonic()
+                yield b"data: %b\n\n" % now
+            elif time.monotonic() - when >= _SIGN_OF_LIFE_SECONDS:
+                when = time.monotonic()
+                yield b": nothing new\n\n"  # fails where nobody listens any more
+            time.sleep(_LOOK_SECONDS)
+
+    def _answer(self, status: HTTPStatus, media_type: str, body: bytes) -> None:
+        self._begin(status, media_type, length=len(body))
+        self.wfile.write(body)
+
+    def _begin(self, status: HTTPStatus, media_type: str, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{media_type}; charset=utf-8")
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the standard library
+        """Say nothing: the address would be in the log, with its token."""

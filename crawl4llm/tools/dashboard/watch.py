@@ -1,0 +1,245 @@
+"""The watch over a crawl's folder: reads it again and again, as seldom as its size makes that costly."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from crawl4llm import __version__
+from crawl4llm.base import crawl_log, series
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import is_written
+from crawl4llm.base.input_files import PreadFile
+from crawl4llm.base.run_folder import SETTINGS, STATS, read_json
+from crawl4llm.base.terminal import harmless
+from crawl4llm.base.within import require_within
+from crawl4llm.crawl.jobdir import JOB, JobDir
+from crawl4llm.crawl.stored_crawl import find_output
+from crawl4llm.tools.dashboard import child, shown
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_LEAST_SECONDS: Final = 2.0
+_REST: Final = 400
+"""What took a second of CPU time is done again after so many, at the earliest: watching takes less than a hundredth of
+a core."""
+_PIECES: Final = 300
+"""Parts in which a log without a series is read, each of which is a point."""
+_SMALLEST_PIECE: Final = 1 << 14
+_VISITED: Final = re.compile(rb'"visited": (\d{1,18})')
+_ENDED: Final = re.compile(rb'"outcome": "(\w+)", "reason": "(\w+)"')
+
+
+def open_crawl(path: Path, settings: BaseSettings) -> Watch:
+    """Watch the crawl of an output folder or of a JOBDIR. Raises InputError where it is neither, or of a newer
+    version."""
+    if (path / JOB).is_file():
+        job = JobDir(path, lock=False).job
+        assert job is not None
+        return Watch(find_output(path, job, settings), path)
+    if not (path / crawl_log.NAME).is_file():
+        raise InputError(
+            f"{path} holds no crawl: neither {crawl_log.NAME} nor {JOB} is there; give a crawl's OUTPUT_DIR or JOBDIR"
+        )
+    return Watch(path, None)
+
+
+class Watch:
+    """A crawl, as it is now. What is looked at by nobody is not read, but for a log without a series."""
+
+    def __init__(self, output: Path, jobdir: Path | None) -> None:
+        """Raise InputError where files lead out of the folder, or are of a newer version."""
+        self.output, self._jobdir = output, jobdir
+        require_within(output, output / crawl_log.NAME, output / crawl_log.FAILURES)
+        self._facts = read_json(output / SETTINGS)
+        given = self._facts.get("settings")
+        self._settings: dict[str, Any] = given if isinstance(given, dict) else {}
+        _check_version(output, self._facts)
+        threshold = self._settings.get("QUALITY_THRESHOLD")
+        self._threshold = float(threshold) if _is_number(threshold) else None
+        self._log: _LogReader | None = None
+        series.read_series(output)  # raises what is to be said at once
+        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._seen: bytes = b""
+        self._stamp: object = None
+        self._next_look = 0.0
+        self._frontier: dict[str, Any] | None = None
+        self._next_frontier = 0.0
+
+    def now(self) -> bytes:
+        """Return what is to be shown now, as JSON."""
+        with self._lock:
+            if time.monotonic() < self._next_look:
+                return self._seen
+            began = time.thread_time()
+            runs = is_written(self.output / crawl_log.NAME)
+            frontier = self._waiting(runs=runs)
+            read = self._log and (self._log.share, id(self._log.points))
+            stamp = (runs, self._next_frontier, read, *self._stamps())
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
+            self._next_look = time.monotonic() + max(_LEAST_SECONDS, _REST * (time.thread_time() - began))
+            return self._seen
+
+    def _stamps(self) -> Iterator[tuple[int, int] | None]:
+        """Yield what changes with the files that are shown."""
+        for name in (series.NAME, STATS):
+            try:
+                status = (self.output / name).stat()
+            except OSError:
+                yield None
+            else:
+                yield status.st_mtime_ns, status.st_size
+
+    def _look(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"threshold": self._threshold, "read": None, **self._told()}
+        try:
+            points = series.read_series(self.output)
+            if points is None:
+                self._log = self._log or _LogReader(self.output, self._threshold)
+                points, facts["read"] = self._log.points, self._log.share
+            figures = self._figures(points) if points else {}
+            json.dumps(figures, allow_nan=False)
+            facts |= figures
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            facts["fault"] = f"{series.NAME} is damaged; remove it, and the crawl log is read in its place"
+        except (InputError, OSError) as error:
+            facts["fault"] = harmless(str(error))
+        return facts
+
+    def _figures(self, points: Sequence[shown.Point]) -> dict[str, Any]:
+        last = points[-1]
+        return {
+            "charts": shown.charts(points),
+            "now": {name: last[name] for name in ("crawled", "visited", "queued", "time", "seconds")},
+            "mean": last["influence"] / last["scored"] if last["scored"] else None,
+            "waits": shown.waits(last),
+            "ended": shown.ended(last["counts"]),
+            "best": self._best(last["best"]),
+        }
+
+    def _told(self) -> dict[str, Any]:
+        """Return what settings and statistics tell of the crawl."""
+        reason, pages = read_json(self.output / STATS).get("finish_reason"), self._settings.get("CRAWL_MAX_PAGES")
+        return {
+            "name": harmless("/".join(self.output.parts[-2:])),
+            "policy": harmless(str(self._facts.get("policy", "unknown"))),
+            "corpus": harmless(str(self._facts.get("corpus", "unknown"))),
+            "pages": pages if _is_number(pages) else None,
+            "reason": reason if isinstance(reason, str) else None,
+        }
+
+    def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
+        """Return the best pages, as far as their lines of the log are where they were."""
+        found = []
+        log = PreadFile(self.output / crawl_log.NAME)
+        for score, offset in best:
+            line = child.line_at(log, offset)
+            if line.get("influence") == score:
+                page = {name: harmless(str(line.get(name) or "")) for name in ("id", "url")}
+                order = line["order"] if _is_number(line.get("order")) else None
+                found.append({"influence": score, "offset": offset, "order": order, **page})
+        return found
+
+    def text(self, offset: int) -> dict[str, str]:
+        """Return ``{"text": ...}`` or ``{"fault": ...}`` for the page whose line of the log begins there."""
+        with self._reading:
+            return child.run("text", str(self.output), str(offset))
+
+    def _waiting(self, *, runs: bool) -> dict[str, Any] | None:
+        """Return what the JOBDIR says of the frontier, which a thread reads anew now and then while the crawl runs."""
+        if self._jobdir is not None and time.monotonic() >= self._next_frontier and (runs or self._frontier is None):
+            self._next_frontier = float("inf")
+            threading.Thread(target=self._read_frontier, args=(self._jobdir,), daemon=True).start()
+        return self._frontier
+
+    def _read_frontier(self, jobdir: Path) -> None:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        self._frontier = child.run("frontier", str(jobdir))
+        took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        self._next_frontier = time.monotonic() + _REST * took
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value from a file is a number that JSON has."""
+    return isinstance(value, int | float) and -1e300 < value < 1e300
+
+
+def _check_version(output: Path, facts: Mapping[str, Any]) -> None:
+    """Raise InputError where a crawl was run by a newer version."""
+    versions = facts.get("versions")
+    version = str(versions.get("crawl4llm", "")) if isinstance(versions, dict) else ""
+    if _numbers(version) > _numbers(__version__):
+        raise InputError(
+            f"{output} is of crawl4llm {harmless(version)[:20]}, and this is {__version__}; install that version"
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d{1,9}", version)[:3]]
+
+
+class _LogReader:
+    """Makes the points of a crawl that has no series out of its logs, in a thread; there are no times in them."""
+
+    def __init__(self, output: Path, threshold: float | None) -> None:
+        self.points: list[dict[str, Any]] = []
+        self._scores = series.Scores(threshold)
+        self._pages = PreadFile(output / crawl_log.NAME)
+        self._failures = PreadFile(output / crawl_log.FAILURES) if (output / crawl_log.FAILURES).exists() else None
+        self._failures_read = self._crawled = 0
+        self._counts: Counter[str] = Counter()
+        self._piece = min(max(self._pages.size // _PIECES, _SMALLEST_PIECE), 1 << 20)
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def share(self) -> float:
+        """How much of the logs has been read, from 0 to 1."""
+        failures = self._failures.size if self._failures else 0
+        whole = self._pages.size + failures
+        return min((self._scores.offset + self._failures_read) / whole, 1.0) if whole else 1.0
+
+    def _run(self) -> None:
+        """Read what is there, and then what comes; up to a line of the log that is none."""
+        with suppress(InputError):
+            while True:
+                while lines := self._scores.read(self._pages, self._piece):
+                    self._crawled += lines.count(b"\n")
+                    self._add(lines)
+                read = self._failures_read
+                while self._read_failures():
+                    pass
+                if self._failures_read > read and self.points:
+                    self._add(b"")
+                time.sleep(1.0)
+
+    def _read_failures(self) -> bool:
+        if self._failures is None:
+            return False
+        piece = self._failures.read(1 << 20, self._failures_read)
+        end = piece.rfind(b"\n") + 1
+        self._counts.update(f"{outcome.decode()}/{reason.decode()}" for outcome, reason in _ENDED.findall(piece[:end]))
+        self._failures_read += end
+        return end > 0
+
+    def _add(self, lines: bytes) -> None:
+        """Add a point; without lines, the last one once more, with the counts of the log of failures."""
+        points = self.points[::2] if len(self.points) == series.MOST else self.points[:]
+        if lines:
+            found = _VISITED.search(lines, lines.rfind(b"\n", 0, -1) + 1)
+            visited = None if found is None else int(found[1])
+        else:
+            visited = points.pop()["visited"]
+        point = dict.fromkeys(series.FIELDS) | self._scores.point() | {"counts": dict(self._counts)}
+        point |= {"crawled": self._crawled, "visited": visited, "cpu": [None, None], "memory": [None, None]}
+        self.points = [*points, {**point, "behind": 0, "workers": 0}]

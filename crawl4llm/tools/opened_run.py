@@ -1,0 +1,237 @@
+"""A crawl as Python reads it: its log and failures as tables, its pages with text and links.
+
+Of a crawl that ended, was killed, or is being written; files are read up to their last whole line.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from os import SEEK_END
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, get_args, get_type_hints
+
+from crawl4llm.base import crawl_log
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import open_input
+from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
+from crawl4llm.base.within import require_within
+from crawl4llm.tools._alongside import Alongside
+from crawl4llm.warc import cdxj
+
+if TYPE_CHECKING:
+    from crawl4llm.base.html_links import HtmlLink
+
+Form = Literal["arrow", "pandas"]
+_LONGEST_LINE: Final = 1 << 22
+"""Bytes of a line of a log, at most."""
+_DEFAULT_EXTRACTOR: Final = "trafilatura"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page in the archive of a crawl; its content is read from there whenever it is asked for."""
+
+    id: str
+    """Document key, as in the crawl log."""
+    url: str
+    influence: float | None
+    """None where it was not computed."""
+    _content: Callable[[], bytes] = field(repr=False)
+    _has_html: bool = field(repr=False)
+    _kept_text: Callable[[], bytes] | None = field(repr=False)
+    _extractor: str = field(repr=False)
+
+    @property
+    def html(self) -> bytes | None:
+        """The HTML in UTF-8; None where the corpus held only text. Raises PageError where the record is damaged."""
+        return self._content() if self._has_html else None
+
+    @property
+    def text(self) -> str:
+        """The main text: as archived (WARC_TEXT, or the corpus's own), else what the crawl's extractor finds in the
+        HTML. Raises PageError where the record is damaged, InputError where the extractor is not installed."""
+        if self._kept_text is not None or not self._has_html:
+            return (self._kept_text or self._content)().decode("utf-8", "replace")
+        from crawl4llm.scoring.text import extract_text, load_extractor
+
+        return extract_text(self._content(), load_extractor(self._extractor))
+
+    @property
+    def links(self) -> list[HtmlLink]:
+        """The links of the HTML: ``url``, ``anchor``, and whether it is ``boilerplate``. Raises PageError."""
+        from crawl4llm.base.html_links import html_links
+
+        html = self.html
+        return [] if html is None else html_links(html, self.url)
+
+
+class OpenedRun:
+    """A crawl by its output directory. Nothing is kept in memory: each call reads the files as they are then."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"<crawl {self.path}: {self.settings.get('policy')}, {self.finish_reason or 'not finished'}>"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What was run: ``settings.json``; empty where there is none."""
+        return read_json(self.path / SETTINGS)
+
+    @property
+    def stats(self) -> Mapping[str, Any]:
+        """What was counted: ``stats.json``, see docs/stats.md; empty while the crawl runs, or where it was killed."""
+        return read_json(self.path / STATS)
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended; None while it runs, or where it was killed."""
+        reason = self.stats.get("finish_reason")
+        return None if reason is None else str(reason)
+
+    def crawl_log(self, form: Form = "arrow") -> Any:
+        """Return the crawl log, a row a page in crawl order, as ``pyarrow.Table`` or ``pandas.DataFrame``.
+
+        Columns are those of :class:`crawl4llm.base.crawl_log.ComparedLine`, always all of them. Raises InputError where
+        a line cannot be used, or pyarrow or pandas is not installed.
+        """
+        return _table(self.path / crawl_log.NAME, crawl_log.ComparedLine, form)
+
+    def failures(self, form: Form = "arrow") -> Any:
+        """Return the documents that ended without a page, as :meth:`crawl_log` does; columns are those of
+        :class:`crawl4llm.base.crawl_log.RedirectLine`."""
+        return _table(self.path / crawl_log.FAILURES, crawl_log.RedirectLine, form)
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages of the archive, in crawl order. Raises InputError where there is none, or its index is
+        damaged; a damaged page says so when its content is asked for."""
+        folder, log = self.path / WARC, self.path / crawl_log.NAME
+        index, text_index = folder / cdxj.INDEX_NAME, folder / cdxj.TEXT_INDEX_NAME
+        if not index.is_file():
+            raise InputError(f"{self.path} has no archive ({WARC}/{cdxj.INDEX_NAME}); was WARC_ENABLED off?")
+        require_within(self.path, index, text_index)
+        kept = _entries(text_index) if text_index.is_file() else iter(())
+        texts = Alongside((entry.id, entry) for entry in kept)
+        scores = Alongside((str(line.get("id")), line.get("influence")) for line in crawl_log.read_log(log))
+        extractor = str(self.settings.get("extractor") or _DEFAULT_EXTRACTOR)
+        for entry in _entries(index):
+            text = texts.take(entry.id)
+            yield Page(
+                entry.id,
+                entry.url,
+                scores.take(entry.id),
+                _reader(folder, entry),
+                not (entry.mime == "text/plain" and entry.status is None),
+                None if text is None else _reader(folder, text),
+                extractor,
+            )
+
+    def page(self, given: str) -> Page:
+        """Return the page with an id or a URL. Raises InputError where the archive has none."""
+        for page in self.pages():
+            if given in {page.id, page.url}:
+                return page
+        raise InputError(f"{given} is no page of {self.path}; its crawl log and failures have what was crawled")
+
+
+def open_run(path: str | Path) -> OpenedRun:
+    """Open a crawl by its output directory, or by the JOBDIR that leads there; it may be running.
+
+    Raises InputError where there is no crawl, or one of a version that this one cannot read.
+    """
+    path = Path(path).expanduser()
+    if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
+        return OpenedRun(path)
+    from crawl4llm.crawl.jobdir import JOB, JobDir
+
+    if not (path / JOB).is_file():
+        raise InputError(f"{path} is no crawl; give its output directory, such as crawls/0001, or its JOBDIR")
+    job = JobDir(path, lock=False).job or {}
+    output = Path(job["output"])
+    if read_json(output / SETTINGS).get("crawl_id") != job["crawl_id"]:
+        raise InputError(f"{output} does not hold the crawl of JOBDIR {path}; if you moved it, open its new place")
+    return OpenedRun(output)
+
+
+def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], bytes]:
+    def read() -> bytes:
+        from crawl4llm.warc.reader import read_record
+
+        return read_record(folder, entry)
+
+    return read
+
+
+def _entries(index: Path) -> Iterator[cdxj.Entry]:
+    with open_input(index) as file:
+        end = _whole(file)
+    return cdxj.read(index, end=end)
+
+
+def _whole(file: BinaryIO) -> int:
+    """Return where the last whole line of a file ends."""
+    size = file.seek(0, SEEK_END)
+    start = file.seek(max(0, size - _LONGEST_LINE))
+    return start + file.read(size - start).rfind(b"\n") + 1
+
+
+class _Part(io.RawIOBase):
+    """The beginning of a file, as a file."""
+
+    def __init__(self, file: BinaryIO, end: int) -> None:
+        self._file, self._left = file, end
+        file.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+def _table(path: Path, kind: type, form: Form) -> Any:
+    """Return a log whose lines have the fields of ``kind``."""
+    arrow = _library("pyarrow")
+    if form == "pandas":
+        _library("pandas")
+    types = {int: arrow.int64(), float: arrow.float64(), str: arrow.string(), bool: arrow.bool_()}
+    schema = arrow.schema([(name, types[_type_of(hint)]) for name, hint in get_type_hints(kind).items()])
+    require_within(path.parent, path)
+    try:
+        with open_input(path) as file:
+            table = _parsed(_Part(file, end), schema) if (end := _whole(file)) else schema.empty_table()
+    except FileNotFoundError:
+        table = schema.empty_table()  # it has just begun
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except arrow.ArrowInvalid as error:
+        raise InputError(f"{path} is damaged: {error}") from None
+    return table.to_pandas() if form == "pandas" else table
+
+
+def _parsed(file: _Part, schema: Any) -> Any:
+    from pyarrow import json
+
+    parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return json.read_json(file, json.ReadOptions(block_size=_LONGEST_LINE), parsing)
+
+
+def _type_of(hint: Any) -> type:
+    """Return the type of a field's values other than None."""
+    found: type = next(part for part in (*get_args(hint), hint) if part is not NoneType)
+    return found
+
+
+def _library(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(f"tables need {name}; pip install {name}") from None

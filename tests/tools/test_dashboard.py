@@ -1,0 +1,143 @@
+"""The dashboard's server and what it says of real crawls."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from dashboard_helpers import dashboard, events, get, read
+
+from crawl4llm.base.crawl_log import FAILURES, read_log
+
+SETTINGS: dict[str, Any] = {
+    **{"CRAWL_MAX_PAGES": 300, "CRAWL_SEEDS": 30, "CRAWL_BATCH_SIZE": 20, "QUALITY_THRESHOLD": 0.5},
+    **{"COMMIT_INTERVAL_PAGES": 50, "FRONTIER_MAX_URLS": 100},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the output, ``run``, and the JOBDIR, ``job``, of a crawl."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    result = crawl(demo_web, folder / "run", **SETTINGS, JOBDIR=folder / "job")
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def ended(output: Path) -> dict[tuple[str, str], int]:
+    return Counter((line["outcome"], line["reason"]) for line in read_log(output / FAILURES))
+
+
+def check(shown: dict[str, Any], output: Path) -> None:
+    """Check what is shown against the logs."""
+    lines = crawl_log(output)
+    scores = [line["influence"] for line in lines]
+    assert shown["now"]["crawled"] == len(lines) == shown["charts"]["crawled"][-1]
+    assert shown["now"]["visited"] == lines[-1]["visited"]
+    assert shown["mean"] == pytest.approx(sum(scores) / len(scores))
+    assert [page["influence"] for page in shown["best"]] == sorted(scores, reverse=True)[:10]
+    assert all(lines[page["order"]]["url"] == page["url"] for page in shown["best"])
+    counts = {(row["outcome"], row["reason"]): row["count"] for row in shown["ended"]}
+    assert {key: count for key, count in counts.items() if key[0] != "redirected"} == ended(output)
+    means = [
+        (n, mean) for n, mean in zip(shown["charts"]["crawled"], shown["charts"]["influence"], strict=True) if mean
+    ]
+    begin = 0
+    for crawled, mean in means:
+        assert mean == pytest.approx(sum(scores[begin:crawled]) / (crawled - begin), rel=1e-3)
+        begin = crawled
+
+
+def test_a_jobdir_is_shown_with_its_frontier_and_texts(finished: Path) -> None:
+    with dashboard(finished / "job") as url:
+        for shown in events(url):
+            if shown["frontier"] is not None:
+                break
+        text = read(f"{url}text?{shown['best'][0]['offset']}")["text"]
+    check(shown, finished / "run")
+    assert (shown["runs"], shown["reason"], shown["threshold"]) == (False, "max_pages", 0.5)
+    assert {row["reason"] for row in shown["ended"]} >= {"frontier_full"}
+    frontier = shown["frontier"]
+    queued = shown["now"]["queued"]
+    assert frontier["read"] == frontier["queued"] == sum(n for *_, n in frontier["scores"]) == queued > 0
+    assert 0 < sum(n for _, n in frontier["owners"]) <= queued
+    explained = scrapy(
+        "explain", shown["best"][0]["id"], "--run", str(finished / "run"), "-s", "SIMULATION_TEXT=extracted"
+    )
+    assert text.split() == explained.stdout.split("\n\n", 2)[2].split()
+    assert len(text) > 100
+
+
+def test_without_a_series_the_log_is_read(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished / "run", run, ignore=shutil.ignore_patterns("series.jsonl", "warc"))
+    with dashboard(run) as url:
+        for shown in events(url):
+            if shown["read"] == 1 and shown.get("ended"):
+                break
+        assert "fault" in read(f"{url}text?{shown['best'][0]['offset']}")
+    check(shown, run)
+    assert len(shown["charts"]["influence"]) > 5
+    assert shown["charts"]["good"][-1] is not None
+    assert shown["frontier"] is None
+
+
+def test_nobody_else_is_answered(finished: Path) -> None:
+    with dashboard(finished / "run") as url:
+        root = url.rsplit("/", 2)[0]
+        port = root.rpartition(":")[2]
+        host = {"Host": f"localhost:{port}"}
+        for address, method, headers, status in (
+            (url, "GET", {}, 200),
+            (url, "GET", host, 200),
+            (url, "GET", {"Host": f"evil.example:{port}"}, 421),
+            (f"{url}events", "GET", {"Host": "evil.example"}, 421),
+            (f"{root}/", "GET", {}, 404),
+            (f"{root}/x{url[len(root) + 2 :]}", "GET", {}, 404),
+            (f"{url}../../../../etc/passwd", "GET", {}, 404),
+            (f"{url}..%2f..%2fserver.py", "GET", {}, 404),
+            (f"{url}text?../x", "GET", {}, 404),
+            (url, "POST", {}, 501),
+        ):
+            answer, connection = get(address, method, headers)
+            with closing(connection):
+                assert answer.status == status, (address, method, headers)
+                if status < 500:
+                    assert "default-src 'none'" in str(answer.headers["Content-Security-Policy"])
+                    assert answer.headers["Access-Control-Allow-Origin"] is None
+        assert read(f"{url}text?999999999")["fault"]
+
+
+def test_what_cannot_be_shown_is_said_in_a_line(finished: Path, tmp_path: Path) -> None:
+    def error(path: Path, *args: str) -> str:
+        return error_of(scrapy("dashboard", str(path), "--no-browser", *args))
+
+    assert "holds no crawl" in error(tmp_path)
+    assert "holds no crawl" in error(tmp_path / "nowhere")
+    run, job = tmp_path / "run", tmp_path / "job"
+    shutil.copytree(finished / "run", run, ignore=shutil.ignore_patterns("warc"))
+    series = (run / "series.jsonl").read_text()
+    (run / "series.jsonl").write_text(series.replace('{"format":1}', '{"format":2}', 1))
+    assert "has format 2" in error(run)
+    (run / "series.jsonl").write_text(f"{series}[]\n")
+    assert "is damaged; remove it" in error(run)
+    (run / "series.jsonl").unlink()
+    facts = json.loads((run / "settings.json").read_text())
+    (run / "settings.json").write_text(json.dumps({**facts, "versions": {"crawl4llm": "99.0"}}))
+    assert "is of crawl4llm 99.0" in error(run)
+    shutil.copytree(finished / "job", job)
+    (job / "job.json").write_text(json.dumps({**json.loads((job / "job.json").read_text()), "format": 99}))
+    assert "has format 99" in error(job)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert error(finished / "run", "--port", str(port)).startswith(f"--port {port} is taken")
+    assert "--port 99999 cannot be used" in error(finished / "run", "--port", "99999")

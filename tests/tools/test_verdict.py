@@ -1,0 +1,117 @@
+"""The verdict on several runs of a policy: a ranking at equal N, one series with a band, and a paired test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isnan
+from pathlib import Path
+from random import Random
+
+import pytest
+from crawl_helpers import Web
+from evaluation_helpers import line, write_run
+
+pytest.importorskip("matplotlib", reason="needs the extra evaluation")
+pytest.importorskip("scipy", reason="needs the extra evaluation")
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from crawl4llm.options import Options
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.rating import PageRater
+from crawl4llm.tools.evaluate.coverage import figures
+from crawl4llm.tools.evaluate.evaluate import _notes
+from crawl4llm.tools.evaluate.figures import Figure
+from crawl4llm.tools.evaluate.measures import recall
+from crawl4llm.tools.evaluate.runs import read_runs
+from crawl4llm.tools.evaluate.survey import Subject, Survey
+from crawl4llm.tools.evaluate.verdict import ranking, verdict
+from simulate.clueweb22.corpus import ClueWeb22Corpus
+
+Evaluated = Callable[..., Subject]
+
+
+@pytest.fixture(scope="module")
+def evaluated(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
+    """Evaluates made-up crawls of the demo web: ``good`` takes the better of two documents, ``other`` any."""
+    cache = tmp_path_factory.mktemp("cache")
+    corpus = ClueWeb22Corpus(demo_web.corpus)
+    rater = PageRater(corpus, FastTextScorer(demo_web.model, "__label__hq"), None)
+    keys = sorted(corpus.keys())
+    options = Options(scoring_workers=2, progress_bar="off")
+    scores = dict(zip(keys, Survey(corpus, options, cache=cache).scores(rater, "fasttext").influence, strict=True))
+
+    def crawled(policy: str, seed: int, pages: int) -> list[str]:
+        draw = Random(f"{policy} {seed}")
+        left = draw.sample(keys, len(keys))
+        if policy == "good":
+            left = [max(pair, key=scores.__getitem__) for pair in zip(left[::2], left[1::2], strict=False)]
+        return left[:pages]
+
+    def evaluate(folder: Path, runs: Sequence[tuple[str, int, int]]) -> Subject:
+        paths = []
+        for policy, seed, pages in runs:
+            found = crawled(policy, seed, pages)
+            fetched = 3 if policy == "good" else 1
+            lines = [line(order, id=key, fetched=fetched * (order + 1)) for order, key in enumerate(found)]
+            paths.append(write_run(folder / f"{policy}{seed}", lines, policy=policy, settings={"CRAWL_MAX_PAGES": 300}))
+            (paths[-1] / "seeds.txt").write_text(f"{keys[seed]}\n")
+        return Subject(read_runs(paths), Survey(corpus, options, cache=cache), rater)
+
+    return evaluate
+
+
+def notes(subject: Subject) -> list[str]:
+    return list(_notes([crawled.run for crawled in subject.runs], subject.survey))
+
+
+def test_six_sets_of_seeds_tell(evaluated: Evaluated, tmp_path: Path) -> None:
+    runs = [(policy, seed, 200 + 10 * seed) for policy in ("other", "good") for seed in range(6)]
+    subject = evaluated(tmp_path, runs)
+    best, second = ranking(subject).rows
+    assert ranking(subject).title == "Ranking at 200 pages"
+    assert (best[:3], second[:3]) == ([1, "good", 6], [2, "other", 6])
+    assert best[3] > second[3]
+    assert best[-1] is None
+    first, sure, cost = verdict(subject)
+    assert first.startswith("good is best: on average over the first 200 pages crawled it had found ")
+    assert "from 6 of 6 sets of seeds; p = 0.031 (paired" in sure
+    assert sure.endswith("so chance alone does not explain it.")
+    assert cost.startswith("good fetched 3.0 documents for each page that it crawled.")
+    assert any("ranked at 200" in note for note in notes(subject))
+    assert any("one line" in note for note in notes(subject))
+
+
+def test_runs_of_a_policy_are_one_series_with_a_band(evaluated: Evaluated, tmp_path: Path) -> None:
+    subject = evaluated(tmp_path, [("good", 0, 50), ("good", 1, 60), ("other", 0, 50)])
+    for figure in figures(subject):
+        assert isinstance(figure, Figure)
+        good, other = (one for one in figure.series if one.name in {"good", "other", "good: visited", "other: visited"})
+        assert (good.place, other.place) == (0, 1)
+        assert other.low is None
+        assert good.low is not None
+        assert good.high is not None
+        assert max(good.x) in {50, 150}, figure.id
+        points = zip(good.low, good.y, good.high, strict=True)
+        assert all(low <= y <= high for low, y, high in points if y is not None and not isnan(y))
+
+
+def test_few_sets_are_tested_by_student(evaluated: Evaluated, tmp_path: Path) -> None:
+    """A randomisation test of three pairs cannot give less than 0.25."""
+    subject = evaluated(tmp_path, [(policy, seed, 200) for policy in ("other", "good") for seed in range(3)])
+    areas = {
+        name: [recall(one.influence, subject.oracle, np.arange(1, 201)).value.mean() for one in group.runs]
+        for name, group in ((group.name, group) for group in subject.groups)
+    }
+    p = ttest_rel(areas["good"], areas["other"]).pvalue
+    sure = list(verdict(subject))[1]
+    assert f"from 3 of 3 sets of seeds; p = {p:.2g} (paired t-test, adjusted" in sure
+    assert sure.endswith("so chance alone does not explain it." if p <= 0.05 else "so it may be chance.")
+    assert ranking(subject).rows[0][-1] == (None if p <= 0.05 else "other")
+
+
+def test_one_run_each_tells_nothing_of_chance(evaluated: Evaluated, tmp_path: Path) -> None:
+    subject = evaluated(tmp_path, [("good", 0, 100), ("other", 1, 100)])
+    assert "is not known: it takes runs of each policy from several sets of seeds" in list(verdict(subject))[1]
+    assert any("did not start from the same seeds" in note for note in notes(subject))
