@@ -20,7 +20,7 @@ import psutil
 PROJECT = Path(__file__).resolve().parents[1]
 _LIBRARIES = (
     *("Scrapy", "Twisted", "fasttext-community", "lmdb", "lxml", "numpy", "orjson", "pebble", "Resiliparse"),
-    *("selectolax", "trafilatura", "vowpalwabbit", "warcio"),
+    *("selectolax", "trafilatura", "warcio"),
 )
 _NOT_SPENT = {"idle", "iowait", "guest", "guest_nice"}
 """Of psutil's times: guests are in ``user`` too."""

@@ -1,4 +1,4 @@
-"""The order of a live crawl whose command line names none: `link`, or what stands in for it."""
+"""The order of a live crawl that is taken up and whose command line names none."""
 
 from __future__ import annotations
 
@@ -17,27 +17,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT: Final = "link"
-STAND_IN: Final = "parent_first"
+BEFORE: Final = "parent_first"
 
 
 def settle_policy(settings: BaseSettings) -> None:
-    """Replace the live profile's policy by `parent_first` where it cannot run here, or a crawl was begun so.
+    """Replace the live profile's policy by `parent_first` where a crawl that is taken up was begun so.
 
-    A crawl that is taken up goes on with its own: it was begun where there was no learner, or by a version whose
-    default was another. What the command line names is left alone.
+    That was the default of earlier versions, or where they had no learner. What the command line names is left alone.
     """
     priority = settings.getpriority("URL_POLICY") or 0
     if settings.get("URL_POLICY") != DEFAULT or priority > SETTINGS_PRIORITIES["project"]:
         return
-    from crawl4llm.policies._learning import HOW_TO_INSTALL, IS_INSTALLED  # brings the learner, if it is there
-
     jobdir = settings.get("JOBDIR")
     of_job = read_json(Path(jobdir) / JOB).get("settings") if jobdir else None
     begun = of_job.get("URL_POLICY") if isinstance(of_job, dict) else None
-    if begun == STAND_IN:
+    if begun == BEFORE:
         logger.info("The crawl in JOBDIR %s was begun with URL_POLICY %s, and goes on so", jobdir, begun)
-    elif begun is None and not IS_INSTALLED:
-        logger.warning("URL_POLICY is %s, as %s needs Vowpal Wabbit: %s", STAND_IN, DEFAULT, HOW_TO_INSTALL)
-    else:
-        return
-    settings.set("URL_POLICY", STAND_IN, priority=priority)
+        settings.set("URL_POLICY", begun, priority=priority)

@@ -33,7 +33,7 @@ class UrlFeatures(NamedTuple):
     hashes: list[int]
     """Hashes of the places, host and domain, the words of path, file name and query, and the links from a seed."""
     shape: list[float]
-    """Lengths and counts, in a fixed order."""
+    """Logarithms of lengths and counts, in a fixed order."""
 
 
 def places_of(url: str) -> list[int]:
@@ -77,7 +77,7 @@ def url_features(url: str, depth: int) -> UrlFeatures:
         path.count("-") + path.count("_"),
         len(query),
     )
-    return UrlFeatures([hashes[0], *places], hashes, [math.log1p(count) / 3 for count in counts])
+    return UrlFeatures([hashes[0], *places], hashes, [math.log1p(count) for count in counts])
 
 
 def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:

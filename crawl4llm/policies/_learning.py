@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from array import array
+from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from functools import cache
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.policies._features import anchor_features, url_features
+from crawl4llm.policies._learner import Floats, Learner, is_document, packed
 from crawl4llm.policies._means import shrunken
 
 K = TypeVar("K", int, str)
@@ -28,7 +27,7 @@ class Waiting:
     """A document of which nothing is known but its URL, until links to it are seen."""
 
     __slots__ = (
-        *("url", "depth", "parent", "places", "anchors", "features", "_of_url", "score"),
+        *("url", "depth", "parent", "places", "anchors", "shape", "features", "_of_url", "score"),
         *("links", "total", "first", "least", "most"),
     )
 
@@ -39,8 +38,10 @@ class Waiting:
         """Key of the page on which it was first seen."""
         places, hashes, shape = url_features(url, depth)
         self.places = array("I", places)
-        self.features = self._of_url = f"|s {as_text(shape)} |f {_bits_of(sorted(set(hashes)))}"
-        """Features of its URL, and of the anchors of links to it, in Vowpal Wabbit's text format; the former alone."""
+        self.shape = array("f", shape).tobytes()
+        """Numbers of its URL's shape, four bytes each."""
+        self.features = self._of_url = packed(hashes)
+        """Features of its URL, and of the anchors of links to it, as a learner takes them; the former alone."""
         self.anchors = array("I")
         """Features of the anchors."""
         self.links, self.total, self.first, self.least, self.most = 0, 0.0, 0.0, 1.0, 0.0
@@ -57,11 +58,13 @@ class Waiting:
         self.least, self.most = min(self.least, target), max(self.most, target)
         if self.links <= _MOST_ANCHORS:
             found = anchor_features(anchor, self.url, boilerplate=boilerplate)
-            self._set_anchors(sorted({*self.anchors, *found}))
+            known = {*self.anchors, *found}
+            if len(known) > len(self.anchors):
+                self._set_anchors(sorted(known))
 
     def _set_anchors(self, features: list[int]) -> None:
         self.anchors = array("I", features)
-        self.features = f"{self._of_url} {_bits_of(features)}"
+        self.features = self._of_url + packed(features)
 
     def save(self) -> list[Any]:
         """Return everything that :meth:`load` takes, as JSON has it."""
@@ -90,54 +93,6 @@ def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
     return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
 
 
-try:
-    from vowpalwabbit.pyvw import Workspace, pylibvw
-except ImportError:
-    Workspace = pylibvw = None
-
-IS_INSTALLED: Final = Workspace is not None
-HOW_TO_INSTALL: Final = "pip install vowpalwabbit"
-_BITS: Final = 20
-_MASK: Final = (1 << _BITS) - 1
-_LOSS: Final = "--quiet --loss_function logistic"
-_OPTIONS: Final = f"{_LOSS} --noconstant --bit_precision {_BITS} --learning_rate 1"
-"""Vowpal Wabbit's own rule of learning: steps that are adaptive, normalised and safe for any importance weight
-(Karampatziakis and Langford 2011; Ross et al. 2013)."""
-
-
-class Learner:
-    """Corrects prior log-odds by the sum of the weights of a document's features.
-
-    All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
-    features. The same documents, learnt in the same order, give the same weights; predicting leaves them alone. A
-    document is a line in Vowpal Wabbit's text format, without a label: its prior, then its features.
-
-    Examples go to the library below Vowpal Wabbit's Python classes (``pylibvw``, as ``Workspace.learn`` and ``predict``
-    do it), which take twice the time that it takes.
-    """
-
-    def __init__(self) -> None:
-        if Workspace is None:
-            raise InputError(f"URL_POLICY link needs Vowpal Wabbit: {HOW_TO_INSTALL}")
-        self._model = Workspace(_OPTIONS)
-
-    def predict(self, document: str) -> float:
-        """Return the log-odds of a document."""
-        (example,) = self._model._parse(f"1 1 {document}")
-        pylibvw.vw.predict(self._model, example)
-        log_odds: float = example.get_simplelabel_prediction()
-        pylibvw.vw._finish_example(self._model, example)
-        return log_odds
-
-    def learn(self, document: str, target: float) -> None:
-        """Learn that a document's probability was ``target``: as a positive and a negative example of that weight."""
-        for label, weight in ((1, target), (-1, 1 - target)):
-            if weight > 0:
-                (example,) = self._model._parse(f"{label} {weight:.6f} {document}")
-                pylibvw.vw.learn(self._model, example)
-                pylibvw.vw._finish_example(self._model, example)
-
-
 _MOST_LESSONS: Final = 50_000
 _FEWEST_LESSONS: Final = 16
 """Pages that the first new learner is taught."""
@@ -145,7 +100,10 @@ _GROWTH: Final = 1.25
 _POWER: Final = 4
 """Stresses the top: what a crawl is after are its best pages, and a page in the middle is little better than the worst
 (docs/policy-measurements.md has the figures)."""
-_DOCUMENT: Final = re.compile(r"-?\d+\.\d{6}(?: \|[a-z](?: \d+(?::-?\d+(?:\.\d{4})?)?)+)+")
+_TOGETHER: Final = 16
+"""Pages at most that are learnt together."""
+_BEFORE: Final = 256
+"""How many pages are to be learnt before one more is learnt together: what is learnt from should not be old."""
 
 
 class Lessons:
@@ -157,7 +115,7 @@ class Lessons:
     """
 
     def __init__(self) -> None:
-        self._pages: dict[int, tuple[str, float]] = {}
+        self._pages: dict[int, tuple[bytes, float]] = {}
         """By number, in crawl order: a page as :class:`Learner` takes it, and its influence score."""
         self._turns: InTurn[int] = InTurn()
         self._begin(0)
@@ -170,22 +128,22 @@ class Lessons:
         """Whether the learner was taught all pages anew with the last of them."""
         return self._first == len(self._pages)
 
-    def add(self, document: str, score: float) -> float:
+    def add(self, document: bytes, score: float) -> float:
         """Teach a page; returns what was taught of it."""
         self._put(next(reversed(self._pages), -1) + 1, document, score)
         if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
-            return self._teach(document, score)
+            return self._follow(document, score)
         for number in list(islice(self._pages, max(0, len(self._pages) - _MOST_LESSONS))):
             del self._pages[number]
             self._turns.moved(number)
         self._begin(len(self._pages))
         return self._target(score)
 
-    def predict(self, document: str) -> float:
-        """Return the log-odds of a document."""
-        return self._learner.predict(document)
+    def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
+        """Return the log-odds of documents, see :meth:`Learner.predict`."""
+        return self._learner.predict(numbers, features)
 
-    def _put(self, number: int, document: str, score: float) -> None:
+    def _put(self, number: int, document: bytes, score: float) -> None:
         self._pages[number] = document, score
         self._turns.moved(number)
 
@@ -194,16 +152,25 @@ class Lessons:
         pages = list(islice(self._pages.values(), first))
         self._first = len(pages)
         self._ordered = sorted(score for _, score in pages)
-        self._learner = Learner()
+        self._learner, self._learnt = Learner(), 0
+        self._waiting: list[tuple[bytes, float]] = []
+        """Pages, and what is to be learnt of them, until they are enough to be learnt together."""
         for document, score in pages:
-            self._learner.learn(document, self._target(score))
+            self._teach(document, self._target(score))
 
-    def _teach(self, document: str, score: float) -> float:
-        """Teach a page that came after them."""
+    def _follow(self, document: bytes, score: float) -> float:
+        """Teach a page that came after them; returns what was taught of it."""
         insort(self._ordered, score)
         target = self._target(score)
-        self._learner.learn(document, target)
+        self._teach(document, target)
         return target
+
+    def _teach(self, document: bytes, target: float) -> None:
+        self._waiting.append((document, target))
+        if len(self._waiting) > min(self._learnt // _BEFORE, _TOGETHER - 1):
+            self._learner.learn(*zip(*self._waiting, strict=True))
+            self._learnt += len(self._waiting)
+            self._waiting.clear()
 
     def _target(self, score: float) -> float:
         """Return the rank of a score; pages of equal score share the mean of theirs."""
@@ -213,24 +180,36 @@ class Lessons:
     @staticmethod
     def is_valid(piece: Any) -> bool:
         """Return whether a piece is a page's."""
-        return is_turn_of(piece, (str,), _NUMBER) and _DOCUMENT.fullmatch(piece[1][0]) is not None
+        if not is_turn_of(piece, (str,), _NUMBER):
+            return False
+        try:
+            return is_document(b64decode(piece[1][0], validate=True))
+        except ValueError:
+            return False
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
         """Take up what pieces hold, and write there from now on."""
-        self._pages = {int(name): (document, score) for name, (document, score) in self._turns.keep_in(pieces)}
+        self._pages = {
+            int(name): (b64decode(document), score) for name, (document, score) in self._turns.keep_in(pieces)
+        }
 
     def save(self) -> list[Any]:
         """Write changed pieces; return what :meth:`load` takes: with all pages where there are no pieces."""
-        kept = self._turns.save(self._pages, list)
-        return [self._first, [] if kept else list(self._pages.values())]
+        kept = self._turns.save(self._pages, _as_json)
+        return [self._first, [] if kept else list(map(_as_json, self._pages.values()))]
 
     def load(self, first: int, pages: Iterable[tuple[str, float]]) -> None:
         """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
-        for number, (document, score) in enumerate(pages):
-            self._put(number, document, score)
+        for number, (text, score) in enumerate(pages):
+            self._put(number, b64decode(text), score)
         self._begin(first)
         for document, score in islice(self._pages.values(), first, None):
-            self._teach(document, score)
+            self._follow(document, score)
+
+
+def _as_json(page: tuple[bytes, float]) -> list[str | float]:
+    document, score = page
+    return [b64encode(document).decode(), score]
 
 
 def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
@@ -330,18 +309,3 @@ class RunningMeans(Generic[K]):
         for key, total, count in sums:
             self._sums[key] = total, count
             self._turns.moved(key)
-
-
-def as_text(numbers: Sequence[float]) -> str:
-    """Return numbers in a fixed order as features in Vowpal Wabbit's text format."""
-    return _format_of(len(numbers)) % (*numbers,)
-
-
-@cache
-def _format_of(numbers: int) -> str:
-    return " ".join(f"{name}:%.4f" for name in range(numbers))
-
-
-def _bits_of(features: Iterable[int]) -> str:
-    """Return features with the value 1 in that format: of each the bits that tell its weight."""
-    return " ".join([str(feature & _MASK) for feature in features])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
+from crawl4llm.policies._learner import NUMBERS, Floats
 from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, worst_of
 from crawl4llm.policies._means import RunningMean, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
@@ -34,13 +39,13 @@ _INTERVAL: Final = 20
 """Pages after which documents are ranked anew."""
 _REFRESHED: Final = 200
 """Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
-_MOST_REFRESHED: Final = 2_000
-"""The same where a new learner has not ranked all of them yet, so that none waits long for its answer."""
-_HASTE: Final = 16
-"""A new learner has ranked all documents by a sixteenth more pages than it was taught, if they are not too many."""
+_MOST_BEST: Final = 2_000
+"""Those that a new learner ranks at once: the best half of what waits, if it is no more. Others come in their turn."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked anew, and known by more than their URL; the worst above that keep their score."""
 _MOST_MEANS: Final = 200_000
+_SCALE: Final = 0.225
+"""What numbers of a document count, where a word counts 1."""
 
 
 class _Place(NamedTuple):
@@ -48,9 +53,7 @@ class _Place(NamedTuple):
 
     of_host: float
     """Mean target on its host."""
-    host: float
-    """The same in log-odds."""
-    log_odds: float
+    mean: float
     """Mean target in the place."""
     bonus: float
     """For a place little known."""
@@ -64,8 +67,7 @@ class Policy(PageByPagePolicy):
     a linear model adds what it has learnt of the words of URL and anchors, of the folder, and of what is known of
     parents and siblings. It has learnt nothing at first, so that a young crawl goes by the prior. A bonus for folders
     of which little is known falls with the root of their pages. Each time that the pages crawled have grown by a
-    quarter, a new model learns them all, by their ranks among all, and all that waits is ranked anew, spread over the
-    pages that follow.
+    quarter, a new model learns them all, by their ranks among all, and ranks the best of what waits anew.
 
     Of influence scores only the order counts. A page without one counts as the mean of those before it.
     """
@@ -89,14 +91,12 @@ class Policy(PageByPagePolicy):
         self._linked: dict[str, None] = {}
         """Documents to which links were seen since they were ranked."""
         self._changed: dict[str, None] = {}
-        self._stale = 0
-        """How many were ranked by the learner before, at most; they are the ones ranked longest ago."""
         self._known_places: dict[int, _Place] = {}
         """By the hash of the innermost folder, what was computed since a page was crawled."""
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
-        self._lessons.keep_in(pieces.mapping("lessons", Lessons.is_valid, seldom_read=True))
+        self._lessons.keep_in(pieces.mapping("pages learnt", Lessons.is_valid, seldom_read=True))
         self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid, seldom_read=True), int)
         self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid, seldom_read=True), str)
         for name, known, turns in self._known():
@@ -116,7 +116,10 @@ class Policy(PageByPagePolicy):
         scores = {one.key: self._waiting[one.key].score for one in found}
         self._pages += 1
         if self._pages % _INTERVAL == 0:
-            self._rank_anew()
+            self._forget_worst()
+            linked = [key for key in self._linked if key in self._waiting]
+            self._linked.clear()
+            self._rank_anew(dict.fromkeys([*linked, *islice(self._waiting, _REFRESHED)]))
         return scores
 
     def reranked(self) -> Iterable[tuple[str, float]]:
@@ -136,13 +139,12 @@ class Policy(PageByPagePolicy):
 
     def save(self) -> bytes:
         state: dict[str, Any] = {
-            "lessons": self._lessons.save(),
+            "pages learnt": self._lessons.save(),
             "all": [self._all.total, self._all.count],
             "places": self._places.save(),
             "siblings": self._siblings.save(),
             "pages": self._pages,
             "linked": list(self._linked),
-            "stale": self._stale,
         }
         for name, known, turns in self._known():
             kept = turns.save(known, Waiting.save)
@@ -151,7 +153,7 @@ class Policy(PageByPagePolicy):
 
     def load(self, state: bytes) -> None:
         saved = json.loads(state)
-        self._lessons.load(*saved.get("lessons", (0, ())))  # earlier versions kept no lessons: it learns anew
+        self._lessons.load(*saved.get("pages learnt", (0, ())))  # earlier versions kept no lessons: it learns anew
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])
         self._siblings.load(saved["siblings"])
@@ -161,7 +163,6 @@ class Policy(PageByPagePolicy):
                 turns.moved(key)
         self._pages = saved["pages"]
         self._linked = dict.fromkeys(saved["linked"])
-        self._stale = saved.get("stale", 0)
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -171,15 +172,15 @@ class Policy(PageByPagePolicy):
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
-        target = self._lessons.add(self._described(known), page.influence)
-        if self._lessons.is_new:
-            self._stale = len(self._waiting)
+        target = self._lessons.add(self._numbers([known]).tobytes() + known.features, page.influence)
         self._known_places.clear()
         self._all.known_or_mean(target)
         for place in known.places:
             self._places.add(place, target)
         if known.parent is not None:
             self._siblings.add(known.parent, target)
+        if self._lessons.is_new:
+            self._rank_anew(self._best())
         return target
 
     def _see_links(self, links: Iterable[Link], target: float) -> None:
@@ -194,45 +195,50 @@ class Policy(PageByPagePolicy):
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
-    def _rank_anew(self) -> None:
+    def _forget_worst(self) -> None:
         for key in worst_of(self._waiting, _MOST_WAITING):
             del self._waiting[key]
             self._waiting_turns.moved(key)
-        linked = [key for key in self._linked if key in self._waiting]
-        refreshed = self._refreshed()
-        self._stale = max(0, self._stale - refreshed)
-        keys = dict.fromkeys([*linked, *islice(self._waiting, refreshed)])
-        self._linked.clear()
-        self._rank(keys)
-        self._changed.update(keys)
 
-    def _refreshed(self) -> int:
-        """Return how many are ranked anew: more of them where a new learner has not ranked all yet."""
-        if not self._stale:
-            return _REFRESHED
-        return min(max(_REFRESHED, _HASTE * _INTERVAL * len(self._waiting) // len(self._lessons)), _MOST_REFRESHED)
+    def _best(self) -> list[str]:
+        """Return the best half of what waits, or as many as are ranked at once."""
+        most = min(len(self._waiting) // 2, _MOST_BEST)
+        return heapq.nlargest(most, self._waiting, key=lambda key: self._waiting[key].score)
+
+    def _rank_anew(self, keys: Collection[str]) -> None:
+        self._rank(keys)
+        self._changed.update(dict.fromkeys(keys))
 
     def _rank(self, keys: Iterable[str]) -> None:
         """Predict for documents that wait, which are then the ones ranked last."""
-        for key in keys:
-            waiting = self._waiting.pop(key)
-            log_odds = self._lessons.predict(self._described(waiting)) + self._place(waiting).bonus
-            waiting.score = 1 / (1 + math.exp(-log_odds))
+        ranked = [(key, self._waiting.pop(key)) for key in keys]
+        if not ranked:
+            return
+        documents = [waiting for _, waiting in ranked]
+        log_odds = self._lessons.predict(self._numbers(documents), [one.features for one in documents])
+        for (key, waiting), predicted in zip(ranked, log_odds.tolist(), strict=True):
+            waiting.score = 1 / (1 + math.exp(-predicted - self._place(waiting).bonus))
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
-    def _described(self, known: Waiting) -> str:
-        """Return a document as a learner takes it: its prior, what is known of it, its features."""
-        place, links = self._place(known), known.links
-        of_parents = shrunken(known.total, links, place.of_host, _PARENTS_PRIOR)
-        siblings = _log_odds(self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR))
-        parents = _log_odds(of_parents)
-        first = least = most = _log_odds(known.first) if links else _NO_PARENTS
-        if links > 1:
-            least, most = _log_odds(known.least), _log_odds(known.most)
-        means = (place.host, place.log_odds, parents, siblings, first, least, most)
-        prior = _PLACE_WEIGHT * place.log_odds + (1 - _PLACE_WEIGHT) * parents
-        return _DOCUMENT % (prior, *[mean / 2 for mean in means], math.log1p(links) / 2, known.features)
+    def _numbers(self, documents: Sequence[Waiting]) -> Floats:
+        """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
+        means = []
+        for known in documents:
+            place = self._place(known)
+            of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
+            siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
+            of_links = (known.first, known.least, known.most) if known.links else _NO_LINKS
+            means.append((place.of_host, place.mean, of_parents, siblings, *of_links))
+        log_odds = _log_odds(np.array(means))
+        numbers = np.empty((len(documents), 1 + NUMBERS), np.float32)
+        numbers[:, 0] = _PLACE_WEIGHT * log_odds[:, 1] + (1 - _PLACE_WEIGHT) * log_odds[:, 2]
+        numbers[:, 1] = 1
+        numbers[:, 2:9] = log_odds * _SCALE
+        numbers[:, 9] = [math.log1p(one.links) * _SCALE for one in documents]
+        shapes = np.frombuffer(b"".join([one.shape for one in documents]), np.float32)
+        numbers[:, 10:] = shapes.reshape(len(documents), -1) * np.float32(_SCALE)
+        return numbers
 
     def _place(self, known: Waiting) -> _Place:
         """Return what is expected of where a document lies."""
@@ -242,16 +248,18 @@ class Policy(PageByPagePolicy):
             for folder in folders:
                 of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
             bonus = _EXPLORATION / math.sqrt(self._places.count(known.places[-1]) + 1)
-            place = _Place(of_host, _log_odds(of_host), _log_odds(of_place), bonus)
+            place = _Place(of_host, of_place, bonus)
             self._known_places[known.places[-1]] = place
         return place
 
 
-_NO_PARENTS: Final = -1.0
-_DOCUMENT: Final = "%.6f |d 0:1 1:%.4f 2:%.4f 3:%.4f 4:%.4f 5:%.4f 6:%.4f 7:%.4f 8:%.4f %s"
+_NO_LINKS: Final = (1 / (1 + math.e),) * 3
+"""Stands for first, least and most of the targets of pages that link to a document, where there is no link."""
 
 
-def _log_odds(probability: float) -> float:
-    """Return the log-odds of a probability that is kept from 0 and 1."""
-    bounded = 0.01 if probability < 0.01 else min(probability, 0.99)
-    return math.log(bounded / (1 - bounded))
+def _log_odds(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the log-odds of probabilities, which are kept from 0 and 1. NumPy's own logarithms differ in the last bit
+    from one processor to the next, and a crawl should not."""
+    bounded = probabilities.clip(0.01, 0.99)
+    odds: list[float] = (bounded / (1 - bounded)).ravel().tolist()
+    return np.array([math.log(one) for one in odds]).reshape(bounded.shape)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 from array import array
+from base64 import b64encode
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from policy_helpers import Told, page
 
-pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit")
-from vowpalwabbit import Workspace
-
-from crawl4llm.base.errors import InputError
 from crawl4llm.policies import _learning as learner
 from crawl4llm.policies import link
 from crawl4llm.policies._features import anchor_features, url_features
-from crawl4llm.policies._learning import Learner, Lessons, RunningMeans, Waiting, as_text, worst_of
+from crawl4llm.policies._learner import NUMBERS, Learner, packed
+from crawl4llm.policies._learning import Lessons, RunningMeans, Waiting, worst_of
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
@@ -93,40 +93,71 @@ def test_means_not_added_to_for_longest_are_forgotten() -> None:
 # -- the learner ------------------------------------------------------------------------------------------------------
 
 
+HEAD = 4 * (1 + NUMBERS)
+"""Bytes of a document before its features."""
+
+
+def document(prior: float, *features: int, numbers: float = 0.0) -> bytes:
+    """A document as a learner takes it."""
+    return array("f", [prior, *[numbers] * NUMBERS]).tobytes() + packed(features)
+
+
+def predicted(model: Learner | Lessons, *documents: bytes) -> list[float]:
+    numbers = np.array([np.frombuffer(one[:HEAD], np.float32) for one in documents])
+    return model.predict(numbers, [one[HEAD:] for one in documents]).tolist()
+
+
 def test_a_learner_that_has_learnt_nothing_predicts_the_prior() -> None:
-    assert Learner().predict("-1.25 |d 0:1 1:0.5 |f 1 2 3") == pytest.approx(-1.25, abs=1e-5)
+    assert predicted(Learner(), document(-1.25, 1, 2, 3, numbers=0.5), document(2.0, 7)) == [-1.25, 2.0]
 
 
-def test_a_learner_learns_what_features_mean() -> None:
+@pytest.mark.parametrize("together", [1, 3])
+def test_a_learner_learns_what_features_mean(together: int) -> None:
     model = Learner()
-    for _ in range(50):
-        model.learn("0 |f 1 7", 1.0)
-        model.learn("0 |f 2 7", 0.0)
-        model.learn("0 |f 3 7", 0.25)
-    good, bad, quarter = (model.predict(f"0 |f {feature} 7") for feature in (1, 2, 3))
+    lessons = [(document(0, 1, 7), 1.0), (document(0, 2, 7), 0.0), (document(0, 3, 7), 0.25)] * 50
+    for start in range(0, len(lessons), together):
+        model.learn(*zip(*lessons[start : start + together], strict=True))
+    good, bad, quarter = predicted(model, *(document(0, feature, 7) for feature in (1, 2, 3)))
     assert good > 1
     assert bad < quarter < good
     assert bad < -1
 
 
-def documents(number: int) -> list[tuple[str, float]]:
+def test_a_learner_learns_what_numbers_mean() -> None:
+    model = Learner()
+    for _ in range(100):
+        model.learn([document(0, 1, numbers=1.0), document(0, 1, numbers=-1.0)], [0.9, 0.1])
+    high, low = predicted(model, document(0, 1, numbers=1.0), document(0, 1, numbers=-1.0))
+    assert high == pytest.approx(2.2, abs=0.3)
+    assert low == pytest.approx(-2.2, abs=0.3)
+
+
+@pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("prior", [-4.6, 0.0, 4.6])
+def test_no_step_goes_beyond_its_target(prior: float, target: float) -> None:
+    """However many features a document has, all of which share the step."""
+    model, lesson = Learner(), document(prior, *range(5000), numbers=2.0)
+    distances = []
+    for _ in range(5):
+        distances.append(1 / (1 + np.exp(-predicted(model, lesson)[0])) - target)
+        model.learn([lesson], [target])
+    assert all(min(one, 0) - 1e-5 < two < max(one, 0) + 1e-5 for one, two in pairwise(distances))
+
+
+def test_a_document_is_predicted_the_same_among_others() -> None:
+    model, known = Learner(), [one for one, _ in documents(50)]
+    model.learn(known, [0.7] * 50)
+    assert predicted(model, *known) == [predicted(model, one)[0] for one in known]
+
+
+def documents(number: int) -> list[tuple[bytes, float]]:
     """Documents with a score that one of their features tells, and a random prior."""
     draw = random.Random(3)
     found = []
     for _ in range(number):
         features = [draw.randrange(1 << 20) % 50 for _ in range(20)]
-        text = f"{draw.uniform(-2, 2):.6f} |d {as_text([draw.random()])} |f {' '.join(map(str, features))}"
-        found.append((text, draw.random() + (7 in features)))
+        found.append((document(draw.uniform(-2, 2), *features, numbers=draw.random()), draw.random() + (7 in features)))
     return found
-
-
-def test_a_learner_does_what_vowpal_wabbits_own_classes_do() -> None:
-    ours, theirs = Learner(), Workspace(learner._OPTIONS)
-    for document, score in documents(50):
-        assert ours.predict(document) == theirs.predict(f"1 1 {document}")
-        ours.learn(document, score / 2)
-        theirs.learn(f"1 {score / 2:.6f} {document}")
-        theirs.learn(f"-1 {1 - score / 2:.6f} {document}")
 
 
 # -- lessons ----------------------------------------------------------------------------------------------------------
@@ -135,26 +166,26 @@ def test_a_learner_does_what_vowpal_wabbits_own_classes_do() -> None:
 def test_what_is_taught_of_a_page_is_its_rank_among_all() -> None:
     lessons = Lessons()
     for number in range(1000):
-        lessons.add("0 |f 1", number / 1000)
-    assert lessons.add("0 |f 1", 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
-    assert lessons.add("0 |f 1", -1.0) == pytest.approx((0.5 / 1002) ** 4)
+        lessons.add(document(0, 1), number / 1000)
+    assert lessons.add(document(0, 1), 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
+    assert lessons.add(document(0, 1), -1.0) == pytest.approx((0.5 / 1002) ** 4)
     equal = Lessons()
-    assert [equal.add("0 |f 1", 0.5) for _ in range(20)] == [0.5**4] * 20
+    assert [equal.add(document(0, 1), 0.5) for _ in range(20)] == [0.5**4] * 20
 
 
 def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() -> None:
     lessons, pages, renewed = Lessons(), documents(40), []
-    for number, (document, score) in enumerate(pages, 1):
-        before = lessons.predict(pages[0][0])
-        lessons.add(document, score)
-        assert lessons.predict(pages[0][0]) != before
+    for number, (page_, score) in enumerate(pages, 1):
+        before = predicted(lessons, pages[0][0])
+        lessons.add(page_, score)
+        assert predicted(lessons, pages[0][0]) != before
         if lessons.is_new:
             renewed.append(number)
             ordered = sorted(score for _, score in pages[:number])
             new = Learner()
             for one, its_score in pages[:number]:
-                new.learn(one, ((ordered.index(its_score) + 0.5) / number) ** 4)
-            assert lessons.predict(pages[-1][0]) == new.predict(pages[-1][0])
+                new.learn([one], [((ordered.index(its_score) + 0.5) / number) ** 4])
+            assert predicted(lessons, pages[-1][0]) == predicted(new, pages[-1][0])
     assert renewed == [16, 20, 25, 32, 40]
 
 
@@ -166,23 +197,44 @@ def test_lessons_go_on_from_what_was_saved(monkeypatch: pytest.MonkeyPatch) -> N
         again.load(*lessons.save())
         assert again.save() == lessons.save()
         assert again.add(*page_and_score) == lessons.add(*page_and_score)
-        assert again.predict(pages[number - 1][0]) == lessons.predict(pages[number - 1][0])
+        assert predicted(again, pages[number - 1][0]) == predicted(lessons, pages[number - 1][0])
         assert len(lessons) <= 30 * 1.25, "the oldest are forgotten"
-    assert [document for document, _ in lessons.save()[1]] == [document for document, _ in pages[-len(lessons) :]]
+    assert [text for text, _ in lessons.save()[1]] == [as_text(page_) for page_, _ in pages[-len(lessons) :]]
+
+
+def as_text(document: bytes) -> str:
+    return b64encode(document).decode()
+
+
+def test_pages_are_learnt_together_once_many_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_BEFORE", 4)
+    lessons, pages = Lessons(), documents(60)
+    unchanged = 0
+    for page_and_score in pages:
+        before = predicted(lessons, pages[0][0])
+        lessons.add(*page_and_score)
+        unchanged += predicted(lessons, pages[0][0]) == before
+        again = Lessons()
+        again.load(*lessons.save())
+        assert predicted(again, page_and_score[0]) == predicted(lessons, page_and_score[0])
+    assert 20 < unchanged < 60
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0.5", "0.500000 |f", "x", "0.500000 |f 1\n1 1 0 |f 2", "nan |f 1", "0.500000 |f a"]
+    "text",
+    [
+        "",
+        "0.5",
+        "AAA=",
+        "\u00e9",
+        as_text(document(0)),
+        as_text(document(float("nan"), 1)),
+        as_text(bytes(70) + b"\xff\xff"),
+    ],
 )
 def test_a_piece_that_is_no_document_is_refused(text: str) -> None:
-    assert Lessons.is_valid([5, [documents(1)[0][0], 0.5]])
+    assert Lessons.is_valid([5, [as_text(documents(1)[0][0]), 0.5]])
     assert not Lessons.is_valid([5, [text, 0.5]])
-
-
-def test_without_vowpal_wabbit_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner, "Workspace", None)
-    with pytest.raises(InputError, match="URL_POLICY link needs Vowpal Wabbit: pip install vowpalwabbit"):
-        Told(url_policy="link")
 
 
 # -- the policy -------------------------------------------------------------------------------------------------------
@@ -233,7 +285,7 @@ def test_documents_of_good_folders_and_parents_come_first() -> None:
     assert told.scores["h.test/good/9"] > told.scores["other.test/y"]
 
 
-def test_a_new_learner_ranks_all_that_wait() -> None:
+def test_a_new_learner_ranks_the_best_at_once_and_the_others_in_their_turn() -> None:
     told = Told(url_policy="link")
     site(told, 40)
     waiting = [f"w.test/{number}" for number in range(400)]

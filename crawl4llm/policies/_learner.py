@@ -1,0 +1,116 @@
+"""A linear model of documents' influence, which starts from what is expected of each and learns the rest of it."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+_Places = npt.NDArray[np.intp]
+
+NUMBERS: Final = 16
+"""How many numbers are known of each document, besides its features."""
+_BITS: Final = 20
+_MASK: Final = (1 << _BITS) - 1
+_OF_NUMBERS: Final = np.arange(1 << _BITS, (1 << _BITS) + NUMBERS, dtype=np.uint32).tobytes()
+"""Places of the numbers' weights, after those of all features."""
+_HEAD: Final = 4 * (1 + NUMBERS)
+"""Bytes of a document before its features."""
+_RATE: Final = 0.3
+_START: Final = np.float32(0.1)
+"""Added to the squares, so that the first step of a weight is not the longest that there is."""
+_NEWTON: Final = 4
+"""Times that the length of a step is improved."""
+
+
+def packed(hashes: Iterable[int]) -> bytes:
+    """Return features as a learner takes them: of each hash the 20 bits that tell its weight, four bytes each."""
+    return array("I", sorted({one & _MASK for one in hashes})).tobytes()
+
+
+def is_document(packed_document: bytes) -> bool:
+    """Return whether bytes can be a document: 17 finite numbers, then features."""
+    if len(packed_document) < _HEAD + 4 or len(packed_document) % 4:
+        return False
+    numbers = np.frombuffer(packed_document, np.float32, 1 + NUMBERS)
+    return bool(np.isfinite(numbers).all() and (np.frombuffer(packed_document[_HEAD:], np.uint32) <= _MASK).all())
+
+
+class Learner:
+    """Corrects prior log-odds by the sum of the weights of a document's features, and of its numbers times theirs.
+
+    All weights are 0 at first: what is predicted of a document is its prior until something was learnt of one of its
+    features. The same documents, learnt in the same order and together, give the same weights; predicting leaves them
+    alone. A document to be learnt is packed: its prior log-odds and 16 numbers, four bytes each, then its features as
+    :func:`packed` gives them.
+
+    A step goes down the gradient of the logistic loss, for each weight by a rate that falls with the squares of what
+    its gradients were (AdaGrad: Duchi, Hazan and Singer, JMLR 12, 2011). Its length is the one that suits what the
+    document is predicted *after* the step, so that none goes beyond its target (implicit updates: Kulis and Bartlett,
+    ICML 2010). A target between 0 and 1 counts as that share of a positive example, and the rest of a negative one.
+    """
+
+    def __init__(self) -> None:
+        size = (1 << _BITS) + NUMBERS
+        self._weights = np.zeros(size, np.float32)
+        self._squares = np.zeros(size, np.float32)
+
+    def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
+        """Return the log-odds of documents; ``numbers`` has a row for each: its prior log-odds, then the numbers."""
+        slots, starts, _ = _joined(features)
+        of_features = np.add.reduceat(self._weights.take(slots), starts)
+        of_numbers = (numbers[:, 1:] * self._weights[-NUMBERS:]).sum(axis=1)
+        predicted: Floats = numbers[:, 0] + of_numbers + of_features
+        return predicted
+
+    def learn(self, documents: Sequence[bytes], targets: Sequence[float]) -> None:
+        """Learn the probabilities of documents, all from the weights as they are."""
+        numbers = np.array([np.frombuffer(one, np.float32, 1 + NUMBERS) for one in documents])
+        slots, starts, lengths = _joined([_OF_NUMBERS + one[_HEAD:] for one in documents])
+        values = np.ones(len(slots), np.float32)
+        values[(starts[:, None] + np.arange(NUMBERS)).ravel()] = numbers[:, 1:].ravel()
+        predicted = (numbers[:, 0] + np.add.reduceat(self._weights.take(slots) * values, starts)).tolist()
+        squares = [
+            target * (1 - probability) ** 2 + (1 - target) * probability**2
+            for probability, target in zip(map(_probability, predicted), targets, strict=True)
+        ]
+        np.add.at(self._squares, slots, np.repeat(np.array(squares, np.float32), lengths) * values * values)
+        rates = values / np.sqrt(self._squares.take(slots) + _START)
+        reaches = (_RATE * np.add.reduceat(rates * values, starts)).tolist()
+        steps = [_step(*one) for one in zip(predicted, targets, reaches, strict=True)]
+        np.add.at(self._weights, slots, np.repeat(np.array(steps, np.float32), lengths) * rates)
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0
+
+
+def _step(log_odds: float, target: float, reach: float) -> float:
+    """Return what a document's rates are to be multiplied by.
+
+    By Newton's method, the z for which z = log_odds - reach * (probability of z - target): the prediction after a step
+    that goes by its own gradient.
+    """
+    if not reach:
+        return 0.0
+    ends = log_odds, log_odds - reach * (_probability(log_odds) - target)
+    least, most = min(ends), max(ends)
+    after = log_odds
+    for _ in range(_NEWTON):
+        probability = _probability(after)
+        gap = after - log_odds + reach * (probability - target)
+        after = min(max(after - gap / (1 + reach * probability * (1 - probability)), least), most)
+    return _RATE * (after - log_odds) / reach
+
+
+def _joined(features: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], _Places, _Places]:
+    """Return all features, one document's after the other's; where each one's begin, and how many they are."""
+    lengths = np.array([len(one) // 4 for one in features])
+    starts = np.zeros(len(lengths), np.intp)
+    np.cumsum(lengths[:-1], out=starts[1:])
+    return np.frombuffer(b"".join(features), np.uint32), starts, lengths
