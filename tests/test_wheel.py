@@ -24,6 +24,8 @@ pytest.importorskip("setuptools", minversion="77", reason="needs the extra test"
 COMMANDS = {"archive", "corpus", "crawl", "evaluate", "explain", "export", "frontier", "report", "trainscorer"}
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 OFFLINE = ("--no-index", "--no-deps")
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SCRAPY_"))}
+"""An environment that knows nothing of the checkout."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(PROJECT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
-    subprocess.run([*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", out, source], check=True)
+    subprocess.run([*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", out, source], check=True, env=CLEAN)
     (path,) = out.iterdir()
     return path
 
@@ -44,7 +46,9 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment in which the wheel is installed."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    subprocess.run([*PIP, "--python", folder / "bin/python", "install", *OFFLINE, "--no-compile", wheel], check=True)
+    subprocess.run(
+        [*PIP, "--python", folder / "bin/python", "install", *OFFLINE, "--no-compile", wheel], check=True, env=CLEAN
+    )
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "packages.pth").write_text(sysconfig.get_path("purelib"))
     return folder
@@ -52,12 +56,11 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(environment: Path, cwd: Path, *command: object, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program of the environment, which knows nothing of the checkout."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SCRAPY_"))}
     program, *args = map(str, command)
     return subprocess.run(
         [environment / "bin" / program, *args],
         cwd=cwd,
-        env={**inherited, **env},
+        env={**CLEAN, **env},
         capture_output=True,
         text=True,
         timeout=100,

@@ -201,11 +201,13 @@ def _table(path: Path, kind: type, form: Form) -> Any:
     if form == "pandas":
         _library("pandas")
     types = {int: arrow.int64(), float: arrow.float64(), str: arrow.string(), bool: arrow.bool_()}
-    schema = arrow.schema([(name, types[_type_of(hint)]) for name, hint in get_type_hints(kind).items()])
+    hints = {name: _type_of(hint) for name, hint in get_type_hints(kind).items()}
+    schema = arrow.schema([(name, types[hint]) for name, hint in hints.items() if hint in types])
     require_within(path.parent, path)
     try:
         with open_input(path) as file:
             table = _parsed(_Part(file, end), schema) if (end := _whole(file)) else schema.empty_table()
+            table = table.select([name for name in table.column_names if name in hints])
     except FileNotFoundError:
         table = schema.empty_table()  # it has just begun
     except OSError as error:
@@ -218,7 +220,7 @@ def _table(path: Path, kind: type, form: Form) -> Any:
 def _parsed(file: _Part, schema: Any) -> Any:
     from pyarrow import json
 
-    parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     return json.read_json(file, json.ReadOptions(block_size=_LONGEST_LINE), parsing)
 
 

@@ -63,7 +63,9 @@ def test_metrics_of_a_live_crawl_are_its_statistics(tmp_path: Path) -> None:
     looking.start()
     with serve(small_web()) as site:
         seeds = [f"{site.url}/page-0", f"{site.url}/gone"]
-        result = crawl_live(seeds, tmp_path / "run", METRICS_PORT=port, CRAWL_BATCH_SIZE=5, LOG_FORMAT="json")
+        result = crawl_live(
+            seeds, tmp_path / "run", METRICS_PORT=port, CRAWL_BATCH_SIZE=5, LOG_FORMAT="json", LOG_LEVEL="DEBUG"
+        )
     looking.join()
     assert result.returncode == 0, result.stderr
 
