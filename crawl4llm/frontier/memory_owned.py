@@ -25,6 +25,8 @@ class MemoryOwnerFrontier(MemoryFrontier):
         super().__init__(caps)
         self.owners: OwnerIndex[bytes] = OwnerIndex(patience, itemgetter(slice(SCORE_BYTES)))
         self._others: dict[str, list[bytes]] = {}
+        self._moved: set[str] = set()
+        """Owners of documents that were reranked since stale ones were cleared away."""
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
@@ -48,7 +50,9 @@ class MemoryOwnerFrontier(MemoryFrontier):
     # -- documents by owner ---------------------------------------------------------------------------------------
 
     def _place(self, entry: Entry, document: bytes) -> None:
-        self._add(self._queue(entry), document)
+        owner = self._queue(entry)
+        self._add(owner, document)
+        self._sweep_others(owner)
 
     def _queue(self, entry: Entry) -> str:
         """Return the name under which the index has a document: its owner."""
@@ -59,15 +63,20 @@ class MemoryOwnerFrontier(MemoryFrontier):
         return owner_of(address_of(document))
 
     def _add(self, owner: str, document: bytes) -> None:
-        if (worse := self.owners.add(owner, document)) is None:
-            return
-        heapq.heappush(self._others.setdefault(owner, []), worse)
-        self._sweep_others(owner)
+        if (worse := self.owners.add(owner, document)) is not None:
+            heapq.heappush(self._others.setdefault(owner, []), worse)
 
     def _move(self, document: bytes, new: bytes) -> None:
         owner = self._queue_of(document)
         self.owners.remove(owner, document, self._pop_other)
         self._add(owner, new)
+        self._moved.add(owner)
+
+    def _sweep(self) -> None:
+        super()._sweep()
+        for owner in self._moved:
+            self._sweep_others(owner)
+        self._moved.clear()
 
     def _leave(self, document: bytes) -> Entry:
         entry = super()._leave(document)

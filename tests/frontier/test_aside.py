@@ -28,13 +28,13 @@ def aside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Aside]:
 def test_the_best_of_a_scope_come_first(aside: Aside) -> None:
     scores = random.Random(0).sample(SCORES_IN_ORDER, len(SCORES_IN_ORDER))
     for number, score in enumerate(scores):
-        aside.add("a.example", "a.example/b/", Entry(str(number), f"http://a.example/b/{number}", score, 1, "p", 2, 1))
+        aside.add("a.example", "a.example/b/", Entry(str(number), f"http://a.example/b/{number}", score, 1, "p", 2, 1, 3))
         aside.add("a.example", "a.example/c/", Entry(f"c{number}", "", score, 0, None))
         aside.add("b.example", "b.example", Entry(f"b{number}", "", score, 0, None))
     assert len(aside) == 3 * len(scores)
     taken = aside.take("a.example", "a.example/b/", 5) + aside.take("a.example", "a.example/b/", 999)
     assert [entry.score for entry in taken] == SCORES_IN_ORDER
-    assert astuple(taken[0])[3:] == (1, "p", 2, 1)
+    assert astuple(taken[0])[3:] == (1, "p", 2, 1, 3)
     assert aside.take("a.example", "a.example/b/", 9) == aside.take("c.example", "c.example", 9) == []
     assert [entry.score for entry in aside.take("a.example", "a.example/c/", 9)] == SCORES_IN_ORDER[:9]
     assert len(aside) == 2 * len(scores) - 9
