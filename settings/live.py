@@ -35,6 +35,9 @@ SCOPE_SKIPPED_TYPES = "images,media,archives,documents,programs,assets"
 # An owner, or a URL prefix, that has given nothing good in so many fetches is asked no more (docs/live.md, Budgets).
 URL_BUDGET = 10
 
+# With JOBDIR: what a commit changes of the store is in memory until then, some 70 KB a page.
+COMMIT_INTERVAL_PAGES = 250
+
 # A host whose certificate is not valid fails as `certificate`. Off: it is crawled all the same.
 DOWNLOAD_VERIFY_CERTIFICATES = True
 

@@ -96,7 +96,7 @@ class Policy(PageByPagePolicy):
 
     def keep_in(self, pieces: Pieces) -> None:
         """Keep what it knows of documents, folders and siblings in pieces; all of it is in memory too."""
-        self._lessons.keep_in(pieces.mapping("pages learnt", Lessons.is_valid, seldom_read=True))
+        self._lessons.keep_in(pieces.mapping("taught", Lessons.is_valid, seldom_read=True))
         self._places.keep_in(pieces.mapping("places", RunningMeans.is_valid, seldom_read=True), int)
         self._siblings.keep_in(pieces.mapping("siblings", RunningMeans.is_valid, seldom_read=True), str)
         for name, known, turns in self._known():
@@ -139,7 +139,7 @@ class Policy(PageByPagePolicy):
 
     def save(self) -> bytes:
         state: dict[str, Any] = {
-            "pages learnt": self._lessons.save(),
+            "taught": self._lessons.save(),
             "all": [self._all.total, self._all.count],
             "places": self._places.save(),
             "siblings": self._siblings.save(),
@@ -153,7 +153,7 @@ class Policy(PageByPagePolicy):
 
     def load(self, state: bytes) -> None:
         saved = json.loads(state)
-        self._lessons.load(*saved.get("pages learnt", (0, ())))  # earlier versions kept no lessons: it learns anew
+        self._lessons.load(*saved.get("taught", (0, ())))  # earlier versions kept no lessons: it learns anew
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])
         self._siblings.load(saved["siblings"])
