@@ -28,7 +28,8 @@ def aside(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Aside]:
 def test_the_best_of_a_scope_come_first(aside: Aside) -> None:
     scores = random.Random(0).sample(SCORES_IN_ORDER, len(SCORES_IN_ORDER))
     for number, score in enumerate(scores):
-        aside.add("a.example", "a.example/b/", Entry(str(number), f"http://a.example/b/{number}", score, 1, "p", 2, 1, 3))
+        url = f"http://a.example/b/{number}"
+        aside.add("a.example", "a.example/b/", Entry(str(number), url, score, 1, "p", 2, 1, 3))
         aside.add("a.example", "a.example/c/", Entry(f"c{number}", "", score, 0, None))
         aside.add("b.example", "b.example", Entry(f"b{number}", "", score, 0, None))
     assert len(aside) == 3 * len(scores)
