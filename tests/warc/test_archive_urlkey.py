@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -186,9 +186,9 @@ def test_a_url_without_a_key_stands_for_itself(url: str) -> None:
     ids=lambda url: url[:30],
 )
 def test_the_longest_hostile_url_takes_little_time(url: str) -> None:
-    start = perf_counter()
+    start = process_time()
     urlkey(url)
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
 
 
 class _AskedNameServer(Exception):
