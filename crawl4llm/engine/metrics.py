@@ -18,6 +18,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
 from crawl4llm.base.stats import KEYS
 from crawl4llm.engine.scheduler import BAD_INPUT
 
@@ -96,7 +97,7 @@ class Metrics:
         try:
             import prometheus_client
         except ImportError:
-            raise InputError("METRICS_PORT needs prometheus_client; pip install 'crawl4llm[metrics]'") from None
+            raise InputError(f"METRICS_PORT needs prometheus_client; {to_install('metrics')}") from None
         from twisted.internet import reactor
         from twisted.internet.error import CannotListenError
         from twisted.web import resource, server

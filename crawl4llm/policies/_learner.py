@@ -77,7 +77,7 @@ class Learner:
         predicted = (numbers[:, 0] + np.add.reduceat(self._weights.take(slots) * values, starts)).tolist()
         squares = [
             target * (1 - probability) ** 2 + (1 - target) * probability**2
-            for probability, target in zip(map(_probability, predicted), targets, strict=True)
+            for probability, target in zip(map(probability_of, predicted), targets, strict=True)
         ]
         np.add.at(self._squares, slots, np.repeat(np.array(squares, np.float32), lengths) * values * values)
         rates = values / np.sqrt(self._squares.take(slots) + _START)
@@ -86,7 +86,8 @@ class Learner:
         np.add.at(self._weights, slots, np.repeat(np.array(steps, np.float32), lengths) * rates)
 
 
-def _probability(log_odds: float) -> float:
+def probability_of(log_odds: float) -> float:
+    """Return the probability that has these log-odds."""
     return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0
 
 
@@ -98,11 +99,11 @@ def _step(log_odds: float, target: float, reach: float) -> float:
     """
     if not reach:
         return 0.0
-    ends = log_odds, log_odds - reach * (_probability(log_odds) - target)
+    ends = log_odds, log_odds - reach * (probability_of(log_odds) - target)
     least, most = min(ends), max(ends)
     after = log_odds
     for _ in range(_NEWTON):
-        probability = _probability(after)
+        probability = probability_of(after)
         gap = after - log_odds + reach * (probability - target)
         after = min(max(after - gap / (1 + reach * probability * (1 - probability)), least), most)
     return _RATE * (after - log_odds) / reach

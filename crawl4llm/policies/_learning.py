@@ -153,7 +153,7 @@ class Lessons:
         self._first = len(pages)
         self._ordered = sorted(score for _, score in pages)
         self._learner, self._learnt = Learner(), 0
-        self._waiting: list[tuple[bytes, float]] = []
+        self._together: list[tuple[bytes, float]] = []
         """Pages, and what is to be learnt of them, until they are enough to be learnt together."""
         for document, score in pages:
             self._teach(document, self._target(score))
@@ -166,11 +166,11 @@ class Lessons:
         return target
 
     def _teach(self, document: bytes, target: float) -> None:
-        self._waiting.append((document, target))
-        if len(self._waiting) > min(self._learnt // _BEFORE, _TOGETHER - 1):
-            self._learner.learn(*zip(*self._waiting, strict=True))
-            self._learnt += len(self._waiting)
-            self._waiting.clear()
+        self._together.append((document, target))
+        if len(self._together) > min(self._learnt // _BEFORE, _TOGETHER - 1):
+            self._learner.learn(*zip(*self._together, strict=True))
+            self._learnt += len(self._together)
+            self._together.clear()
 
     def _target(self, score: float) -> float:
         """Return the rank of a score; pages of equal score share the mean of theirs."""

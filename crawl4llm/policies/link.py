@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
-from crawl4llm.policies._learner import NUMBERS, Floats
+from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
 from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, worst_of
 from crawl4llm.policies._means import RunningMean, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
@@ -217,7 +217,7 @@ class Policy(PageByPagePolicy):
         documents = [waiting for _, waiting in ranked]
         log_odds = self._lessons.predict(self._numbers(documents), [one.features for one in documents])
         for (key, waiting), predicted in zip(ranked, log_odds.tolist(), strict=True):
-            waiting.score = 1 / (1 + math.exp(-predicted - self._place(waiting).bonus))
+            waiting.score = probability_of(predicted + self._place(waiting).bonus)
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
@@ -253,7 +253,7 @@ class Policy(PageByPagePolicy):
         return place
 
 
-_NO_LINKS: Final = (1 / (1 + math.e),) * 3
+_NO_LINKS: Final = (probability_of(-1.0),) * 3
 """Stands for first, least and most of the targets of pages that link to a document, where there is no link."""
 
 

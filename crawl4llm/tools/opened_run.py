@@ -96,8 +96,9 @@ class OpenedRun:
     def crawl_log(self, form: Form = "arrow") -> Any:
         """Return the crawl log, a row a page in crawl order, as ``pyarrow.Table`` or ``pandas.DataFrame``.
 
-        Columns are those of :class:`crawl4llm.base.crawl_log.ComparedLine`, always all of them. Raises InputError where
-        a line cannot be used, or pyarrow or pandas is not installed.
+        Columns are those of :class:`crawl4llm.base.crawl_log.ComparedLine`: always all of them, but ``classes``, which
+        is there with MIXTURE alone. Raises InputError where a line cannot be used, or pyarrow or pandas is not
+        installed.
         """
         return _table(self.path / crawl_log.NAME, crawl_log.ComparedLine, form)
 

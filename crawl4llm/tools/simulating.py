@@ -1,8 +1,8 @@
 """``crawl4llm.simulate``: a crawl of a corpus in a process of its own, for notebooks and scripts.
 
 It is ``scrapy crawl influence``, with the settings of the project in whose folder one is, or those of the profile
-``simulation``. So it runs beside the event
-loop of a notebook, and what a policy breaks or leaves behind is gone with the process.
+``simulation``. So it runs beside the event loop of a notebook, and what a policy breaks or leaves behind is gone with
+the process.
 """
 
 from __future__ import annotations
