@@ -64,11 +64,12 @@ def test_leases(one: Liveness) -> None:
     epochs = one.claim(3)
     assert len(epochs) == 3
     epochs |= one.claim()
-    assert set(epochs) == one.held() == ALL
+    assert set(epochs) == ALL
+    assert eventually(lambda: one.held() == ALL)
     assert one.claim() == {}
     assert one.surplus() == 0
     one.give_up([2, 5, 99])
-    assert one.held() == ALL - {2, 5}
+    assert eventually(lambda: one.held() == ALL - {2, 5})
     again = one.claim(5, floor=1 << 50)
     assert set(again) == {2, 5}
     assert all(epoch > max(1 << 50, epochs[partition]) for partition, epoch in again.items())
@@ -190,15 +191,12 @@ def test_a_server_that_is_away_costs_time_only(caplog: pytest.LogCaptureFixture)
             with pytest.raises(InputError, match="cannot be reached"):
                 one.request(STOP)
             server.start()
-            eventually(lambda: one.held() == ALL - {0})
-            assert eventually(lambda: one.claim(floor=1)).keys() == {0}
+            eventually(lambda: (one.claim(floor=1), one.held() == ALL)[1])
             assert asyncio.run(one.wait("plan", 0.01)) == frozenset()
-            one.announce("plan", 2)
-            assert asyncio.run(one.wait("plan", 20)) == {2}
+            assert eventually(lambda: (one.announce("plan", 2), asyncio.run(one.wait("plan", 0.1)))[1]) == {2}
         said = [record.getMessage() for record in caplog.records]
-        assert len(said) == 2
-        assert said[0].startswith(f"CLUSTER {url_of(server)} cannot be reached: ")
-        assert said[1] == f"CLUSTER {url_of(server)} answers again"
+        assert all(line.startswith(f"CLUSTER {url_of(server)} cannot be reached: ") for line in said[::2])
+        assert set(said[1::2]) == {f"CLUSTER {url_of(server)} answers again"}, "each is said once, in turn"
         asyncio.run(one.leave())
 
 
@@ -239,12 +237,12 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
     client = server.client(decode_responses=True)
     one = ValkeyLiveness(url_of(server), crawl, 3000, LEASE)
     one.join({})
-    assert len(one.claim()) == len(one.held()) == 3000
-    time.sleep(LEASE)
+    assert len(one.claim()) == 3000
     client.config_resetstat()
-    time.sleep(LEASE)
-    calls = client.info("commandstats")
-    assert {name for name in calls if name.startswith("cmdstat_eval")} == {"cmdstat_evalsha"}
-    assert 1 <= calls["cmdstat_evalsha"]["calls"] <= 4
+    began = time.monotonic()
+    calls = eventually(lambda: (c := client.info("commandstats")).get("cmdstat_evalsha", {}).get("calls", 0) > 2 and c)
+    assert calls["cmdstat_evalsha"]["calls"] <= 1 + (time.monotonic() - began) / (LEASE / 3)
+    assert one.claim() == {}
+    assert client.info("commandstats")["cmdstat_evalsha"]["calls"] <= 1 + (time.monotonic() - began) / (LEASE / 3)
     assert len(client.keys(f"*{crawl}*")) <= 4
     asyncio.run(one.leave())
