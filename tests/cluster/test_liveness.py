@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -211,12 +212,32 @@ def test_servers_that_cannot_be_used() -> None:
         server.client().config_set("requirepass", "s3cret")
         wants = "wants another user or password"
         assert wants in refusal(url_of(server))
-        assert wants in refusal(f"unix://:wrong@{server.unix_socket_path}")
+        assert refusal(f"unix://:wrong@{server.unix_socket_path}?db=0").startswith(
+            f"CLUSTER unix://***@{server.unix_socket_path} {wants}"
+        )
         assert "is full: raise its maxmemory" in refusal(f"unix://:s3cret@{server.unix_socket_path}")
         assert "arguments" in refusal(f"{url_of(server)}?colour=blue")
     assert "cannot be reached" in refusal(url_of(server))
     with socket.create_server(("127.0.0.1", 0)) as silent:  # listens, and never answers
         assert "cannot be reached: Timeout" in refusal(f"redis://:s3cret@127.0.0.1:{silent.getsockname()[1]}/0")
+
+
+def test_a_server_of_an_old_version() -> None:
+    """No such server comes as a package: one that answers what is asked of it before it is refused."""
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while asked := connection.recv(65536):
+                version = b"$20\r\nredis_version:6.0.16\r\n"
+                connection.sendall(
+                    b"".join(version if b"INFO\r" in one else b"+OK\r\n" for one in asked.split(b"*")[1:])
+                )
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        with pytest.raises(InputError, match=r"is version 6\.0\.16; use Valkey, or Redis from 6\.2 on"):
+            ValkeyLiveness(f"redis://127.0.0.1:{listener.getsockname()[1]}", "crawl", P, LEASE)
 
 
 def test_a_server_that_fills_up_is_as_one_that_is_away() -> None:
