@@ -41,9 +41,6 @@ _REFRESHED: Final = 200
 """Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
 _MOST_BEST: Final = 2_000
 """Those that a new learner ranks at once: the best half of what waits, if it is no more. Others come in their turn."""
-_MOST_LEASED: Final = 10_000
-"""Documents on lease of which it keeps what it knows, or more where a batch has more; those that failed are among them
-until others take their place."""
 _SCALE: Final = 0.225
 """What numbers of a document count, where a word counts 1."""
 
@@ -137,7 +134,7 @@ class Policy(PageByPagePolicy):
                 self._leased[entry.key] = waiting
                 self._waiting_turns.moved(entry.key)
                 self._leased_turns.moved(entry.key)
-        most = max(_MOST_LEASED, len(entries))
+        most = max(self.most // 5, len(entries))  # those that failed stay, until others take their place
         for key in list(islice(self._leased, max(0, len(self._leased) - most))):
             del self._leased[key]
             self._leased_turns.moved(key)
