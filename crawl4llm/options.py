@@ -1,7 +1,8 @@
 """The project's settings: one table with name, default, check and meaning.
 
 Every setting of crawl4llm is a field of :class:`Options`, those of live crawls by :mod:`crawl4llm.live_options`, those
-of what a crawl follows by :mod:`crawl4llm.scope_options`; the field ``crawl_max_pages`` is the Scrapy setting
+of what a crawl follows by :mod:`crawl4llm.scope_options`, those of crawls by several workers by
+:mod:`crawl4llm.cluster_options`; the field ``crawl_max_pages`` is the Scrapy setting
 ``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table, and a test holds it to it.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.cluster_options import ClusterOptions
 from crawl4llm.live_options import LiveOptions
 from crawl4llm.option_checks import (
     address,
@@ -73,7 +75,7 @@ def _number_of_workers(value: Any) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(LiveOptions, ScopeOptions):
+class Options(LiveOptions, ScopeOptions, ClusterOptions):
     """The checked values of all settings, ready for use."""
 
     corpus: str | None = option(
@@ -356,7 +358,7 @@ def read_options(settings: BaseSettings) -> Options:
         try:
             values[entry.name] = entry.metadata["check"](value)
         except ValueError as error:
-            raise InputError(f"{name} = {value!r} {error}") from None
+            raise InputError(f"{name} = {entry.metadata['shown'](value)!r} {error}") from None
     options = Options(**values)
     return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
 

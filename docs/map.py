@@ -82,7 +82,9 @@ def draw() -> str:
 
 
 def _room(module: str, rooms: set[str]) -> str | None:
-    name = re.sub("option_checks|live_options|scope_options", "options", module)  # one table, and what checks it
+    name = re.sub(
+        "option_checks|live_options|scope_options|cluster_options", "options", module
+    )  # one table, and what checks it
     return next((room for room in rooms if name == room or name.startswith(f"{room}.")), None)
 
 

@@ -22,6 +22,7 @@ from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
@@ -147,7 +148,7 @@ class Run:
         self.workers.start()
         fsync = job is not None and options.commit_fsync
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__, "python": platform.python_version()}
-        values = {name.upper(): value for name, value in asdict(options).items()}
+        values = without_cluster({name.upper(): value for name, value in asdict(options).items()})
         if not options.own:
             del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here
         facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}

@@ -77,6 +77,16 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "known_texts": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "mixture": [("texts.known", "texts.known"), (Path("texts"), "texts"), ("", None)],
     "quality_threshold": [("0.9", 0.9), (1, 1.0), ("-2", -2.0), ("", None)],
+    "cluster": [
+        *(
+            (url, url)
+            for url in ("valkey://h:6379/0", "rediss://:p%40ss@h", "redis://[::1]:1/", "unix:///run/v.sock?db=1")
+        ),
+        ("", None),
+    ],
+    "storage": [("s3://bucket/a/b", "s3://bucket/a/b"), ("file:///shared/dir", "file:///shared/dir"), ("", None)],
+    "crawl_partitions": [("0", 0), ("1", 1), (64, 64)],
+    "cluster_lease": [("30", 30.0), (0.5, 0.5)],
     "crawl_max_pages": [("1", 1), ("20_000_000", 20_000_000), (5, 5)],
     "crawl_batch_size": [("0", 0), ("500", 500)],
     "crawl_seed": [("0", 0), (7, 7)],
@@ -189,6 +199,19 @@ BAD: dict[str, list[object]] = {
     "known_texts": [5, " ", "\ud800"],
     "mixture": [5, " ", "\ud800"],
     "quality_threshold": ["nan", "inf", "high", [0.5]],
+    "cluster": [
+        "h:6379",
+        "http://h",
+        "valkey://",
+        "valkey://h:port/0",
+        "valkey://h/zero",
+        "unix:",
+        6379,
+        ["valkey://h"],
+    ],
+    "storage": ["bucket", "s3:///x", "file://host/x", "file:", "gs://b/x", "s3://b/x#y", 5],
+    "crawl_partitions": _NEGATIVE,
+    "cluster_lease": ["", "0", "-1", "nan", "inf", "long"],
     "crawl_max_pages": _NOT_POSITIVE,
     "crawl_batch_size": _NEGATIVE,
     "crawl_seed": _NEGATIVE,
@@ -274,6 +297,16 @@ def test_values_that_are_refused(name: str, value: object) -> None:
     assert message.startswith(f"{name.upper()} = {value!r} ")
     assert "\n" not in message
     assert "must " in message or "known are: " in message, "it says what to do"
+
+
+@pytest.mark.parametrize(
+    "url", ["valkey://me:s3cret@h:port/0?password=s3cret", "valkey:/:s3cret@\nh", "s3://me:s3cret@b/x"]
+)
+def test_no_error_shows_a_password(url: str) -> None:
+    for name in ("cluster", "storage"):
+        with pytest.raises(InputError) as error:
+            read(name, url)
+        assert "s3cret" not in str(error.value)
 
 
 def test_defaults_where_nothing_is_set() -> None:

@@ -1,0 +1,146 @@
+"""The liveness protocol: which worker has which partition, and hints between workers.
+
+Nothing that a crawl holds is kept here, and nothing depends on it for safety: storage decides whose work counts, so
+that two workers at one partition cost time and no page. Leases only keep workers from doing the same work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
+
+DRAIN: Final = "drain"
+"""The request to a worker that it hands its partitions over and ends."""
+STOP: Final = "stop"
+"""The request to all workers that they end."""
+_MOST_NUMBERS: Final = 65_536
+"""Announcements of one name that are remembered."""
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class WorkerFacts(NamedTuple):
+    """What is known of a worker."""
+
+    id: str
+    silent: float
+    """Seconds since its last heartbeat."""
+    partitions: tuple[int, ...]
+    facts: Mapping[str, str]
+    """What it said when it joined."""
+    figures: Mapping[str, float]
+    """The last that it told."""
+
+
+class Liveness(Protocol):
+    """Leases of partitions, announcements and requests. May be used from any thread.
+
+    A server that cannot be reached is said once and asked again with back-off; meanwhile calls return as if nothing
+    had been heard (no partition claimed, no worker known). InputError is raised by constructors alone.
+    """
+
+    worker: str
+    """The id of this worker, unique."""
+
+    def join(self, facts: Mapping[str, str]) -> None:
+        """Begin to be counted as a worker, with heartbeats from now on; ``facts``: what others may know of it."""
+
+    def claim(self, want: int | None = None, *, floor: int = 0) -> dict[int, int]:
+        """Take free partitions, up to this worker's fair share (P / live workers), and return the epoch of each.
+
+        ``want``: take no more than this. Epochs ascend with each claim of a partition, also after the server has
+        forgotten all, and are above ``floor``. 0: the storage shows no work yet, so that on a server that knows nothing
+        of the crawl nobody needs to be waited for.
+        """
+
+    def held(self) -> frozenset[int]:
+        """Return the partitions that may be worked on now: half of the lease has not passed since the last heartbeat,
+        by a clock that goes on while this process is stopped or the machine sleeps."""
+
+    def renew(self) -> frozenset[int]:
+        """Return the partitions that were lost since the last call: others have taken them, or may have."""
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        """Release partitions, which others may then take at once."""
+
+    def surplus(self) -> int:
+        """Return how many partitions to give up, because workers have joined."""
+
+    def announce(self, what: str, number: int) -> None:
+        """Tell all workers of a number, e.g. ``("exchange", 12)``: a hint that may be lost. ``what`` is one of a few
+        names."""
+
+    async def wait(self, what: str, timeout: float) -> frozenset[int]:
+        """Wait until something of that name is announced, or ``timeout`` seconds; return the numbers announced since
+        the last call. Needs an asyncio event loop."""
+
+    def figures(self, figures: Mapping[str, float]) -> None:
+        """Note figures, which the next heartbeat tells."""
+
+    def workers(self) -> list[WorkerFacts]:
+        """Return the workers that are known, by id."""
+
+    def request(self, action: str, worker: str | None = None) -> None:
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
+        told."""
+
+    def requested(self) -> str | None:
+        """Return DRAIN or STOP if this worker was asked to; as of the last heartbeat."""
+
+    async def leave(self) -> None:
+        """Release all partitions, and be no longer counted."""
+
+
+def new_worker() -> str:
+    """Return an id for a worker that tells people where it runs, e.g. ``node7-4711-3f2a9c``."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+def boottime() -> float:
+    """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps (where the system has
+    one)."""
+    return time.clock_gettime(_CLOCK)
+
+
+class Announcements:
+    """What was announced and not yet waited for; fed from any thread."""
+
+    def __init__(self) -> None:
+        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
+        self._waiting: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._lock = Lock()
+
+    def add(self, what: str, number: int) -> None:
+        """Note an announcement, and wake who waits for one of that name."""
+        with self._lock:
+            if len(self._numbers[what]) < _MOST_NUMBERS:
+                self._numbers[what].add(number)
+            waiting = self._waiting.pop(what, set())
+        for future in waiting:
+            future.get_loop().call_soon_threadsafe(_wake, future)
+
+    async def wait(self, what: str, timeout: float) -> frozenset[int]:
+        """See :meth:`Liveness.wait`."""
+        with self._lock:
+            future = asyncio.get_running_loop().create_future()
+            if not self._numbers[what]:
+                self._waiting[what].add(future)
+        try:
+            if not self._numbers[what]:
+                await asyncio.wait([future], timeout=timeout)
+        finally:
+            with self._lock:
+                self._waiting[what].discard(future)
+        with self._lock:
+            return frozenset(self._numbers.pop(what, ()))
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,101 @@
+"""The settings of crawls by several workers; the other fields of the table are in :mod:`crawl4llm.options`.
+
+None of them stands in a run's ``settings.json``: they say who crawls and where to, not what is crawled, and CLUSTER may
+hold a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from crawl4llm.option_checks import option, seconds, text, whole
+
+_PARTITIONS: Final = 64
+
+
+def without_secrets(url: Any) -> Any:
+    """Return a URL as people may see it: without user, password and query."""
+    if not isinstance(url, str):
+        return url
+    return re.sub(r"[?].*", "", re.sub(r"^(\w+://)?.*@", r"\1***@", url, flags=re.DOTALL), flags=re.DOTALL)
+
+
+def _server(value: Any) -> str | None:
+    """Take the URL of a Valkey or Redis server, or None where it is not set."""
+    if value is None or value == "":
+        return None
+    wanted = "must be like valkey://HOST:6379/0 (valkeys:// with TLS; also redis://, rediss://, unix:///PATH)"
+    parts = _parts(value, wanted)
+    place = parts.path if parts.scheme == "unix" else parts.hostname and (parts.path.strip("/") or "0").isdecimal()
+    if parts.scheme not in ("valkey", "valkeys", "redis", "rediss", "unix") or not place:
+        raise ValueError(wanted)
+    return str(value)
+
+
+def _storage(value: Any) -> str | None:
+    """Take the URL of a bucket's folder or of a directory, or None where it is not set."""
+    if value is None or value == "":
+        return None
+    wanted = "must be like s3://BUCKET/FOLDER or file:///FOLDER, and no more"
+    parts = _parts(value, wanted)
+    place = (parts.scheme == "s3" and parts.netloc) or (parts.scheme == "file" and not parts.netloc and parts.path)
+    if not place or "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(wanted)
+    return str(value)
+
+
+def _parts(value: Any, wanted: str) -> SplitResult:
+    """Return the parts of a URL, whose port is a number."""
+    parts = urlsplit(text(value))
+    try:
+        parts.port  # noqa: B018 - raises where it is none
+    except ValueError:
+        raise ValueError(wanted) from None
+    return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """The checked values of settings for crawls by several workers."""
+
+    cluster: str | None = option(
+        None,
+        _server,
+        "URL of the Valkey server (or Redis from 6.2 on) over which the workers of a crawl share its partitions, like "
+        "`valkey://HOST:6379/0` (`valkeys://` with TLS); needs `STORAGE` and the extra `cluster`. Not set: no other "
+        "worker.",
+        shown=without_secrets,
+    )
+    storage: str | None = option(
+        None,
+        _storage,
+        "Where the crawl and its archive are stored, for all workers: `s3://BUCKET/FOLDER` or `file:///FOLDER`, a "
+        "shared directory; needs the extra `cluster`. Not set: a crawl of one process.",
+        shown=without_secrets,
+    )
+    crawl_partitions: int = option(
+        0,
+        whole(0),
+        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some. 0: {_PARTITIONS}.",
+    )
+    cluster_lease: float = option(
+        30.0,
+        seconds,
+        "With `CLUSTER`: seconds after which another worker may take over from one that is not heard of any more; it "
+        "waits as long again. A worker itself stops at half of them.",
+    )
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions of the crawl, P."""
+        return 1 if self.storage is None else self.crawl_partitions or _PARTITIONS
+
+
+def without_cluster(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by name, but for those of this table."""
+    own = {entry.name.upper() for entry in fields(ClusterOptions)}
+    return {name: value for name, value in settings.items() if name not in own}
