@@ -33,16 +33,19 @@ class Executor(NamedTuple):
 
     @classmethod
     def of(cls, name: str, tasks: int | None, options: Mapping[str, Any] | None) -> Executor:
-        """Return an executor. Raises InputError where there is no number of tasks to submit."""
+        """Return an executor. Raises InputError where there is no number of tasks to submit, or of their processors."""
+        processors = (options or {}).get("cpus_per_task", 1)
         if name != LOCAL and tasks is None:
             raise InputError(f"EXECUTOR={name} needs a number of tasks: give --tasks N")
+        if type(processors) is not int or processors < 1:
+            raise InputError(f"EXECUTOR_OPTIONS: cpus_per_task = {processors!r} must be a positive integer")
         return cls(name, tasks, options)
 
     def processes(self, workers: int) -> int:
         """Return how many processes a task has beside it, where the work has so many ``workers`` without tasks."""
         if self.tasks is None:
             return workers
-        each = 1 if self.name == LOCAL else int((self.options or {}).get("cpus_per_task", 1))
+        each: int = 1 if self.name == LOCAL else (self.options or {}).get("cpus_per_task", 1)
         return each if workers else 0
 
 

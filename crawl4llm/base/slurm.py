@@ -118,6 +118,8 @@ def _submit(array: _Array, folder: Path, executor: Executor) -> None:
             array.launch_job()
         except FileNotFoundError as error:
             raise InputError(f"EXECUTOR={SLURM}: {error.filename} is not here; use a login node") from None
+        except (TypeError, ValueError) as error:
+            raise InputError(f"EXECUTOR_OPTIONS has a wrong value: {error}") from None
         except subprocess.CalledProcessError as error:
             raise InputError(f"sbatch ended with status {error.returncode}; what it said stands above") from None
     write_whole(folder / _ARRAY, json.dumps({"tasks": executor.tasks, "job": str(array.job_id)}).encode())
