@@ -14,6 +14,7 @@ from dataclasses import Field, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.shard_tasks import LOCAL, SLURM, Executor
 from crawl4llm.cluster_options import ClusterOptions
 from crawl4llm.live_options import LiveOptions
 from crawl4llm.option_checks import (
@@ -149,6 +150,18 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         _number_of_workers,
         "Processes that look up, extract and score, 4 for each core at most; -1: one for each core; 0: none, the "
         "crawler's own process does it, without a time limit.",
+    )
+    executor: str = option(
+        LOCAL,
+        one_of(LOCAL, SLURM),
+        "Where the tasks run into which `--tasks` divides the work of commands ([offline-jobs.md](offline-jobs.md)): "
+        "processes of this machine, or jobs that datatrove submits to Slurm; needs the extra `offline`.",
+    )
+    executor_options: Mapping[str, Any] | None = option(
+        None,
+        settings_object,
+        'What datatrove\'s SlurmPipelineExecutor takes, as a JSON object: `{"partition": "cpu", "time": '
+        '"8:00:00"}`, and `mem_per_cpu_gb`, `cpus_per_task`, `qos`, `sbatch_args` and others.',
     )
     quality_threshold: float | None = fixed(
         None,
@@ -334,6 +347,10 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     def workers(self) -> int:
         """The number of scoring processes to start; 0 for none."""
         return cores() if self.scoring_workers < 0 else self.scoring_workers
+
+    def tasks(self, number: int | None) -> Executor:
+        """Return what runs so many tasks; None: the work is not divided. Raises InputError."""
+        return Executor.of(self.executor, number, self.executor_options)
 
 
 def setting_name(option: Field[Any]) -> str:

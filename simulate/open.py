@@ -50,9 +50,13 @@ __all__ = [
 """What the tools take from modules of the room."""
 
 
-def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]:
-    """Make the index of the corpus, or bring it up to date; yield what it holds. Raises InputError."""
+def index_corpus(settings: BaseSettings, jobs: int, tasks: int | None = None) -> Iterator[tuple[str, str]]:
+    """Make the index of the corpus, or bring it up to date; yield what it holds. Raises InputError.
+
+    Files are read by ``jobs`` processes, or in so many ``tasks`` where EXECUTOR says.
+    """
     options = read_options(settings)
+    executor = options.tasks(tasks)
     if is_corpus_class(options.corpus):
         raise InputError(f"CORPUS {options.corpus} is a class of your own; what index it needs, it makes itself")
     place = place_of(options)
@@ -60,13 +64,13 @@ def index_corpus(settings: BaseSettings, jobs: int) -> Iterator[tuple[str, str]]
     if is_clueweb22(place):
         corpus = clueweb22_in(place, options, largest_page(settings))
         corpus.check()
-        urls = build_url_index(corpus, folder, jobs)
+        urls = build_url_index(corpus, folder, jobs, executor)
         yield "documents", str(urls.documents)
         yield "duplicates", f"{urls.duplicates} (of one URL, the document with the smallest key is found)"
         yield "unreadable", str(urls.unreadable)
         yield "files", f"{urls.parts_read} read, {urls.parts_kept} unchanged since an earlier run"
     else:
-        records = build_warc_index(list_files(place), folder, warc_options(options), jobs)
+        records = build_warc_index(list_files(place), folder, warc_options(options), jobs, executor)
         yield "documents", str(records.documents)
         yield "duplicates", f"{records.duplicates} (of one URL, the {options.corpus_duplicates} is held)"
         yield from ((f"  {what}", str(count)) for what, count in sorted(records.counts.items()))

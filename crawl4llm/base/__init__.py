@@ -6,6 +6,7 @@
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.
+- ``shard_tasks``, ``slurm``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.
 - ``installed``: which packages are there, and how to get the others.
 - ``run_folder``, ``crawl_log``, ``series``: the files of a run.
 - ``terminal``, ``bars``: what people see.

@@ -31,7 +31,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
 _LARGE_BLOCK, _FREE_AT_END = 1 << 18, 1 << 20
 _QUEUED_PER_PROCESS = 4
-_KILLED = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
+KILLED_INDEXING = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
 
 
 def end_with(parent: int) -> None:
@@ -134,18 +134,22 @@ def run_jobs(
     processes: int,
     unit: str,
     label: str = "indexing",
-    killed: str = _KILLED,
+    killed: str = KILLED_INDEXING,
     show: bool | None = None,
+    *,
+    apart: bool = False,
 ) -> Iterator[tuple[J, R]]:
     """Do ``work`` on each job, in any order; the bar, which bears the label, counts sizes in ``unit``.
 
     It is shown on a terminal, or as ``show`` says; elsewhere there is a line now and then. Raises what the work raises,
-    and InputError, with the message ``killed``, where a process was killed.
+    and InputError, with the message ``killed``, where a process was killed; with ``apart`` each job has a process of
+    its own, and all others are done before.
     """
     total = sum(job.size for job in jobs)
     with Progress[J](None, label, total, unit=unit, unit_scale=True, bar=show) as bar:
         parallel = processes > 1 < len(jobs)
-        done = _in_processes(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
+        run = _apart if apart else _in_processes
+        done = run(work, jobs, processes, killed) if parallel else ((job, work(job)) for job in jobs)
         for job, result in done:
             bar.update(job.size)
             yield job, result
@@ -164,3 +168,28 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _apart(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
+    context = multiprocessing.get_context("spawn")
+    pools: dict[Future[R], ProcessPoolExecutor] = {}
+
+    def submit(job: J) -> Future[R]:
+        pool = ProcessPoolExecutor(1, context, end_with, (os.getpid(),))
+        future = pool.submit(work, job)
+        pools[future] = pool
+        return future
+
+    broken = False
+    try:
+        for job, future in in_any_order(submit, jobs, processes):
+            pools.pop(future).shutdown()
+            if isinstance(future.exception(), BrokenProcessPool):
+                broken = True
+            else:
+                yield job, future.result()
+    finally:
+        for pool in pools.values():
+            terminate(pool)
+    if broken:
+        raise InputError(killed)

@@ -40,6 +40,12 @@ def add_json_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines and tables")
 
 
+def add_tasks_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``--tasks``, the number of tasks that EXECUTOR runs."""
+    told = "divide the work into N tasks, which run where EXECUTOR says (docs/offline-jobs.md)"
+    parser.add_argument("--tasks", type=positive_integer, metavar="N", help=told)
+
+
 def print_lines(parts: Iterable[Part], *, as_json: bool = False) -> int:
     """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status."""
     guard_log()

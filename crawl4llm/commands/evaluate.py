@@ -12,7 +12,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.tables import Part, facts
-from crawl4llm.base.terminal import add_json_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
 
 
 class Command(ScrapyCommand):
@@ -37,6 +37,7 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         add_json_option(parser)
+        add_tasks_option(parser)
         parser.add_argument("--out", metavar="DIR", help="where the report is written (needed)")
         random = "look at K random documents instead of the whole corpus, and give confidence intervals"
         parser.add_argument("--sample", metavar="K", type=positive_integer, help=random)
@@ -60,7 +61,7 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Write the report; exit status 0 only when that is done."""
-        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers), (opts.contest_web, opts.policies)
+        of_runs, of_contest = (opts.sample, opts.topic, opts.scorers, opts.tasks), (opts.contest_web, opts.policies)
         mixed = any(of_runs) if opts.contest else any(of_contest)
         if bool(args) == bool(opts.contest) or mixed or not opts.out:
             raise UsageError(f"usage: scrapy evaluate {self.syntax()}", print_help=False)
@@ -98,7 +99,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.evaluate.report.data import report_json
 
         assert self.settings is not None
-        wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers)
+        wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers, opts.tasks)
         report = evaluate(self.settings, list(map(Path, args)), wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:

@@ -13,7 +13,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.tables import Part
-from crawl4llm.base.terminal import add_json_option, positive_integer
+from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
 
 
 class Command(ScrapyCommand):
@@ -41,6 +41,7 @@ class Command(ScrapyCommand):
 
         super().add_options(parser)
         add_json_option(parser)
+        add_tasks_option(parser)
         group = parser.add_argument_group("what is written")
         group.add_argument("--out", metavar="DIR", help="where the export is written (needed)")
         group.add_argument("--format", choices=FORMATS, default="jsonl.zst", help="of the files (default: %(default)s)")
@@ -108,7 +109,7 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         given = {field.name: getattr(opts, field.name) for field in fields(Wanted)}
         wanted = Wanted(**given | {"languages": tuple(opts.languages)})
-        yield from export(self.settings, args, Path(opts.out).expanduser(), wanted)
+        yield from export(self.settings, args, Path(opts.out).expanduser(), wanted, opts.tasks)
 
 
 def _number(text: str) -> float:

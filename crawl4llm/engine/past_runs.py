@@ -16,7 +16,10 @@ from crawl4llm.options import Options, setting_name
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_OF_THIS_PROCESS = {"OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"}
+_OF_THIS_PROCESS = {
+    *("OUTPUT_DIR", "DRY_RUN", "CRAWL_SEED", "SCORING_WORKERS", "SCORE_CACHE", "PROGRESS_BAR"),
+    *("EXECUTOR", "EXECUTOR_OPTIONS"),
+}
 """Settings that do not say what a page is or what it scores."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.shard_tasks import KILLED, UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.scoring.rating import PageRater, Rating
 from crawl4llm.scoring.score_cache import ScoreCache
@@ -65,6 +66,13 @@ class BlockStore:
             return None
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
+
+    def read(self, number: int) -> Arrays:
+        """Return a block that was there just now. Raises InputError where it is gone."""
+        block = self.load(number)
+        if block is None:
+            raise InputError(f"{self._path(number)} was removed or damaged while it was read; give the command again")
+        return block
 
     def save(self, number: int, arrays: Arrays) -> None:
         """Write a block, whole or not at all. Raises InputError where that cannot be."""
@@ -123,30 +131,62 @@ class Task(Generic[T]):
     """A cache for the scores that the function gives: it is given each page's key with the Rating that is known."""
 
 
-def run_pass(task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path) -> list[Arrays]:
-    """Return the blocks of all pages, in their order. Raises InputError where the cache cannot be read or written.
+class _Block(NamedTuple):
+    """A block to compute."""
 
-    Only what is not in the folder ``cache`` yet is computed; processes are started only for that.
+    number: int
+    size: int
+    """Pages."""
+
+
+@dataclass(frozen=True)
+class _Pass(Generic[T]):
+    """A pass over pages: computes blocks, and says which there are. Pickled for tasks."""
+
+    task: Task[T]
+    pages: Pages
+    rater: PageRater
+    store: BlockStore
+    processes: int
+    time_limit: float
+
+    def is_done(self, block: _Block) -> bool:
+        """Return whether a block is in the folder, whole."""
+        return self.store.load(block.number) is not None
+
+    def compute(self, blocks: Sequence[_Block]) -> Iterator[None]:
+        """Compute and save blocks, by ascending number."""
+        with PageWorkers(self.rater, self.processes, self.time_limit) as workers:
+            workers.start()
+            for number, keys in _keys_of(self.pages.keys(), [block.number for block in blocks]):
+                self.store.save(number, self.task.pack(_answers(self.task, keys, workers)))
+                yield
+
+
+def run_pass(
+    task: Task[T], pages: Pages, rater: PageRater, options: Options, cache: Path, executor: Executor = UNDIVIDED
+) -> Iterator[Arrays]:
+    """Compute the blocks of all pages and yield them in their order, which are read as they are asked for.
+
+    Only what is not in the folder ``cache`` yet is computed; processes are started only for that. Raises InputError
+    where the cache cannot be read or written.
     """
     store = BlockStore(cache, {"what": task.what, "pages": pages.name, "block": BLOCK, **task.depends_on})
-    numbers = range(blocks_of(pages.count))
-    blocks = {number: block for number in numbers if (block := store.load(number)) is not None}
-    if len(blocks) < len(numbers):
-        missing = [number for number in numbers if number not in blocks]
-        with PageWorkers(rater, options.workers, options.text_time_limit) as workers:
-            workers.start()
-            with Progress[str](
-                desc=task.what,
-                total=pages.count,
-                initial=pages.count - sum(min(BLOCK, pages.count - number * BLOCK) for number in missing),
-                unit=" pages",
-                bar=wants_bar(options.progress_bar),
-            ) as bar:
-                for number, keys in _keys_of(pages.keys(), missing):
-                    blocks[number] = task.pack(_answers(task, keys, workers))
-                    store.save(number, blocks[number])
-                    bar.update(len(keys))
-    return [blocks[number] for number in numbers]
+    blocks = [_Block(at, min(BLOCK, pages.count - at * BLOCK)) for at in range(blocks_of(pages.count))]
+    show, unit = wants_bar(options.progress_bar), " pages"
+    if executor.tasks is not None:
+        of_tasks = _Pass(task, pages, rater, store, executor.processes(options.workers), options.text_time_limit)
+        shards = Shards(of_tasks.compute, blocks, of_tasks.is_done, store.folder / "tasks")
+        for _ in run_shards(shards, executor, options.workers, unit, KILLED, task.what, show):
+            pass
+    own = _Pass(task, pages, rater, store, options.workers, options.text_time_limit)
+    missing = [block for block in blocks if not own.is_done(block)]
+    if missing:
+        begun = pages.count - sum(block.size for block in missing)
+        with Progress[str](desc=task.what, total=pages.count, initial=begun, unit=unit, bar=show) as bar:
+            for block, _ in zip(missing, own.compute(missing), strict=True):
+                bar.update(block.size)
+    return map(store.read, range(len(blocks)))
 
 
 def _answers(task: Task[Any], keys: Sequence[str], workers: PageWorkers[PageRater]) -> list[Any]:

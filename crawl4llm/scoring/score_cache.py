@@ -66,6 +66,7 @@ class ScoreCache:
     """
 
     def __init__(self, folder: Path, depends_on: Mapping[str, Any], pages: int) -> None:
+        self._made_of = folder, depends_on, pages
         identity = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).digest()
         self.path = folder / f"{identity.hex()[:32]}.scores"
         self.found = self.added = 0
@@ -75,6 +76,9 @@ class ScoreCache:
         self._slots = min(max(pages, 1) * _SLOTS_PER_PAGE, most)
         self._fd: int | None = None
         self._is_new = self._opened = self._has_warned = False
+
+    def __reduce__(self) -> tuple[type[ScoreCache], tuple[Path, Mapping[str, Any], int]]:
+        return ScoreCache, self._made_of  # another process opens it anew
 
     @property
     def is_new(self) -> bool:

@@ -17,7 +17,7 @@ import os
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -26,7 +26,8 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.input_files import PreadFile, keep_open
-from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.processes import KILLED_INDEXING
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.base.within import is_within, within
 
@@ -157,10 +158,11 @@ class IndexSummary(NamedTuple):
     parts_kept: int  # parts that an earlier build has read
 
 
-def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSummary:
+def build_url_index(source: UrlSource, folder: Path, jobs: int = 1, executor: Executor = UNDIVIDED) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of ``source``, with ``jobs`` processes and a progress bar.
 
-    ``source`` must be cheap to pickle and to open. Raises InputError where the folder cannot be written.
+    Parts are read in the tasks of ``executor``. ``source`` must be cheap to pickle and to open. Raises InputError where
+    the folder cannot be written.
     """
     named = source.url_parts()
     digest = source_digest(named)
@@ -172,7 +174,9 @@ def build_url_index(source: UrlSource, folder: Path, jobs: int = 1) -> IndexSumm
         missing = [part for part in parts if part.read_head() is None]
         manifest = _current_manifest(folder, digest)
         if missing or manifest is None:
-            for _ in run_jobs(_write_part, [_PartJob(source, part) for part in missing], jobs, " files"):
+            of_parts = [_PartJob(source, part) for part in parts]
+            shards = Shards(partial(map, _write_part), of_parts, _PartJob.is_done, folder / "tasks" / digest[:16])
+            for _ in run_shards(shards, executor, jobs, " files", killed=KILLED_INDEXING):
                 pass
             manifest = _write_index(folder, parts, digest)
         _remove_stale(folder, parts, manifest)
@@ -216,6 +220,9 @@ class _PartJob(NamedTuple):
     source: UrlSource
     part: _Part
     size: int = 1
+
+    def is_done(self) -> bool:
+        return self.part.read_head() is not None
 
 
 def _write_part(job: _PartJob) -> None:

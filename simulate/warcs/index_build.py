@@ -12,12 +12,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.processes import KILLED_INDEXING
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.within import is_within
 from crawl4llm.warc.reader import UnreadableFile
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
@@ -59,11 +61,16 @@ class IndexSummary(NamedTuple):
 
 
 def build_warc_index(
-    collection: Collection, folder: Path, options: IndexOptions = DEFAULTS, processes: int = 1
+    collection: Collection,
+    folder: Path,
+    options: IndexOptions = DEFAULTS,
+    processes: int = 1,
+    executor: Executor = UNDIVIDED,
 ) -> IndexSummary:
     """Bring the index in ``folder`` up to the state of the collection, with a progress bar.
 
-    Raises InputError where the folder cannot be written, a file cannot be read, or no document is found.
+    Files are read in the tasks of ``executor``. Raises InputError where the folder cannot be written, a file cannot be
+    read, or no document is found.
     """
     with locked(folder):
         with writing(folder):
@@ -71,8 +78,10 @@ def build_warc_index(
             (folder / "parts").mkdir(exist_ok=True)
         jobs = [_PartJob(collection.root, file, folder, options.canonical_links) for file in collection.files]
         missing = [job for job in jobs if job.stored() is None]
-        unreadable = {job.file.name: fault for job, fault in run_jobs(_make_part, missing, processes, "B") if fault}
         digest = state_digest(collection, options)
+        shards = Shards(partial(map, _make_part), jobs, _PartJob.is_done, folder / "tasks" / digest[:16])
+        done = run_shards(shards, executor, processes, "B", KILLED_INDEXING)
+        unreadable = {job.file.name: fault for job, fault in done if fault}
         manifest = _current_manifest(folder, collection, digest)
         if manifest is None or len(unreadable) < len(missing):
             made = [job for job in jobs if job.file.name not in unreadable]
@@ -139,6 +148,9 @@ class _PartJob(NamedTuple):
             points.parent.mkdir(exist_ok=True)
             points.unlink(missing_ok=True)
         return Source(self.root / name, points)
+
+    def is_done(self) -> bool:
+        return self.stored() is not None
 
     def stored(self) -> StoredPart | None:
         """Return the part, if it has been made and is not stale."""

@@ -135,6 +135,8 @@ GOOD: dict[str, list[tuple[object, object]]] = {
     "scorer": [("length", "length"), ("my.own.Scorer", "my.own.Scorer")],
     "archive_credentials": [("1", True), ("0", False)],
     "dry_run": [("1", True), ("0", False), (True, True)],
+    "executor": [("local", "local"), ("datatrove:slurm", "datatrove:slurm")],
+    "executor_options": [({"qos": "x"}, {"qos": "x"}), ('{"time": "1:00:00"}', {"time": "1:00:00"})],
     "own_settings": [({}, None), ('{"A": 1}', None)],
     "live_logging": [
         ("", ()),
@@ -255,6 +257,8 @@ BAD: dict[str, list[object]] = {
     "scorer": ["", "words", 7],
     "archive_credentials": ["", "some", 2],
     "dry_run": ["", "maybe", 2],
+    "executor": ["slurm", "Local", ""],
+    "executor_options": ["[1]", "{", 5],
     "own_settings": ["[1]", "{", 5, "[" * 100_000],
     "live_logging": ["mlflow", "wandb,W&B", 1, ["wandb", "x"]],
     "metrics_port": [0, 65536, -1, "a", "localhost:9410", "0.0.0.0:", True],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part, Rows
-from crawl4llm.base.terminal import positive_integer
-from crawl4llm.options import cores
+from crawl4llm.base.terminal import add_tasks_option, positive_integer
+from crawl4llm.options import cores, read_options
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
@@ -243,6 +243,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
         "--problems", type=positive_integer, default=100, metavar="N", help="problems that are printed (default: 100)"
     )
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+    add_tasks_option(parser)
 
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
@@ -250,7 +251,9 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     dataset = idle_dataset(opts.arguments[0], settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
-    with surveyed(dataset, opts.jobs or cores(), digests=True, md5=True, label="checking") as facts:
+    executor = read_options(settings).tasks(opts.tasks)
+    jobs = opts.jobs or cores()
+    with surveyed(dataset, jobs, digests=True, md5=True, label="checking", executor=executor) as facts:
         check(dataset, facts)
         wrong = facts.count("SELECT count(*) FROM problems")
         query = "SELECT file, offset, what FROM problems ORDER BY file, offset, what LIMIT ?"

@@ -5,19 +5,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from crawl4llm import __version__
 from crawl4llm.base.errors import CorruptRecord, InputError
-from crawl4llm.base.processes import run_jobs
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.warc.cdxj import ABOUT
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
+from simulate.open import data_dir
 
 _RECORD_ID, _REFERS_TO = field_name("WARC-Record-ID"), field_name("WARC-Refers-To")
 _NUMBER_OF_DOCUMENTS, _FILE_LENGTH = field_name("WARC-Number-of-Documents"), field_name("WARC-File-Length")
@@ -50,10 +55,22 @@ class FileJob(NamedTuple):
     """Whether records are read to their end."""
     md5: bool
 
+    def is_done(self) -> bool:
+        """Return whether it has been read."""
+        return self.part.exists()
+
 
 def survey_file(job: FileJob) -> None:
-    """Read a WARC file into a database of its own."""
-    with Facts(job.part) as facts:
+    """Read a WARC file into a database of its own, which is put in place whole."""
+    temporary = job.part.with_name(f"{job.part.name}.{os.getpid()}.tmp")
+    with suppress(FileNotFoundError):
+        temporary.unlink()
+    _survey_into(job, temporary)
+    temporary.replace(job.part)
+
+
+def _survey_into(job: FileJob, part: Path) -> None:
+    with Facts(part) as facts:
         try:
             before = job.path.stat()
             md5 = md5_of(job.path) if job.md5 else None
@@ -178,20 +195,44 @@ def _described(frame: Frame) -> tuple[str | None, bool, str | None]:
 
 @contextmanager
 def surveyed(
-    dataset: Dataset, processes: int, *, digests: bool = False, md5: bool = False, label: str
+    dataset: Dataset,
+    processes: int,
+    *,
+    digests: bool = False,
+    md5: bool = False,
+    label: str,
+    executor: Executor = UNDIVIDED,
 ) -> Iterator[Facts]:
     """Read all WARC files of a dataset, with a progress bar; ``digests`` and ``md5`` as in FileJob.
 
-    Raises InputError where a file cannot be read at all.
+    What the tasks of ``executor`` have read is kept until all is. Raises InputError where a file cannot be read at all.
     """
     with Facts() as facts:
         assert facts.folder is not None
+        files = [(name, path, path.stat()) for name, path in dataset.warc_files().items()]
+        folder = facts.folder
+        if executor.tasks is not None:
+            state = [
+                str(dataset.root.resolve()),
+                digests,
+                md5,
+                *((name, s.st_size, s.st_mtime_ns) for name, _, s in files),
+            ]
+            named = hashlib.sha256(json.dumps([__version__, state]).encode()).hexdigest()[:24]
+            folder = data_dir() / "archive" / named
+            folder.mkdir(parents=True, exist_ok=True)
         jobs = [
-            FileJob(number, name, path, path.stat().st_size, facts.folder / f"{number}.db", digests, md5)
-            for number, (name, path) in enumerate(dataset.warc_files().items())
+            FileJob(number, name, path, stat.st_size, folder / f"{number}.db", digests, md5)
+            for number, (name, path, stat) in enumerate(files)
         ]
-        for job, _ in run_jobs(survey_file, jobs, processes, "B", label, f"a process was killed while {label}"):
+        shards = Shards(partial(map, survey_file), jobs, FileJob.is_done, folder / "tasks")
+        for job, _ in run_shards(shards, executor, processes, "B", f"a process was killed while {label}", label):
+            if executor.tasks is None:
+                facts.merge(job.part)
+        for job in filter(FileJob.is_done, jobs):
             facts.merge(job.part)
+        if folder != facts.folder:
+            shutil.rmtree(folder, ignore_errors=True)
         facts.index()
         yield facts
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part, facts
-from crawl4llm.base.terminal import positive_integer
+from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from simulate.open import (
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 def _add_index_options(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument("--jobs", type=positive_integer, metavar="N", help="processes (default: one for each core)")
+    add_tasks_option(parser)
 
 
 def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
-    for name, value in index_corpus(settings, opts.jobs or cores()):
+    for name, value in index_corpus(settings, opts.jobs or cores(), opts.tasks):
         yield Fact(name, value, width=12)
 
 

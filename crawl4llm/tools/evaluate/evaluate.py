@@ -39,6 +39,8 @@ class Wanted:
     """Words of which a page on the topic has one."""
     scorers: Sequence[str] = ()
     """Two scorers to correlate: what SCORER takes, or the path of a fastText model."""
+    tasks: int | None = None
+    """Tasks in which pages are looked at."""
 
 
 def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> Report:
@@ -52,12 +54,9 @@ def evaluate(settings: BaseSettings, paths: Sequence[Path], wanted: Wanted) -> R
     try:
         corpus.check()
         check_same(runs[0], corpus, rater)
-        return _report(
-            runs,
-            Survey(corpus, read_options(settings), sample=wanted.sample, crawled=[run.keys for run in runs]),
-            rater,
-            wanted,
-        )
+        options, keys = read_options(settings), [run.keys for run in runs]
+        survey = Survey(corpus, options, sample=wanted.sample, crawled=keys, executor=options.tasks(wanted.tasks))
+        return _report(runs, survey, rater, wanted)
     finally:
         corpus.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ import numpy as np
 from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.options import Options
 from crawl4llm.scoring.passes import Arrays, Pages, Task, blocks_of, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
@@ -93,7 +94,8 @@ class Survey:
     """Looks at all documents of a corpus, or at a sample of ``sample`` documents and those of some crawls.
 
     Documents have the numbers of ``documents``. The first ``surveyed`` of them are the corpus, or the sample. With
-    ``cache`` what is found out is kept there alone, and in SCORE_CACHE only where that is set.
+    ``cache`` what is found out is kept there alone, and in SCORE_CACHE only where that is set. ``executor`` runs the
+    tasks in which pages are looked at.
     """
 
     def __init__(
@@ -104,11 +106,13 @@ class Survey:
         sample: int | None = None,
         crawled: Sequence[Sequence[str]] = (),
         cache: Path | None = None,
+        executor: Executor = UNDIVIDED,
     ) -> None:
         self.corpus = corpus
         self.options = options
         self.size = len(corpus)
         self.sampled = sample is not None and sample < self.size
+        self._executor = executor
         self._cache = data_dir() / "evaluation" if cache is None else cache
         self._shares_scores = cache is None or options.score_cache is not None
         self._parts = [Pages(WHOLE, self.size, corpus.keys)]
@@ -117,10 +121,25 @@ class Survey:
             drawn = sorted(corpus.sample(sample, seed))
             self._parts = [_listed(f"sample {sample} {seed}", drawn), *map(_of_crawl, crawled)]
         self.surveyed = self._parts[0].count
-        self.documents = Documents(chain.from_iterable(part.keys() for part in self._parts))
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The numbers of the documents."""
+        return Documents(chain.from_iterable(part.keys() for part in self._parts))
+
+    def influences(self, rater: PageRater, scorer: str) -> Iterator[Floats]:
+        """Yield the influence of all documents, a block after the other, of which one is held; as for scores()."""
+        return (block["influence"] for block in self._scored(rater, scorer))
 
     def scores(self, rater: PageRater, scorer: str) -> Scores:
         """Return the influence by the rater's scorer, which SCORER names ``scorer``."""
+        blocks = list(self._scored(rater, scorer))
+        reasons: Counter[str] = Counter()
+        for block in blocks[: blocks_of(self.surveyed)]:
+            reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
+        return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
+
+    def _scored(self, rater: PageRater, scorer: str) -> Iterator[Arrays]:
         depends_on = {
             **self._text(rater),
             "scorer": scorer,
@@ -130,16 +149,12 @@ class Survey:
         known = open_scores(rater, self.options) if self._shares_scores else None
         with closing(known) if known else nullcontext():
             of_page: Callable[..., ScoredPage] = counted_page if known else scored_page
-            blocks = self._run(Task("scores", depends_on, of_page, _pack_scores, known), rater)
-        reasons: Counter[str] = Counter()
-        for block in blocks[: blocks_of(self.surveyed)]:
-            reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
-        return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
+            yield from self._run(Task("scores", depends_on, of_page, _pack_scores, known), rater)
 
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
         """Return which pages are on the topic that some words tell."""
         depends_on = {**self._text(rater), "topic": list(words)}
-        blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
+        blocks = list(self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater))
         in_title, in_body = _joined(blocks, "in_title") > 0, _joined(blocks, "in_body")
         return TopicPages(in_title | (in_body > 10), in_title | (in_body >= 10))
 
@@ -150,13 +165,13 @@ class Survey:
         except InputError:
             return None
         blocks = self._run(Task("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
-        return _joined(blocks, "value")
+        return _joined(list(blocks), "value")
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
         """Return the links between all documents; None where only a sample is looked at."""
         if self.sampled:
             return None
-        blocks = self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater)
+        blocks = list(self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater))
         counts = np.concatenate([block["counts"] for block in blocks])
         linked = self.documents.numbers(np.concatenate([block["fingerprints"] for block in blocks]))
         sources = np.repeat(np.arange(self.size), counts)
@@ -171,8 +186,9 @@ class Survey:
             "extractor": rater.extractor,
         }
 
-    def _run(self, task: Task[Any], rater: PageRater) -> list[Arrays]:
-        return [block for part in self._parts for block in run_pass(task, part, rater, self.options, self._cache)]
+    def _run(self, task: Task[Any], rater: PageRater) -> Iterator[Arrays]:
+        for part in self._parts:
+            yield from run_pass(task, part, rater, self.options, self._cache, self._executor)
 
 
 def _listed(name: str, keys: Sequence[str]) -> Pages:

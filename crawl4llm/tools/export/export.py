@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ import numpy as np
 from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import AppendFile
-from crawl4llm.base.processes import run_jobs
-from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
+from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
@@ -24,9 +25,8 @@ from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.languages import FastTextLanguages
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
-from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools.evaluate.documents import Integers
-from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest
+from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest, report
 from crawl4llm.tools.export.formats import PARQUET, require_package
 from crawl4llm.tools.export.opt_outs import Later
 from crawl4llm.tools.export.preparing import (
@@ -35,13 +35,24 @@ from crawl4llm.tools.export.preparing import (
     LACKS_MEASURES,
     LACKS_TEXT,
     Preparer,
+    Preparing,
+    Share,
+    join,
     lacking,
-    prepare_all,
     scores_pages,
+    shares_of,
 )
-from crawl4llm.tools.export.rows import LISTED_ROWS, NUMBER, TO_PREPARE, Columns, Rows, RowWriter, Table
-from crawl4llm.tools.export.selecting import INFLUENCE, Wanted, oracle_threshold, plan_shards, select, unknown_language
-from crawl4llm.tools.export.shards import ShardFacts, ShardJob, write_shard
+from crawl4llm.tools.export.rows import (
+    LISTED_ROWS,
+    NUMBER,
+    PREPARED_ROWS,
+    TO_PREPARE,
+    Columns,
+    Rows,
+    RowWriter,
+)
+from crawl4llm.tools.export.selecting import INFLUENCE, TableInMemory, Wanted, oracle_threshold, unknown_language
+from crawl4llm.tools.export.shards import PLAN, ShardFacts, ShardJob, Written, write_shard
 from crawl4llm.tools.export.sources import Source, changed_file, open_source, opt_out_notes
 from crawl4llm.tools.export.tokens import Tokenizer
 from simulate.open import largest_page
@@ -50,13 +61,18 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawl4llm.scoring.known_texts import KnownTexts
+    from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
+
+_KILLED = "a process was killed while writing; export again, maybe with fewer SCORING_WORKERS, to go on"
 _ROWS_AT_ONCE = 256
 """Few enough to stay in the processor's cache until they are written."""
 
 
-def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted) -> Iterator[Part]:
-    """Export sources to a directory; yields lines for the user.
+def export(
+    settings: BaseSettings, given: Sequence[str], out: Path, wanted: Wanted, tasks: int | None = None
+) -> Iterator[Part]:
+    """Export sources to a directory, in so many tasks where EXECUTOR says; yields lines for the user.
 
     Settings on the command line count, then those of the first run among the sources, then the project's. Raises
     InputError; what was done until then is kept, and the same export goes on from there.
@@ -66,20 +82,28 @@ def export(settings: BaseSettings, given: Sequence[str], out: Path, wanted: Want
         require_package("pyarrow", "--format parquet")
     if wanted.near_duplicates is not None:
         require_package("datasketch", "--near-duplicates")
+    if tasks is not None:
+        require_package("duckdb", "--tasks", "offline")
     known = _known_texts(wanted.known) if wanted.known is not None else None
     folder = ExportFolder(out)
     folder.check_free()
-    processes = max(read_options(settings).workers, 1)
-    sources = [open_source(name, processes) for name in given]
+    options = read_options(settings)
+    executor = options.tasks(tasks)
+    sources = [open_source(name, max(options.workers, 1), executor) for name in given]
     taken = settings.copy()
     if run := next((source for source in sources if source.settings), None):
         take_over(taken, run.settings, run.given)
-    work = _Export(taken, sources, folder, wanted, known)
+    work = _Export(taken, sources, folder, wanted, known, executor)
     with folder.claimed(work.request(), [source.files for source in sources]) as finished:
         if finished:
             yield f"{out} is finished: it holds this export already"
         else:
             yield from work.run()
+
+
+def _is_written(_job: ShardJob) -> bool:
+    """Return False: files that were written are no jobs any more."""
+    return False
 
 
 def _known_texts(path: str) -> KnownTexts:
@@ -102,8 +126,10 @@ class _Export:
         folder: ExportFolder,
         wanted: Wanted,
         known: KnownTexts | None,
+        executor: Executor,
     ) -> None:
         self._settings = settings
+        self._executor = executor
         self._options: Options = read_options(settings)
         self._largest = largest_page(settings)
         self._sources = sources
@@ -142,16 +168,16 @@ class _Export:
         left_out, columns = self._list()
         prepared = self._prepare()
         rows = Rows(self._folder.work)
-        table = Table.of(rows) if prepared or columns is None else Table(columns)
+        table = self._table(rows, None if prepared else columns)
         oracle = self._oracle() if self._wanted.oracle else None
         unfit: dict[int, str] = {int(number): reason for number, reason in self._folder.facts("unfit").items()}
         while True:
-            selection = select(table, rows, self._wanted, oracle, unfit)
-            if fault := unknown_language(table, self._wanted.languages):
+            selection = table.select(rows, self._wanted, oracle, unfit)
+            if fault := unknown_language(table.languages, self._wanted.languages):
                 raise InputError(fault)
-            if self._wanted.selects_by_influence and not len(selection.order) and np.isnan(table.influence).all():
+            if self._wanted.selects_by_influence and not selection.documents and not table.has_influence:
                 raise InputError("no page has an influence score to select by; set SCORER_MODEL, to score them")
-            shards, found = self._write(selection.order, table)
+            shards, found = self._write(selection.parts)
             if not found:
                 break
             # A page that cannot be had makes room for another: its duplicate, or the next best.
@@ -165,7 +191,7 @@ class _Export:
         rows.close()
         left_out += selection.left_out
         self._folder.finish(self._manifest(shards, left_out, oracle), {shard.name for shard in shards})
-        yield from _report(self._folder.path, shards, left_out)
+        yield from report(self._folder.path, shards, left_out)
 
     # -- stages -------------------------------------------------------------------------------------------------------
 
@@ -179,24 +205,27 @@ class _Export:
             return Counter(noted["left_out"]), None
         first_files = [0, *accumulate(len(source.files) for source in self._sources)]
         left_out: Counter[str] = Counter()
-        lacks, columns = bytearray(), Columns()
+        columns = Columns() if self._executor.tasks is None else None
+        needs, listed, scores = self._needs(), 0, False
+        numbers = AppendFile(self._folder.work / TO_PREPARE, at=0)
         later = Later(one for source in self._sources for one in source.heard())
         with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
                 rows = later.judged(source.rows(first_file))
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):
                     writer.append(waiting)
-                    lacks += bytes(map(lacking, waiting))
-                    columns.add(waiting)
+                    lacks = np.array(list(map(lacking, waiting)), dtype=np.uint8) & needs
+                    numbers.append((listed + np.flatnonzero(lacks)).astype(NUMBER).tobytes())
+                    scores = scores or bool(np.any(lacks & LACKS_INFLUENCE))
+                    listed += len(waiting)
+                    if columns is not None:
+                        columns.add(waiting)
                     bar.update(len(waiting))
                 left_out.update(source.left_out)
             writer.sync()
-        needed = np.frombuffer(bytes(lacks), dtype=np.uint8) & self._needs()
-        numbers = AppendFile(self._folder.work / TO_PREPARE, at=0)
-        numbers.append(np.flatnonzero(needed).astype(NUMBER).tobytes())
         numbers.sync()
         numbers.close()
-        self._folder.note(LISTED, {"left_out": left_out, "scores": bool(np.any(needed & LACKS_INFLUENCE))})
+        self._folder.note(LISTED, {"left_out": left_out, "scores": scores})
         return left_out, columns
 
     def _needs(self) -> int:
@@ -238,13 +267,39 @@ class _Export:
             languages=self._languages,
             known=self._known,
         )
-        with (
-            PageWorkers(preparer, options.workers, options.text_time_limit) as workers,
-            self._bar("preparing", to_prepare) as bar,
-        ):
-            for done in prepare_all(preparer, self._folder.work, workers):
+        processes, folder = self._executor.processes(options.workers), self._folder.work
+        preparing = Preparing(preparer, processes, options.text_time_limit)
+        if shares := self._shares(to_prepare):
+            for _ in self._run(Shards(preparing.do, shares, preparing.is_done, folder / "tasks"), "preparing"):
+                pass
+            join(folder, shares)
+            return True
+        with self._bar("preparing", to_prepare) as bar:
+            for done in preparing.documents(Share(0, to_prepare)):
                 bar.update(done)
         return True
+
+    def _shares(self, documents: int) -> list[Share]:
+        """Return the shares in which documents are prepared, as they were when that was begun; none for in one go."""
+        noted = self._folder.facts("division")
+        if not noted and (self._executor.tasks is None or (self._folder.work / PREPARED_ROWS).exists()):
+            return []
+        tasks = noted.get("tasks") or self._executor.tasks or 1
+        self._folder.note("division", {"tasks": tasks})
+        return shares_of(documents, tasks)
+
+    def _run(self, shards: Shards[J, R], label: str) -> Iterator[tuple[J, R]]:
+        options = self._options
+        show = wants_bar(options.progress_bar)
+        return run_shards(shards, self._executor, options.workers, " documents", _KILLED, label, show)
+
+    def _table(self, rows: Rows, columns: Columns | None) -> TableInMemory | TableOnDisk:
+        """Return the table of all documents, on disk where the work is done in tasks."""
+        if self._executor.tasks is None:
+            return TableInMemory(Columns.of(rows) if columns is None else columns)
+        from crawl4llm.tools.export.selecting_on_disk import TableOnDisk  # an extra
+
+        return TableOnDisk(rows, self._folder.work)
 
     def _check_sources(self) -> None:
         """Raise InputError, before any work is done, where the selection does not take the sources."""
@@ -269,42 +324,43 @@ class _Export:
     def _oracle(self) -> float:
         noted: float | None = self._folder.facts("oracle").get("threshold")
         if noted is None:
-            noted = oracle_threshold(self._settings, [source.run for source in self._sources if source.run])
+            runs = [source.run for source in self._sources if source.run]
+            noted = oracle_threshold(self._settings, runs, self._executor, self._folder.work)
             self._folder.note("oracle", {"threshold": noted})
         return noted
 
-    def _write(self, order: Integers, table: Table) -> tuple[list[ShardFacts], dict[int, str]]:
+    def _write(self, parts: Iterable[Integers]) -> tuple[list[ShardFacts], dict[int, str]]:
         """Write the files that are not there yet; returns all, and documents that cannot be had."""
-        plans = [part.astype(NUMBER).tobytes() for part in plan_shards(order, table.text_bytes, self._wanted)]
         suffix = self._wanted.format
+        plans, start = [], 0
+        with replacing(self._folder.work / PLAN) as plan:
+            for part in parts:
+                numbers = part.astype(NUMBER).tobytes()
+                plan.write(numbers)
+                plans.append((start, len(part), plan_digest(numbers, suffix)))
+                start += len(part)
         width = max(5, len(str(len(plans))))
         named = {f"{number:0{width}d}.{suffix}": plan for number, plan in enumerate(plans)}
-        digests = {name: plan_digest(plan, suffix) for name, plan in named.items()}
+        digests = {name: digest for name, (_, _, digest) in named.items()}
         shards = {name: self._folder.written(name, digest) for name, digest in digests.items()}
         jobs = [
             ShardJob(
                 self._folder.documents / name,
                 suffix,
-                plan,
+                start,
+                size,
                 self._folder.work,
                 self._files,
                 self._largest,
                 self._tokenizer,
             )
-            for name, plan in named.items()
+            for name, (start, size, _) in named.items()
             if shards[name] is None
         ]
         unfit: dict[int, str] = {}
-        done = run_jobs(
-            write_shard,
-            jobs,
-            self._options.workers,
-            " documents",
-            label="writing",
-            killed="a process was killed while writing; export again, maybe with fewer SCORING_WORKERS, to go on",
-            show=wants_bar(self._options.progress_bar),
-        )
-        for job, written in done:
+        folder = self._folder.work / "tasks" / plan_digest("".join(digests.values()).encode(), suffix)[:16]
+        for job, result in self._run(Shards(partial(map, write_shard), jobs, _is_written, folder), "writing"):
+            written = Written.of(result)
             unfit.update(written.unfit)
             if written.facts is not None:
                 shards[job.path.name] = written.facts
@@ -331,25 +387,3 @@ class _Export:
 
     def _bar(self, what: str, total: int | None) -> Progress[int]:
         return Progress(None, what, total, unit=" documents", bar=wants_bar(self._options.progress_bar))
-
-
-def _report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[Part]:
-    documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
-    size = sum(shard.bytes for shard in shards)
-    told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
-    counted = [shard.tokens for shard in shards if shard.tokens is not None]
-    tokens = f" ({sum(counted):,} tokens)" if counted else ""
-    yield from (
-        Fact(name, value, "") for name, value in ({**told, "tokens": sum(counted)} if counted else told).items()
-    )
-    yield Line(
-        f"Wrote {documents:,} documents, {words:,} words{tokens}, to {len(shards)} files of {size:,} bytes in {out}"
-    )
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    yield Fact("left_out", counts, "")
-    yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
-    if left_out["not_indexed"]:
-        yield (
-            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or `scrapy archive repair` it, "
-            "and export again to have them"
-        )

@@ -10,13 +10,15 @@ import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import read_json, write_json, write_text
+from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
 from crawl4llm.tools.export.card import CARD, card
 from crawl4llm.tools.export.formats import FORMATS
@@ -170,3 +172,26 @@ def _first_difference(theirs: Any, mine: Any) -> str:
     if isinstance(theirs, str | float | int | None) and isinstance(mine, str | float | int | None):
         return f" was {theirs}, is {mine} now"
     return " differ"
+
+
+def report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[Part]:
+    """Yield what an export has written, and what it has left out."""
+    documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
+    size = sum(shard.bytes for shard in shards)
+    told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
+    counted = [shard.tokens for shard in shards if shard.tokens is not None]
+    tokens = f" ({sum(counted):,} tokens)" if counted else ""
+    yield from (
+        Fact(name, value, "") for name, value in ({**told, "tokens": sum(counted)} if counted else told).items()
+    )
+    yield Line(
+        f"Wrote {documents:,} documents, {words:,} words{tokens}, to {len(shards)} files of {size:,} bytes in {out}"
+    )
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    yield Fact("left_out", counts, "")
+    yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
+    if left_out["not_indexed"]:
+        yield (
+            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or `scrapy archive repair` it, "
+            "and export again to have them"
+        )

@@ -152,12 +152,12 @@ FORMATS = (*COMPRESSORS, PARQUET)
 """The values of ``--format``, and endings of the files' names."""
 
 
-def require_package(name: str, what: str) -> None:
-    """Raise InputError where ``what`` needs a package of the extra ``export`` that is missing."""
+def require_package(name: str, what: str, extra: str = "export") -> None:
+    """Raise InputError where ``what`` needs a package of an extra that is missing."""
     try:
         import_module(name)
     except ImportError:
-        raise InputError(f"{what} needs {name}; {to_install('export')}") from None
+        raise InputError(f"{what} needs {name}; {to_install(extra)}") from None
 
 
 class JsonLines:

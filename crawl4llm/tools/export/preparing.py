@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,11 +32,11 @@ from crawl4llm.tools.export.rows import (
     NUMBER,
     PREPARED_ROWS,
     SPOOL,
-    SPOOL_NAME,
     TO_PREPARE,
     Row,
     RowFile,
     RowWriter,
+    spool_path,
 )
 from crawl4llm.tools.export.selecting import KNOWN_TEXT, NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
@@ -101,7 +102,7 @@ class Preparer:
 
     def __post_init__(self) -> None:
         self.rows = RowFile(self.work / LISTED_ROWS)
-        self.reader = Reader(self.files, Path(), self.largest)
+        self.reader = Reader(self.files, self.work, self.largest)
 
     def identified(self, text: str) -> str | None:
         """Return the language of a text, where it can be told."""
@@ -196,41 +197,103 @@ def _html(stored: StoredRecord, largest: int | None) -> bytes:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
-def prepare_all(preparer: Preparer, work: Path, workers: PageWorkers[Preparer]) -> Iterator[int]:
-    """Write the rows of the documents that are to be prepared; texts that had to be extracted go to the spool.
+class Share(NamedTuple):
+    """Some of the documents that are to be prepared, by their places in TO_PREPARE: the job of a task, or all."""
 
-    The work of an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
+    start: int
+    stop: int
+    spool: int = SPOOL
+    """The number of its file of texts."""
+
+    @property
+    def size(self) -> int:
+        """Documents."""
+        return self.stop - self.start
+
+    def rows(self, work: Path) -> Path:
+        """Return the file of its rows."""
+        return work / (PREPARED_ROWS if self.spool == SPOOL else f"{PREPARED_ROWS}.{self.start}")
+
+
+def shares_of(documents: int, tasks: int) -> list[Share]:
+    """Divide documents into at most so many shares."""
+    ends = [documents * task // tasks for task in range(tasks + 1)]
+    return [Share(*place, SPOOL - 1 - task) for task, place in enumerate(pairwise(ends)) if place[0] < place[1]]
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """The preparing of shares. Pickled for tasks."""
+
+    preparer: Preparer
+    processes: int
+    time_limit: float
+
+    def is_done(self, share: Share) -> bool:
+        """Return whether the rows of a share are all there."""
+        rows = share.rows(self.preparer.work)
+        return rows.exists() and len(RowFile(rows)) == share.size
+
+    def do(self, shares: Sequence[Share]) -> Iterator[None]:
+        """Prepare shares."""
+        for share in shares:
+            for _ in self.documents(share):
+                pass
+            yield
+
+    def documents(self, share: Share) -> Iterator[int]:
+        """Write the rows of a share; texts that had to be extracted go to its spool.
+
+        The work of an earlier process is kept. Yields how many documents are done, first those. Raises InputError.
+        """
+        preparer, rows = self.preparer, share.rows(self.preparer.work)
+        to_prepare = np.fromfile(preparer.work / TO_PREPARE, NUMBER, share.size, offset=share.start * NUMBER.itemsize)
+        done = len(RowFile(rows)) if rows.exists() else 0
+        yield done
+        if done == share.size:
+            return
+        texts = AppendFile(spool_path(preparer.work, share.spool), at=_spooled(rows) if done else 0)
+        with (
+            PageWorkers(preparer, self.processes, self.time_limit) as workers,
+            closing(RowWriter(rows, at=done)) as writer,
+        ):
+            workers.start()
+            for start in range(done, share.size, BLOCK):
+                numbers = to_prepare[start : start + BLOCK].tolist()
+                answers = asyncio.run(workers.run(prepare, numbers))
+                saved = [_save(preparer, *answer, texts, share.spool) for answer in zip(numbers, answers, strict=True)]
+                texts.sync()
+                writer.append(saved)
+                writer.sync()
+                yield len(numbers)
+        texts.close()
+
+
+def join(work: Path, shares: Sequence[Share]) -> None:
+    """Put the rows of all shares, which are consecutive, into the file of the prepared rows; texts stay where they are.
+
+    What an earlier process has put there is left.
     """
-    to_prepare = np.fromfile(work / TO_PREPARE, dtype=NUMBER).tolist()
-    rows = work / PREPARED_ROWS
+    rows = Share(0, 0).rows(work)
     done = len(RowFile(rows)) if rows.exists() else 0
-    yield done
-    if done == len(to_prepare):
-        return
-    workers.start()
-    texts = AppendFile(work / SPOOL_NAME, at=_spooled(rows) if done else 0)
     with closing(RowWriter(rows, at=done)) as writer:
-        for start in range(done, len(to_prepare), BLOCK):
-            numbers = to_prepare[start : start + BLOCK]
-            answers = asyncio.run(workers.run(prepare, numbers))
-            saved = [_save(preparer, *answer, texts) for answer in zip(numbers, answers, strict=True)]
-            texts.sync()
-            writer.append(saved)
-            writer.sync()
-            yield len(numbers)
-    texts.close()
+        for share in shares:
+            found = RowFile(share.rows(work))
+            for start in range(max(done - share.start, 0), share.size, BLOCK):
+                writer.append(list(found.several(range(start, min(start + BLOCK, share.size)))))
+                writer.sync()
 
 
 def _spooled(rows: Path) -> int:
     """Return the size of a spool that holds the texts of all rows that were written, and maybe some more."""
-    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] == SPOOL)
+    ends = (row.text[1] + row.text[2] for row in RowFile(rows) if row.text is not None and row.text[0] <= SPOOL)
     return max(ends, default=0)
 
 
-def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile) -> Row:
+def _save(preparer: Preparer, number: int, answer: Prepared | Rating, texts: AppendFile, spool: int) -> Row:
     """Return the row of a document, whose text goes to the spool where it was extracted."""
     if isinstance(answer, Rating):
         return preparer.rows[number]._replace(reason=answer.reason)
     if answer.text is None:
         return answer.row
-    return answer.row._replace(text=[SPOOL, texts.append(answer.text), len(answer.text)])
+    return answer.row._replace(text=[spool, texts.append(answer.text), len(answer.text)])

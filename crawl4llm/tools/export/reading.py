@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
-from crawl4llm.base.input_files import PreadFile
-from crawl4llm.tools.export.rows import SPOOL, Row
+from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.cdxj import SIGNALS
 from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
 
 _ABOUT_WITHIN = 1 << 16
 """Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""
+_OPEN_SPOOLS = 16
 
 
 class About(NamedTuple):
@@ -33,22 +34,22 @@ _NOTHING = About(None, None)
 
 
 class Reader:
-    """A reader of source files; ``spool`` is the file of texts that were extracted.
+    """A reader of source files; ``work`` is the work folder with the texts that were extracted.
 
     Of a record, no more than ``largest`` bytes and its heads are read; one that has more raises TooLarge.
     """
 
-    def __init__(self, files: Sequence[SourceFile], spool: Path, largest: int | None = None) -> None:
+    def __init__(self, files: Sequence[SourceFile], work: Path, largest: int | None = None) -> None:
         self._files = files
         self._records = RecordReader(partial(locate, files), largest)
-        self._spool = lru_cache(maxsize=1)(partial(PreadFile, spool))
+        self._spool = lru_cache(maxsize=keep_open(_OPEN_SPOOLS))(lambda number: PreadFile(spool_path(work, number)))
 
     def text(self, row: Row) -> bytes:
         """Read the text of a row that has one, as it is stored; see :func:`as_text`. Raises PageError."""
         assert row.text is not None
         file, offset, length = row.text
-        if file == SPOOL:
-            return gunzip(self._spool().read(length, offset))
+        if file <= SPOOL:
+            return gunzip(self._spool(file).read(length, offset))
         data = self._read(file, offset, length)
         block = _block_of_ours(data, row.url) if self._files[file].named else None
         return self._parse(file, offset, data, row.url).record.block(data) if block is None else block

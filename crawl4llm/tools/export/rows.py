@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.tools.evaluate.documents import Fingerprints, Floats, Integers, as_array, fingerprints
 
-SPOOL, SPOOL_NAME = -1, "texts"
-"""Number and name of the file of texts that this export has extracted."""
+SPOOL: Final = -1
+"""Number of the file of texts that this export has extracted; tasks have files of their own, below it."""
 LISTED_ROWS, PREPARED_ROWS, TO_PREPARE = "listed.jsonl", "prepared.jsonl", "to_prepare"
 """Files of a work folder: rows as listed; some of them prepared for selecting; and the numbers of those, ascending."""
 NUMBER: Final = np.dtype("<i8")
@@ -28,6 +29,11 @@ _TOGETHER: Final = 256
 """Rows that are read at once."""
 _DIGEST_CHARACTERS = len("sha1:") + 32
 _ROWS_AT_ONCE = 4096
+
+
+def spool_path(work: Path, number: int) -> Path:
+    """Return the path of a file of texts in a work folder."""
+    return work / ("texts" if number == SPOOL else f"texts.{SPOOL - number}")
 
 
 def load_all(lines: Sequence[bytes]) -> list[Any]:
@@ -152,7 +158,7 @@ class Rows:
     def __init__(self, folder: Path) -> None:
         self._listed = RowFile(folder / LISTED_ROWS)
         try:
-            self._numbers = np.fromfile(folder / TO_PREPARE, dtype=NUMBER)
+            self._numbers = _mapped(folder / TO_PREPARE, NUMBER)
         except OSError as error:
             raise InputError(f"{folder / TO_PREPARE} cannot be read: {error.strerror}") from None
         self._prepared = RowFile(folder / PREPARED_ROWS) if len(self._numbers) else None
@@ -193,15 +199,21 @@ def _ends_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.ends")
 
 
-def _read_ends(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _read_ends(path: Path) -> NDArray[np.uint64]:
     """Read the ends of a file's rows, if there is such a file. A piece that was cut off does not count."""
     try:
-        data = _ends_path(path).read_bytes()
+        ends: NDArray[np.uint64] = _mapped(_ends_path(path), np.dtype("<u8"))
     except FileNotFoundError:
-        data = b""
+        return np.zeros(0, "<u8")
     except OSError as error:
         raise InputError(f"{_ends_path(path)} cannot be read: {error.strerror}") from None
-    return np.frombuffer(data[: len(data) // _END_BYTES * _END_BYTES], "<u8")
+    return ends
+
+
+def _mapped(path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers in a file, which are read as they are looked at. Raises OSError."""
+    whole = path.stat().st_size // kind.itemsize
+    return np.memmap(path, kind, "r", shape=(whole,)) if whole else np.zeros(0, kind)
 
 
 class Columns:
@@ -214,6 +226,14 @@ class Columns:
         self.languages: dict[str | None, int] = {}
         self.reasons: dict[int, str] = {}
 
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Columns:
+        """Return the columns of all rows."""
+        columns, remaining = cls(), iter(rows)
+        while some := list(islice(remaining, _ROWS_AT_ONCE)):
+            columns.add(some)
+        return columns
+
     def add(self, rows: Sequence[Row]) -> None:
         """Add the next documents."""
         for number, row in enumerate(rows, len(self.influence)):
@@ -223,10 +243,10 @@ class Columns:
             language = self.languages.setdefault(row.language, len(self.languages))
             self.numbers.extend((row.file, row.offset, row.words, row.text_bytes, language))
         self.ids += fingerprints(row.id for row in rows)
-        self.digests += b"".join([_fitting(row.text_digest or "") for row in rows])
+        self.digests += b"".join([fitting(row.text_digest or "") for row in rows])
 
 
-def _fitting(digest: str) -> bytes:
+def fitting(digest: str) -> bytes:
     """Return a digest of our length, longer ones cut: their beginnings differ as well."""
     return digest[:_DIGEST_CHARACTERS].ljust(_DIGEST_CHARACTERS).encode("ascii", "replace")
 
@@ -251,16 +271,13 @@ class Table:
         self.crawl_order: Integers = np.lexsort((offsets, files)).astype(np.int64)
         """All documents as they lie in the files."""
 
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> Table:
-        """Fill the columns with some rows."""
-        columns, remaining = Columns(), iter(rows)
-        while some := list(islice(remaining, _ROWS_AT_ONCE)):
-            columns.add(some)
-        return cls(columns)
-
     def __len__(self) -> int:
         return len(self.influence)
+
+    @property
+    def has_influence(self) -> bool:
+        """Whether any document has an influence score."""
+        return not np.isnan(self.influence).all()
 
     @property
     def best_first(self) -> Integers:

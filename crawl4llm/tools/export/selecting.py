@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.installed import to_install
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.base.terminal import harmless
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.tools.evaluate.documents import Fingerprints, Flags, Integers
@@ -96,47 +97,52 @@ class Wanted:
 class Selection(NamedTuple):
     """The documents that are exported."""
 
-    order: Integers
-    """Numbers of documents."""
+    documents: int
+    parts: Iterable[Integers]
+    """Numbers of the documents of each file; can be gone through once, before the next selection."""
     left_out: Counter[str]
     """Counts of the others, by the first reason that holds, in the order of this module."""
 
 
-def select(table: Table, rows: Rows, wanted: Wanted, oracle: float | None, damaged: Mapping[int, str]) -> Selection:
-    """Choose documents.
+class TableInMemory(Table):
+    """A table that documents can be chosen by."""
 
-    ``oracle`` is the influence from which pages belong to the oracle set, if that is wanted; ``damaged`` are documents
-    that turned out to be so, with the reason.
-    """
-    chosen = _Chosen(table, {**table.reasons, **damaged})
-    chosen.keep_first(table.ids, table.crawl_order, DUPLICATE_ID)
-    if wanted.languages:
-        numbers = [number for name, number in table.languages.items() if _matches(name, wanted.languages)]
-        chosen.drop(~np.isin(table.language, numbers), LANGUAGE)
-    if wanted.min_words is not None:
-        chosen.drop(table.words < wanted.min_words, TOO_SHORT)
-    if wanted.max_words is not None:
-        chosen.drop(table.words > wanted.max_words, TOO_LONG)
-    if wanted.selects_by_influence:
-        chosen.drop(np.isnan(table.influence), NO_INFLUENCE)
-    if wanted.min_influence is not None:
-        chosen.drop(table.influence < wanted.min_influence, BELOW)
-    if oracle is not None:
-        chosen.drop(table.influence < oracle, NOT_ORACLE)
-    best_first = table.best_first
-    if not wanted.keep_duplicates:
-        chosen.keep_first(table.digests, best_first, DUPLICATE)
-    if wanted.near_duplicates is not None:
-        signatures = ((int(number), rows[int(number)].signature or "") for number in chosen.among(best_first))
-        found = np.fromiter(near_duplicates(signatures, wanted.near_duplicates), dtype=np.int64)
-        chosen.drop_numbers(found, NEAR_DUPLICATE)
-    best = chosen.among(best_first)
-    if wanted.top_share is not None:
-        share = Fraction(str(wanted.top_share))  # as it was given: in floats 0.07 * 100 is more than 7
-        chosen.drop_numbers(best[math.ceil(share * len(best)) :], NOT_TOP)
-    if wanted.top is not None:
-        chosen.drop_numbers(best[wanted.top :], NOT_TOP)
-    return Selection(chosen.among(best_first if wanted.order == INFLUENCE else table.crawl_order), chosen.left_out)
+    def select(self, rows: Rows, wanted: Wanted, oracle: float | None, damaged: Mapping[int, str]) -> Selection:
+        """Choose documents.
+
+        ``oracle`` is the influence from which pages belong to the oracle set, if that is wanted; ``damaged`` are
+        documents that turned out to be so, with the reason.
+        """
+        chosen = _Chosen(self, {**self.reasons, **damaged})
+        chosen.keep_first(self.ids, self.crawl_order, DUPLICATE_ID)
+        if wanted.languages:
+            numbers = [number for name, number in self.languages.items() if matches(name, wanted.languages)]
+            chosen.drop(~np.isin(self.language, numbers), LANGUAGE)
+        if wanted.min_words is not None:
+            chosen.drop(self.words < wanted.min_words, TOO_SHORT)
+        if wanted.max_words is not None:
+            chosen.drop(self.words > wanted.max_words, TOO_LONG)
+        if wanted.selects_by_influence:
+            chosen.drop(np.isnan(self.influence), NO_INFLUENCE)
+        if wanted.min_influence is not None:
+            chosen.drop(self.influence < wanted.min_influence, BELOW)
+        if oracle is not None:
+            chosen.drop(self.influence < oracle, NOT_ORACLE)
+        best_first = self.best_first
+        if not wanted.keep_duplicates:
+            chosen.keep_first(self.digests, best_first, DUPLICATE)
+        if wanted.near_duplicates is not None:
+            signatures = ((int(number), rows[int(number)].signature or "") for number in chosen.among(best_first))
+            found = np.fromiter(near_duplicates(signatures, wanted.near_duplicates), dtype=np.int64)
+            chosen.drop_numbers(found, NEAR_DUPLICATE)
+        best = chosen.among(best_first)
+        if wanted.top_share is not None:
+            share = Fraction(str(wanted.top_share))  # as it was given: in floats 0.07 * 100 is more than 7
+            chosen.drop_numbers(best[math.ceil(share * len(best)) :], NOT_TOP)
+        if wanted.top is not None:
+            chosen.drop_numbers(best[wanted.top :], NOT_TOP)
+        order = chosen.among(best_first if wanted.order == INFLUENCE else self.crawl_order)
+        return Selection(len(order), plan_shards(order, self.text_bytes, wanted), chosen.left_out)
 
 
 class _Chosen:
@@ -171,11 +177,12 @@ class _Chosen:
         return order[self._kept[order]]
 
 
-def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
+def unknown_language(languages: Iterable[str | None], wanted: Sequence[str]) -> str | None:
     """Return an error message where languages are wanted and no document is of one, or of any; else None."""
-    if not wanted or not len(table) or any(_matches(name, wanted) for name in table.languages):
+    held = set(languages)
+    if not wanted or not held or any(matches(name, wanted) for name in held):
         return None
-    known = sorted(name for name in table.languages if name)
+    known = sorted(filter(None, held))
     if not known:
         told = "no page has a language here, its archive tells none"
         return f"--language: {told}; give a --language-model, or export without --language"
@@ -183,7 +190,7 @@ def unknown_language(table: Table, wanted: Sequence[str]) -> str | None:
     return f"--language {' '.join(wanted)}: no page is in it; the archives have {listed}"
 
 
-def _matches(language: str | None, wanted: Sequence[str]) -> bool:
+def matches(language: str | None, wanted: Sequence[str]) -> bool:
     """Return whether a language tag, or the first of several, is wanted or a variety of one (``en-GB``)."""
     tag = (language or "").split(",")[0].strip().lower().replace("_", "-")
     return any(tag == name or tag.startswith(f"{name}-") for name in (name.lower() for name in wanted))
@@ -240,11 +247,14 @@ def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) ->
             values[number] = mine
 
 
-def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
+def oracle_threshold(
+    settings: BaseSettings, runs: Sequence[Path], executor: Executor = UNDIVIDED, work: Path | None = None
+) -> float:
     """Compute the influence from which a page belongs to the oracle set.
 
     Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
-    for ``scrapy evaluate`` too. Raises InputError where the runs are not of one corpus and model, or it is not here.
+    for ``scrapy evaluate`` too. The tasks of ``executor`` score it; they are then gone through in the folder ``work``.
+    Raises InputError where the runs are not of one corpus and model, or it is not here.
     """
     try:
         from crawl4llm.tools.evaluate.evaluate import check_same
@@ -264,7 +274,12 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path]) -> float:
         corpus.check()
         check_same(first, corpus, rater)
         options = read_options(settings)
-        scores = Survey(corpus, options).scores(rater, options.scorer)
+        survey = Survey(corpus, options, executor=executor)
+        if executor.tasks is not None and work is not None:
+            from crawl4llm.tools.export.selecting_on_disk import threshold_on_disk  # an extra
+
+            return threshold_on_disk(survey.influences(rater, options.scorer), work)
+        scores = survey.scores(rater, options.scorer)
         return oracle_of(Population(scores.influence, len(corpus))).threshold.value
     finally:
         corpus.close()

@@ -17,12 +17,14 @@ from crawl4llm.base.files import sync_path
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard
 from crawl4llm.tools.export.reading import Reader, as_text
-from crawl4llm.tools.export.rows import NUMBER, SPOOL_NAME, Row, Rows
+from crawl4llm.tools.export.rows import NUMBER, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.tokens import Tokenizer
 from crawl4llm.warc.series import OPEN_SUFFIX
 
 OTHER_LANGUAGES = "..."
+PLAN: Final = "plan"
+"""Name of the file in the work folder with the numbers of all documents, in the order of the export."""
 _MOST_LANGUAGES, _LONGEST_LANGUAGE = 1000, 100
 """Bounds to the languages that foreign archives can put into a manifest."""
 _FIRST_CONTROL, _CONTROLS, _SPACE, _NUL = np.uint8(ord("\t")), len("\t\n\v\f\r"), ord(" "), 0
@@ -90,6 +92,12 @@ class Written(NamedTuple):
     unfit: dict[int, str]
     """Documents that cannot be had, and the reason."""
 
+    @classmethod
+    def of(cls, result: Sequence[Any]) -> Written:
+        """Return a result, which may come from JSON."""
+        facts, unfit = result
+        return cls(facts and ShardFacts(*facts), {int(number): reason for number, reason in unfit.items()})
+
 
 @dataclass(frozen=True)
 class ShardJob:
@@ -97,19 +105,16 @@ class ShardJob:
 
     path: Path
     format: str
-    numbers: bytes
-    """Of the documents, 64 bits each."""
+    start: int
+    """Place of its first document in the plan."""
+    size: int
+    """Documents."""
     work: Path
     """The work folder."""
     files: tuple[SourceFile, ...]
     largest: int | None
     """Bytes that a text may have."""
     tokenizer: Tokenizer | None = None
-
-    @property
-    def size(self) -> int:
-        """Documents."""
-        return len(self.numbers) // 8
 
 
 def write_shard(job: ShardJob) -> Written:
@@ -135,13 +140,13 @@ def write_shard(job: ShardJob) -> Written:
 
 
 def _write(job: ShardJob, path: Path) -> Written:
-    rows, reader = Rows(job.work), Reader(job.files, job.work / SPOOL_NAME, job.largest)
+    rows, reader = Rows(job.work), Reader(job.files, job.work, job.largest)
     names = [Path(file.path).name.removesuffix(OPEN_SUFFIX) for file in job.files]
     file = open_file(path, job.format)
     unfit: dict[int, str] = {}
     try:
         shard = ShardWriter(file, job.format, tokens=job.tokenizer is not None)
-        numbers = np.frombuffer(job.numbers, dtype=NUMBER).tolist()
+        numbers = np.fromfile(job.work / PLAN, NUMBER, job.size, offset=job.start * NUMBER.itemsize).tolist()
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
                 text, encoded = as_text(reader.text(row))

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
+from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import Heard
 from crawl4llm.tools.export.rows import Row
@@ -82,8 +84,11 @@ class Source(Protocol):
         ...
 
 
-def open_source(given: str, processes: int) -> Source:
-    """Open a source by its name; ``processes`` index it where it has no index. Raises InputError."""
+def open_source(given: str, processes: int, executor: Executor = UNDIVIDED) -> Source:
+    """Open a source by its name; ``processes``, or the tasks of ``executor``, index it where it has no index.
+
+    Raises InputError.
+    """
     from crawl4llm.tools.export.archive_source import ArchiveSource
 
     path = Path(given).expanduser()
@@ -94,7 +99,7 @@ def open_source(given: str, processes: int) -> Source:
     if _is_ours(path / INDEX_NAME):
         is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
         return ArchiveSource(given, path, path.parent if is_of_run else None)
-    return WarcSource(given, processes)
+    return WarcSource(given, processes, executor)
 
 
 def _is_ours(index: Path) -> bool:
@@ -180,7 +185,7 @@ class WarcSource(Source):
     Of several pages with one URL the first is taken. Raises InputError where there are no files or no pages.
     """
 
-    def __init__(self, given: str, processes: int) -> None:
+    def __init__(self, given: str, processes: int, executor: Executor = UNDIVIDED) -> None:
         self.given = given
         self.run = None
         self.settings = {}
@@ -188,7 +193,7 @@ class WarcSource(Source):
         try:
             collection = list_files(given)
             if not is_current(collection, folder, DEFAULTS):
-                build_warc_index(collection, folder, DEFAULTS, processes)
+                build_warc_index(collection, folder, DEFAULTS, processes, executor)
         except InputError as error:
             raise InputError(str(error).removeprefix("CORPUS ")) from None
         self._index = WarcIndex(folder)
@@ -209,8 +214,9 @@ class WarcSource(Source):
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index
         documents = (index.document(position) for position in range(len(index)))
-        numbers = [number for number in documents if index.kind(number) != FAILED]
-        for number, following in zip(numbers, [*numbers[1:], None], strict=True):
+        numbers = (number for number in documents if index.kind(number) != FAILED)
+        for number, following in pairwise(chain(numbers, [None])):
+            assert number is not None
             place = index.place(number)
             file = self._file(place, wet=False)
             next_place = None if following is None else index.place(following)

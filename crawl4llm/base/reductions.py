@@ -1,0 +1,72 @@
+"""Reductions over a row a document, in DuckDB: on disk, in memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import duckdb
+from numpy.typing import NDArray
+
+from crawl4llm.base.errors import InputError
+
+MEMORY: Final = "512MB"
+"""What DuckDB may take before it writes to the disk."""
+_AT_ONCE: Final = 8192
+
+
+class Database:
+    """A database of tables, in a file that is there until it is closed. Raises InputError where the disk is full."""
+
+    def __init__(self, path: Path, tables: str) -> None:
+        self._path = path
+        self._remove()
+        with _faults(path):
+            config = {"memory_limit": MEMORY, "temp_directory": f"{path}.tmp"}
+            self._db = duckdb.connect(str(path), config=config)
+            self._db.execute(tables)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def add(self, table: str, rows: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows, given by their columns in the table's order; NaN becomes NULL."""
+        with _faults(self._path):
+            cursor = self._db.cursor().register("added", dict(rows))
+            cursor.execute(f"INSERT INTO {table} SELECT * FROM added")  # noqa: S608 - names in the code
+
+    def change(self, statement: str, *values: object) -> None:
+        """Execute a statement that changes rows."""
+        with _faults(self._path):
+            self._db.execute(statement, values)
+
+    def rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows that a query finds."""
+        with _faults(self._path):
+            cursor = self._db.cursor().execute(query, values)
+            while found := cursor.fetchmany(_AT_ONCE):
+                yield from found
+
+    def close(self) -> None:
+        """Remove the database."""
+        self._db.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        for suffix in ("", ".wal"):
+            with suppress(FileNotFoundError):
+                Path(f"{self._path}{suffix}").unlink()
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
