@@ -64,7 +64,7 @@ class Liveness(Protocol):
         by a clock that goes on while this process is stopped or the machine sleeps."""
 
     def renew(self) -> frozenset[int]:
-        """Return the partitions that were lost since the last call; sends a heartbeat if one is due."""
+        """Return the partitions that were lost since the last call: others have taken them, or may have."""
 
     def give_up(self, partitions: Collection[int]) -> None:
         """Release partitions, which others may then take at once."""
@@ -87,7 +87,7 @@ class Liveness(Protocol):
         """Return the workers that are known, by id."""
 
     def request(self, action: str, worker: str | None = None) -> None:
-        """Ask a worker to DRAIN, or all that have joined so far to STOP. Raises InputError if that cannot be
+        """Ask a worker to DRAIN, or (None) all that have joined so far to STOP. Raises InputError where that cannot be
         told."""
 
     def requested(self) -> str | None:

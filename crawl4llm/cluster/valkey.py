@@ -1,0 +1,360 @@
+"""Liveness on a Valkey server, or Redis from 6.2 on.
+
+What it keeps is a line for each partition and each worker, whatever the size of the frontier, and may be lost at any
+time: with its next heartbeat a worker says again what it holds. A heartbeat is one call of a script, for all partitions
+of a worker. Announcements go by publish and subscribe, not by a stream: they are hints, so that none needs to be kept
+for who was not listening, trimmed, or found again after a wipe; and a full server takes them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from threading import Event, RLock, Thread
+from typing import Any, Final, NamedTuple, TypeVar
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.installed import to_install
+from crawl4llm.cluster.liveness import Announcements, WorkerFacts, boottime, new_worker
+from crawl4llm.cluster_options import without_secrets
+
+try:
+    from valkey import Valkey
+    from valkey.exceptions import (
+        AuthenticationError,
+        AuthorizationError,
+        ConnectionError,  # noqa: A004
+        NoPermissionError,
+        OutOfMemoryError,
+        TimeoutError,  # noqa: A004
+        ValkeyError,
+    )
+except ImportError as error:
+    raise InputError(f"CLUSTER needs a package that is not installed: {to_install('cluster')}") from error
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+_OLDEST: Final = (6, 2)
+_ALL: Final = "*"
+_SLOWEST: Final = (1.0, 5.0)
+"""Seconds that the server may take to answer: a sixth of the lease, within these."""
+
+_TOOLS: Final = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local partitions, workers, facts, asked = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local me, lease = ARGV[1], tonumber(ARGV[2])
+local lines, written = {}, {}
+local flat = redis.call('HGETALL', partitions)
+for at = 1, #flat, 2 do lines[flat[at]] = flat[at + 1] end
+local function read(partition)
+  local owner, epoch, deadline = string.match(lines[partition] or '', '(%S+) (%d+) (%d+)')
+  return owner, tonumber(epoch), tonumber(deadline)
+end
+local function write(partition, owner, epoch, deadline)
+  written[#written + 1] = partition
+  written[#written + 1] = owner .. ' ' .. epoch .. ' ' .. deadline
+end
+local function store()
+  for at = 1, #written, 1000 do redis.call('HSET', partitions, unpack(written, at, math.min(at + 999, #written))) end
+end
+"""
+"""A partition's line is ``WORKER EPOCH DEADLINE`` by the server's clock, in milliseconds; ``- EPOCH 0`` if released."""
+
+_BEAT: Final = f"""{_TOOLS}
+redis.call('HSETNX', partitions, 'since', now)
+redis.call('ZADD', workers, now, me)
+redis.call('HSET', facts, me, ARGV[3])
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', workers, '-inf', now - 10 * lease)) do
+  redis.call('ZREM', workers, gone)
+  redis.call('HDEL', facts, gone)
+  redis.call('HDEL', asked, gone)
+end
+local lost = {{}}
+for at = 4, #ARGV, 3 do
+  local partition, mine = ARGV[at], tonumber(ARGV[at + 1])
+  local owner, epoch = read(partition)
+  local forgotten = ARGV[at + 2] == '1' and (not owner or epoch < mine)
+  if owner == me and epoch == mine or forgotten then
+    write(partition, me, mine, now + lease)
+  else
+    lost[#lost + 1] = partition
+  end
+end
+store()
+for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, 86400) end
+return {{now, redis.call('ZCOUNT', workers, now - lease, '+inf'), redis.call('HMGET', asked, me, '{_ALL}'), lost}}
+"""
+"""ARGV: facts; then partition, epoch and whether the lease still lasts by this worker's clock, of each that it holds.
+With the last, a line is put back that the server lost, also over that of who had the partition before."""
+
+_CLAIM: Final = f"""{_TOOLS}
+local all, most, floor = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local held, taken = {{}}, {{}}
+for at = 6, #ARGV do held[ARGV[at]] = true end
+redis.call('HSETNX', partitions, 'since', now)
+local waited = floor == 0 or now >= tonumber(lines['since'] or now) + lease
+local live = math.max(1, redis.call('ZCOUNT', workers, now - lease, '+inf'))
+most = math.min(most, math.ceil(all / live) - (#ARGV - 5))
+for number = 0, all - 1 do
+  if #taken >= 2 * most then break end
+  local partition = tostring(number)
+  local owner, epoch, deadline = read(partition)
+  local free = owner == '-' or owner == me or (owner and now >= deadline + lease) or (not owner and waited)
+  if free and not held[partition] then
+    epoch = math.max((epoch or 0) + 1, floor + 1, now)
+    write(partition, me, epoch, now + lease)
+    taken[#taken + 1] = number
+    taken[#taken + 1] = epoch
+  end
+end
+store()
+return taken
+"""
+"""ARGV: number of partitions, of those wanted, floor; then the partitions held. Epochs begin at the server's time, so
+that they ascend after it has forgotten all."""
+
+_RELEASE: Final = f"""{_TOOLS}
+for at = 4, #ARGV, 2 do
+  local owner, epoch = read(ARGV[at])
+  if owner == me and epoch == tonumber(ARGV[at + 1]) then write(ARGV[at], '-', epoch, 0) end
+end
+store()
+if ARGV[3] == '1' then
+  redis.call('ZREM', workers, me)
+  redis.call('HDEL', facts, me)
+  redis.call('HDEL', asked, me)
+end
+"""
+"""ARGV: whether the worker leaves; then partition and epoch of each to release."""
+
+_ASK: Final = f"""{_TOOLS}
+redis.call('HSET', asked, ARGV[3], ARGV[4] .. ' ' .. now)
+redis.call('EXPIRE', asked, 86400)
+"""
+"""ARGV: who is asked, and for what."""
+
+
+class _Lease(NamedTuple):
+    epoch: int
+    since: float
+    """Before it was last taken or renewed: boottime."""
+
+
+class ValkeyLiveness:
+    """See :class:`crawl4llm.cluster.liveness.Liveness`. A call takes 5 seconds at most, and no time while the
+    server is known to be away.
+
+    ``crawl``: an id of the storage, under which all keys stand. Raises InputError where the server cannot be used.
+    """
+
+    def __init__(self, url: str, crawl: str, partitions: int, lease: float) -> None:
+        self.worker = new_worker()
+        self._partitions, self._lease = partitions, lease
+        self._shown = without_secrets(url)
+        slowest = min(max(lease / 6, _SLOWEST[0]), _SLOWEST[1])
+        options = {
+            "socket_timeout": slowest,
+            "decode_responses": True,
+            "encoding_errors": "replace",
+            "client_name": self.worker,
+        }
+        try:
+            self._server: Any = Valkey.from_url(url, **options)
+            self._server.ping()
+            about: Any = self._server.info("server")
+            self._keys = [f"crawl4llm:{{{crawl}}}:{name}" for name in ("partitions", "workers", "facts", "asked")]
+            self._server.set(f"crawl4llm:{{{crawl}}}:probe", 1, px=1)
+        except (TypeError, ValueError):  # of arguments in the query, which the library takes
+            raise InputError(f"CLUSTER {self._shown} has arguments that a connection does not take") from None
+        except (ValkeyError, OSError) as error:
+            raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
+        version = str(about.get("redis_version", "0"))
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            raise InputError(f"CLUSTER {self._shown} is version {version}; use Valkey, or Redis from 6.2 on")
+        self._said = f"crawl4llm:{{{crawl}}}:said"
+        self._scripts = {text: self._server.register_script(text) for text in (_BEAT, _CLAIM, _RELEASE, _ASK)}
+        self._lock = RLock()
+        self._held: dict[int, _Lease] = {}
+        self._lost: set[int] = set()
+        self._facts: dict[str, Any] = {"facts": {}, "figures": {}}
+        self._live, self._joined = 1, 0
+        self._requested: str | None = None
+        self._next_beat = self._retry_at = self._pause = 0.0
+        self._announced = Announcements()
+        self._ended = Event()
+
+    def join(self, facts: Mapping[str, str]) -> None:
+        """Begin to be counted as a worker, with heartbeats from now on."""
+        self._facts["facts"] = dict(facts)
+        listener = self._server.pubsub(ignore_subscribe_messages=True)
+        self._try(lambda: listener.subscribe(self._said))
+        self._beat()
+        Thread(target=self._run, args=(listener,), name="liveness", daemon=True).start()
+
+    def claim(self, want: int | None = None, *, floor: int = 0) -> dict[int, int]:
+        """Take free partitions, up to the fair share."""
+        with self._lock:
+            since = boottime()
+            numbers = [self._partitions, self._partitions if want is None else want, floor, *self._held]
+            answer = self._try(lambda: self._call(_CLAIM, *numbers)) or []
+            taken = dict(zip(answer[::2], answer[1::2], strict=True))
+            self._held |= {partition: _Lease(epoch, since) for partition, epoch in taken.items()}
+            self._lost -= taken.keys()
+            return taken
+
+    def held(self) -> frozenset[int]:
+        """Return the partitions that may be worked on now."""
+        with self._lock:
+            oldest = boottime() - self._lease / 2
+            return frozenset(partition for partition, lease in self._held.items() if lease.since > oldest)
+
+    def renew(self) -> frozenset[int]:
+        """Return the partitions that were lost since the last call."""
+        with self._lock:
+            lost, self._lost = frozenset(self._lost), set()
+            return lost
+
+    def give_up(self, partitions: Collection[int]) -> None:
+        """Release partitions, which others may then take at once."""
+        with self._lock:
+            self._release({partition: self._held.pop(partition) for partition in partitions if partition in self._held})
+
+    def surplus(self) -> int:
+        """Return how many partitions to give up."""
+        with self._lock:
+            return max(0, len(self._held) + self._partitions // -self._live)
+
+    def announce(self, what: str, number: int) -> None:
+        """Tell all workers of a number."""
+        self._try(lambda: self._server.publish(self._said, f"{what} {number}"))
+
+    async def wait(self, what: str, timeout: float) -> frozenset[int]:
+        """Wait until something of that name is announced, or ``timeout`` seconds."""
+        return await self._announced.wait(what, timeout)
+
+    def figures(self, figures: Mapping[str, float]) -> None:
+        """Note figures, which the next heartbeat tells."""
+        self._facts["figures"] = dict(figures)
+
+    def workers(self) -> list[WorkerFacts]:
+        """Return the workers that are known, by id."""
+        partitions, workers, facts, _ = self._keys
+        asked = self._server.pipeline(transaction=False)
+        asked.time().zrange(workers, 0, -1, withscores=True).hgetall(facts).hgetall(partitions)
+        answer = self._try(asked.execute)
+        if answer is None:
+            return []
+        (seconds, micros), beats, said, lines = answer
+        owned: dict[str, list[int]] = {}
+        for partition, line in lines.items():
+            if partition != "since":
+                owned.setdefault(line.split(" ")[0], []).append(int(partition))
+        now = seconds + micros / 1e6
+        return [
+            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), **json.loads(said[name]))
+            for name, beat in sorted(beats)
+            if name in said
+        ]
+
+    def request(self, action: str, worker: str | None = None) -> None:
+        """Ask a worker, or all that have joined so far, for an action."""
+        try:
+            self._call(_ASK, worker or _ALL, action)
+        except (ValkeyError, OSError) as error:
+            raise InputError(f"CLUSTER {self._shown} {_problem(error)}") from None
+
+    def requested(self) -> str | None:
+        """Return what this worker was asked for."""
+        return self._requested
+
+    async def leave(self) -> None:
+        """Release all partitions, and be no longer counted."""
+        self._ended.set()
+        with self._lock:
+            held, self._held = self._held, {}
+            self._release(held, leaves=True)
+        self.announce("left", 0)  # wakes the thread
+        self._server.connection_pool.disconnect(inuse_connections=False)
+
+    def _run(self, listener: Any) -> None:
+        """Send heartbeats, and hear announcements in between: the thread."""
+        while not self._ended.is_set():
+            if (due := max(self._next_beat, self._retry_at) - boottime()) <= 0:
+                self._beat()
+                continue
+            try:
+                if not listener.subscribed:
+                    listener.subscribe(self._said)
+                heard = listener.get_message(timeout=due)
+            except (ValkeyError, OSError):  # said by the heartbeat
+                self._ended.wait(min(due, self._lease / 10))
+                continue
+            what, _, number = str(heard["data"] if heard else "").rpartition(" ")
+            if what and number.removeprefix("-").isdecimal():
+                self._announced.add(what, int(number))
+        listener.close()
+
+    def _beat(self) -> None:
+        with self._lock:
+            since = boottime()
+            lines = [
+                value
+                for partition, lease in self._held.items()
+                for value in (partition, lease.epoch, int(since < lease.since + self._lease))
+            ]
+            answer = (
+                None if self._ended.is_set() else self._try(lambda: self._call(_BEAT, json.dumps(self._facts), *lines))
+            )
+            if answer is None:
+                return
+            now, self._live, asked, lost = answer
+            self._joined = self._joined or now
+            requests = [line.split(" ") for line in asked if line]
+            self._requested = next((action for action, at in requests if int(at) >= self._joined), None)
+            for partition in map(int, lost):
+                del self._held[partition]
+                self._lost.add(partition)
+            self._held = {partition: _Lease(lease.epoch, since) for partition, lease in self._held.items()}
+            self._next_beat = since + self._lease / 3
+
+    def _release(self, leases: Mapping[int, _Lease], *, leaves: bool = False) -> None:
+        pairs = [value for partition, lease in leases.items() for value in (partition, lease.epoch)]
+        self._try(lambda: self._call(_RELEASE, int(leaves), *pairs))
+
+    def _call(self, script: str, *arguments: Any) -> Any:
+        return self._scripts[script](self._keys, [self.worker, int(self._lease * 1000), *arguments])
+
+    def _try(self, ask: Callable[[], T]) -> T | None:
+        """Ask the server; None where it does not answer, or was not asked because it did not shortly before."""
+        with self._lock:
+            if boottime() < self._retry_at:
+                return None
+            try:
+                answer = ask()
+            except (ValkeyError, OSError) as error:
+                if not self._pause:
+                    logger.warning("CLUSTER %s %s; asking again", self._shown, _problem(error))
+                self._pause = min(2 * self._pause or self._lease / 60, self._lease / 3)
+                self._retry_at = boottime() + self._pause
+                return None
+            if self._pause:
+                logger.warning("CLUSTER %s answers again", self._shown)
+                self._pause = 0.0
+            return answer
+
+
+def _problem(error: Exception) -> str:
+    """Return what an error means and what to do, in one line that goes on after the server's name."""
+    said = " ".join(str(error).split())
+    if isinstance(error, OutOfMemoryError):
+        return "is full: raise its maxmemory, or take another"
+    if isinstance(error, NoPermissionError):
+        return f"does not permit its user what is needed: {said}"
+    if isinstance(error, AuthenticationError | AuthorizationError) or said.startswith(("NOAUTH", "WRONGPASS")):
+        return "wants another user or password: CLUSTER=valkey://USER:PASSWORD@HOST:PORT/0"
+    if isinstance(error, ConnectionError | TimeoutError | OSError):
+        return f"cannot be reached: {said}"
+    return f"refuses: {said}"

