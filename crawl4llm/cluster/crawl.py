@@ -170,7 +170,7 @@ class ClusterCrawl(Crawl):
     def balance(self) -> Balance:
         """The states of the documents of this worker's partitions."""
         of_each = [one.balance for one in self._own.values()]
-        return Balance(*(sum(int(one[place]) for one in of_each) for place in range(8)))
+        return Balance._make([*(sum(one[place] for one in of_each) for place in range(len(Balance._fields) - 1)), True])
 
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""

@@ -67,7 +67,10 @@ def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[st
         if set(storage.names("")) - {objects.SEEDS}:
             raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in parts.seeds).encode("utf-8", "surrogatepass"))
-        crawl = {"format": _FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts, "seeds": seed_counts}
+        info = parts.info
+        archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
+        crawl = {"format": _FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts, "archive": archive}
+        crawl["seeds"] = seed_counts
         storage.put_packed(objects.CRAWL, crawl)
         stored = storage.get_packed(objects.CRAWL)
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
