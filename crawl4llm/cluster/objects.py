@@ -115,7 +115,7 @@ class Exchange:
         if not data:
             return {}
         section = self._storage.unpack(self._name, data)
-        targets = [Link(url or key, key, "", False) for key, url in section["targets"]]
+        targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
         found: dict[int, Links] = {}
         for place, refs, numbers, keyless in section["pages"]:
             links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
@@ -123,6 +123,7 @@ class Exchange:
         return found
 
 
+_NO_ANCHOR: Final = ("", False)
 _KEYLESS: Final = Link("", None, "", False)
 
 
@@ -140,7 +141,8 @@ class LinksByTarget:
 
     def __init__(self, own: int, partitions: int) -> None:
         self._own = own
-        self._targets: list[dict[tuple[str, str], int]] = [{} for _ in range(partitions)]
+        self._anchors = partitions == 1  # policies that need them cannot be divided
+        self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]
         self._pages: list[list[Any]] = [[] for _ in range(partitions)]
 
     def add(self, place: int, links: Iterable[tuple[int, Link]]) -> None:
@@ -153,7 +155,8 @@ class LinksByTarget:
                 continue
             targets = self._targets[partition]
             refs, numbers = by_target.setdefault(partition, ([], []))
-            refs.append(targets.setdefault((link.key, "" if link.url == link.key else link.url), len(targets)))
+            target = (link.key, "" if link.url == link.key else link.url)
+            refs.append(targets.setdefault(target + link[2:] if self._anchors else target, len(targets)))
             numbers.append(number)
         if keyless:
             by_target.setdefault(self._own, ([], []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
@@ -33,16 +34,13 @@ def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> Non
         "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
         "WARC_TEXT": options.warc_text,
         "DRY_RUN": options.dry_run,
+        "MIXTURE": options.mixture is not None,
+        "KNOWN_TEXTS": options.known_texts is not None,
+        "NEAR_DUPLICATES": options.near_duplicates != OFF,
+        "URL_BUDGET": bool(options.url_budget),
+        "FRONTIER_MAX_URLS": bool(options.frontier_max_urls),
+        "FRONTIER_MAX_URLS_PER_HOST": bool(options.frontier_max_urls_per_host),
     }
-    if options.partitions > 1:
-        refused |= {
-            "MIXTURE": options.mixture is not None,
-            "KNOWN_TEXTS": options.known_texts is not None,
-            "NEAR_DUPLICATES": options.near_duplicates != OFF,
-            "URL_BUDGET": bool(options.url_budget),
-            "FRONTIER_MAX_URLS": bool(options.frontier_max_urls),
-            "FRONTIER_MAX_URLS_PER_HOST": bool(options.frontier_max_urls_per_host),
-        }
     for what, is_set in refused.items():
         if is_set:
             raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
@@ -92,7 +90,7 @@ def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[st
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that decides which pages are crawled in which order, and who does what, as JSON has it."""
     decides = {name: value for name, value in facts.items() if name not in ("versions", "settings")}
-    return {
+    identity = {
         **fixed_settings(options),
         **decides,
         "CRAWL_MAX_PAGES": options.crawl_max_pages,
@@ -100,6 +98,8 @@ def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
         "owner rules": OWNER_RULES,
         "version": facts["versions"]["crawl4llm"],
     }
+    as_json: dict[str, Any] = json.loads(json.dumps(identity, default=str))
+    return as_json
 
 
 def _liveness(options: Options, crawl: str) -> Liveness:

@@ -56,7 +56,8 @@ class _Merge:
         self._facts: dict[str, Any] = history.crawl["facts"]
         self._facts["settings"]["OUTPUT_DIR"] = str(out)
         self._policy = str(self._facts["policy"])
-        self._looks_ahead = load_policy(self._facts["settings"]["URL_POLICY"]).looks_ahead
+        policy = load_policy(self._facts["settings"]["URL_POLICY"])
+        self._looks_ahead, self._rates = policy.looks_ahead, not policy.scores_influence
         self._counters = Counters()
         self._visited = self._fetched = 0
         self._waiting: tuple[int, int] = (0, 0)
@@ -175,6 +176,7 @@ class _Merge:
         zeros = ("errors", "frontier/leased", "frontier/reranked", "pages/no_text", REDIRECTS)
         figures = {
             **dict.fromkeys(zeros, 0),
+            **({"pages/unrated": 0} if self._rates else {}),
             **counts,
             "pages/fetched": self._fetched,
             "pages/visited": self._visited,
