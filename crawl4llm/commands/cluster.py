@@ -12,6 +12,10 @@ class Command(ActionCommand):
 
     name = "cluster"
     actions: ClassVar = {
+        "status": "crawl4llm.tools.cluster.status.STATUS",
+        "drain": "crawl4llm.tools.cluster.status.DRAIN_WORKER",
+        "stop": "crawl4llm.tools.cluster.status.STOP_ALL",
+        "verify": "crawl4llm.tools.cluster.verify.VERIFY",
         "merge": "crawl4llm.tools.cluster.merge.MERGE",
     }
 
