@@ -139,8 +139,9 @@ class Partition(Crawl):
         """New documents, with the place of the page and the number of the link."""
         self._others: list[tuple[int, int]] | None = None
         """COUNTED: the same of all that is found, but for the documents, while they are scored."""
-        self._news: list[list[int]] = []
-        self._failures: list[list[Any]] = []
+        self._news: list[list[int]] = state.get("news", [])
+        self._failures: list[list[Any]] = state.get("failures", [])
+        self.counters.counts.update(state.get("counts", {}))
 
     # -- the offer ------------------------------------------------------------------------------------------------
 
@@ -309,7 +310,10 @@ class Partition(Crawl):
         if self._since // self.options.partitions <= self._snapshot_bytes:
             return None
         self._since = 0
-        data = self._scratch.dump({"crawled": self.pages_before, "share": self._share})
+        counts = self._counts()
+        self._counted.subtract(counts)  # they are told in the offer
+        about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
+        data = self._scratch.dump({**about, "news": self._news, "failures": self._failures})
         self._snapshot_bytes = len(data)
         return data
 

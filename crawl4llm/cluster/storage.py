@@ -50,6 +50,7 @@ class Storage:
         self.url = url
         self.puts = self.put_bytes = self.gets = 0
         self._exceptions: Any = exceptions
+        self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
         self._store: ObjectStore
         parts = urlsplit(url)
         try:
@@ -62,7 +63,7 @@ class Storage:
                     client_options={"allow_http": endpoint.startswith("http://"), "timeout": _PATIENCE},
                     retry_config={"retry_timeout": _PATIENCE},
                 )
-        except (exceptions.BaseError, ValueError) as error:
+        except (*self._faults, ValueError) as error:
             raise self._error("be opened", error) from None
 
     def put(self, name: str, data: bytes) -> bool:
@@ -72,7 +73,7 @@ class Storage:
             self._store.put(name, data, mode="create", use_multipart=False)
         except self._exceptions.AlreadyExistsError:
             return False
-        except self._exceptions.BaseError as error:
+        except self._faults as error:
             raise self._error(f"take {name}", error) from None
         self.put_bytes += len(data)
         return True
@@ -89,7 +90,7 @@ class Storage:
             if "NoSuchBucket" in str(error):
                 raise self._error(f"give {name}", error) from None
             return None
-        except self._exceptions.BaseError as error:
+        except self._faults as error:
             raise self._error(f"give {name}", error) from None
 
     def names(self, prefix: str, after: str = "") -> Iterator[str]:
@@ -97,7 +98,7 @@ class Storage:
         self.gets += 1
         try:
             names = [one["path"] for page in self._store.list(prefix, offset=after or None) for one in page]
-        except self._exceptions.BaseError as error:
+        except self._faults as error:
             raise self._error(f"list {prefix}", error) from None
         yield from sorted(names)
 
@@ -106,7 +107,7 @@ class Storage:
         self.gets += 1
         try:
             return sorted(self._store.list_with_delimiter(prefix)["common_prefixes"])
-        except self._exceptions.BaseError as error:
+        except self._faults as error:
             raise self._error(f"list {prefix}", error) from None
 
     def put_packed(self, name: str, content: Any) -> bool:
@@ -134,7 +135,9 @@ class Storage:
         for sign, meaning in _SIGNS:
             if sign in said:
                 return StorageError(f"STORAGE {self.url} cannot {what}: {meaning}")
-        if isinstance(error, self._exceptions.UnauthenticatedError | self._exceptions.PermissionDeniedError):
+        if isinstance(
+            error, (self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError)
+        ):
             said = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
         return StorageError(f"STORAGE {self.url} cannot {what}: {said:.300}")
 

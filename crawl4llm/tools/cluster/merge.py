@@ -31,8 +31,6 @@ from crawl4llm.warc.reader import read_record
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_SLICE = Crawl.pages_at_once
-
 
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if not opts.out:
@@ -94,14 +92,14 @@ class _Merge:
 
     def _merge(self, batch: Batch) -> None:
         news, rows = news_of(batch.after), batch.rows()
-        crawled = self._counters.crawled
+        crawled, at_once = self._counters.crawled, Crawl.pages_at_once
         with self._opened(batch) as contents:
-            for start in range(0, len(rows), _SLICE):
+            for start in range(0, len(rows), at_once):
                 may_be_last = self._counters.crawled + len(rows) - start >= self._history.max_pages
                 if not may_be_last:
                     self._take_waiting()
-                self._merge_slice(batch, rows[start : start + _SLICE], news, contents, may_be_last=may_be_last)
-                of_slice = news.failures.get(start // _SLICE, [])
+                self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
+                of_slice = news.failures.get(start // at_once, [])
                 self._log.write([], of_slice)  # type: ignore[arg-type]
         if batch.after:
             self._take_waiting()
