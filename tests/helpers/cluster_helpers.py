@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -54,8 +55,28 @@ def random_web(seed: int, documents: int = 120) -> HostsCorpus:
     return HostsCorpus(links, texts, corrupt=draw.sample(keys, documents // 12))
 
 
+class Died(Exception):
+    """What a worker ends with that is not to live on."""
+
+
+class Mortal(Storage):
+    """A storage that lets a worker die when it has put so many objects."""
+
+    def __init__(self, url: str, puts: float) -> None:
+        super().__init__(url)
+        self._left = puts
+
+    def put(self, name: str, data: bytes) -> bool:
+        if self._left <= 0:
+            raise Died
+        is_new = super().put(name, data)
+        self._left -= is_new
+        return is_new
+
+
 class Worker(Driven):
-    """A worker at the crawl in ``storage``, driven without Scrapy; it takes only partitions that are ``its``."""
+    """A worker at the crawl in ``storage``, driven without Scrapy; it takes only partitions that are ``its``, and dies
+    when it has put so many objects."""
 
     def __init__(
         self,
@@ -65,9 +86,10 @@ class Worker(Driven):
         seeds: Sequence[str],
         *,
         its: Collection[int] | None = None,
+        puts: float = math.inf,
         **options: Any,
     ) -> None:
-        self._storage, self._seeds, self._its = storage, list(seeds), its
+        self._storage, self._seeds, self._its = Mortal(storage, puts), list(seeds), its
         folder.mkdir(parents=True)
         super().__init__(corpus, folder, storage=storage, **options)
 
@@ -88,7 +110,7 @@ class Worker(Driven):
             info=INFO,
             seeds=self._seeds,
             partitions=Partitions(options.partitions, self.corpus),
-            storage=Storage(self._storage),
+            storage=self._storage,
             folder=self._folder / "scratch",
         )
         facts = {
