@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
 from crawl4llm.base.terminal import harmless
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.alone import Alone
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.policies import NO, Policy
@@ -46,19 +48,20 @@ def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> Non
             raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
 
 
-def refuse_policy(policy: Policy, options: Options) -> None:
-    """Raise InputError for a policy that cannot be divided."""
+def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
+    """Return which documents belong to which partition. Raises InputError where that cannot be told, and for a policy
+    that cannot be divided."""
     if options.partitions > 1 and getattr(policy, "partitioned", NO) == NO:
         raise InputError(
             f"URL_POLICY {policy.name} goes by all that was crawled, and cannot be divided among "
             f"{options.partitions} partitions; set CRAWL_PARTITIONS=1, or take another"
         )
+    return Partitions(options.partitions, corpus)
 
 
 def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int]) -> ClusterCrawl:
     """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json. Raises InputError."""
     options, storage = parts.options, parts.storage
-    refuse_policy(parts.make_policy(), options)
     mine = _identity(options, facts)
     stored = storage.get_packed(objects.CRAWL)
     if stored is None:

@@ -112,6 +112,10 @@ class Run:
                 PageWorkers(rater, options.workers, options.text_time_limit, self.web.scores)
             )
             policy = make_policy(self.workers, options)
+            if options.storage is not None:
+                from crawl4llm.cluster.opening import divided
+
+                self._partitions = divided(policy, self.web.corpus, options)
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
@@ -219,7 +223,6 @@ class Run:
         """Join a crawl by several workers, whose state is in the storage."""
         from crawl4llm.cluster.opening import open_cluster
         from crawl4llm.cluster.partition import Parts
-        from crawl4llm.cluster.partitions import Partitions
         from crawl4llm.cluster.storage import Storage
 
         options, web = self.options, self.web
@@ -233,7 +236,7 @@ class Run:
             url_of_seed=web.url_of_seed if self.rules else None,
             info=self._archive_info(identity),
             seeds=self.seeds.keys,
-            partitions=Partitions(options.partitions, web.corpus),
+            partitions=self._partitions,
             storage=Storage(str(options.storage)),
             folder=self.output / "scratch",
         )

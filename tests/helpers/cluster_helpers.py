@@ -145,7 +145,8 @@ def merged(storage: str, out: Path) -> Path:
 
 def differing(one: Path, other: Path) -> list[str]:
     """Names of the files of two runs that are not the same bytes: logs, and archive."""
-    names = {path.relative_to(run) for run in (one, other) for path in [*run.glob("*.jsonl"), *run.glob("warc/*")]}
+    names = {path.relative_to(run) for run in (one, other) for path in run.glob("warc/*")}
+    names |= {Path("crawl.jsonl"), Path("failures.jsonl")}
     return [str(name) for name in sorted(names) if _read(one / name) != _read(other / name)]
 
 
