@@ -3,7 +3,8 @@
     python -m benchmarks.live [--runs 5] [--pages 1500] [--real PATH | --demo] [--dead-links] [--jobdir] [--out FOLDER]
 
 Each round crawls a local web with pages of ``../shared/corpora/real-web`` (``--demo``: of the demo web) by the live
-profile without delays, with trafilatura and with resiliparse; pages are scored by fastText and archived. Links to what
+profile without delays, with trafilatura and with resiliparse, by its policy ``link``, which learns, and by
+``parent_first``, which does not; pages are scored by fastText and archived. Links to what
 is not there are taken out of the pages, as a sample has more of them than the web: with ``--dead-links`` they stay, and
 a page comes with 0.8 requests for missing ones and half a dead host, which all count as the page's cost. Then plain
 Scrapy spiders send the same requests to the same servers, with the same download handler and obeying robots.txt too:
@@ -23,6 +24,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +38,7 @@ REAL = SHARED / "corpora/real-web"
 MOST_MILLISECONDS = 0.8
 LEAST = {"trafilatura": 1.8, "resiliparse": 5.0}
 """Times as many pages a second as plain Scrapy with trafilatura."""
+_POLICIES = "link", "parent_first"
 _PEER = "plain, trafilatura"
 _BARE = ["-s", "DOWNLOADER_MIDDLEWARES_BASE={}", "-s", "SPIDER_MIDDLEWARES_BASE={}"]
 _LONGEST = 3600.0
@@ -56,9 +59,10 @@ def one_round(servers: Servers, folder: Path, pages: int, *, jobdir: bool) -> di
     """Run all crawls once."""
     found: dict[str, Figures] = {}
     log, urls, hosts = servers.web.log_file, folder / "urls", set(servers.web.hosts)
-    for extractor in LEAST:
-        before, place = servers.cpu, folder / extractor
-        settings = {"CRAWL_MAX_PAGES": pages, "DOWNLOAD_DELAY": 0, "TEXT_EXTRACTOR": extractor}
+    for extractor, policy in product(LEAST, _POLICIES):
+        name = f"{extractor}, {policy}"
+        before, place = servers.cpu, folder / name
+        settings = {"CRAWL_MAX_PAGES": pages, "DOWNLOAD_DELAY": 0, "TEXT_EXTRACTOR": extractor, "URL_POLICY": policy}
         settings |= {"SCORER": "fasttext", "SCORER_MODEL": model()}
         if jobdir:
             settings["JOBDIR"] = str(place / "job")
@@ -66,7 +70,7 @@ def one_round(servers: Servers, folder: Path, pages: int, *, jobdir: bool) -> di
         cost = finish(crawl(servers.web, place, settings), place, _LONGEST)
         asked = [one for one in read_log(log)[logged:] if one.path != "/robots.txt" and one.host in hosts]
         counted = sum(one.status == 200 for one in asked)
-        found[f"crawl4llm, {extractor}"] = _figures(cost, counted, servers.cpu - before)
+        found[f"crawl4llm, {name}"] = _figures(cost, counted, servers.cpu - before)
     urls.write_text("".join(f"http://{one.host}:{servers.web.port}{one.path}\n" for one in asked))
     peers = {"empty": ["empty"], "empty, no middlewares": ["empty", *_BARE]}
     peers |= {f"plain, {extractor}": ["extracting", "-a", f"extractor={extractor}"] for extractor in LEAST}
@@ -110,15 +114,15 @@ def main() -> int:
         pages += " with dead links"
     result = Result("live", [f"{args.pages:,} {pages} over loopback, no delays, medians of {args.runs} rounds"])
     result.tables.append(Table("Crawls", columns, rows))
-    for name, least in LEAST.items():
-        what = f"pages/s with {name} / plain Scrapy with trafilatura"
-        result.figures.append(Figure(what, found[f"crawl4llm, {name}"].rate / peer, least, least=True))
-    for name in ("empty", "empty, no middlewares"):
+    for (extractor, least), policy in product(LEAST.items(), _POLICIES):
+        what = f"{policy}: pages/s with {extractor} / plain Scrapy with trafilatura"
+        result.figures.append(Figure(what, found[f"crawl4llm, {extractor}, {policy}"].rate / peer, least, least=True))
+    for policy, name in product(_POLICIES, ("empty", "empty, no middlewares")):
         above = statistics.median(
             ours.milliseconds - empty.milliseconds
-            for ours, empty in zip(runs["crawl4llm, trafilatura"], runs[name], strict=True)
+            for ours, empty in zip(runs[f"crawl4llm, trafilatura, {policy}"], runs[name], strict=True)
         )
-        what = "main process, CPU a page above an empty Scrapy spider"
+        what = f"{policy}: main process, CPU a page above an empty Scrapy spider"
         if name == "empty":
             result.figures.append(Figure(what, above, MOST_MILLISECONDS, "ms"))
         else:

@@ -19,11 +19,9 @@ _PARTITIONS: Final = 64
 
 def without_secrets(url: Any) -> Any:
     """Return a URL as people may see it: without user, password and query."""
-    return (
-        re.sub(r"[?].*", "", re.sub(r".*@", "***@", url, flags=re.DOTALL), flags=re.DOTALL)
-        if isinstance(url, str)
-        else url
-    )
+    if not isinstance(url, str):
+        return url
+    return re.sub(r"[?].*", "", re.sub(r"^(\w+://)?.*@", r"\1***@", url, flags=re.DOTALL), flags=re.DOTALL)
 
 
 def _server(value: Any) -> str | None:

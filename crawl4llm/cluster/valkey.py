@@ -197,6 +197,8 @@ class ValkeyLiveness:
     def claim(self, want: int | None = None, *, floor: int = 0) -> dict[int, int]:
         """Take free partitions, up to the fair share."""
         with self._lock:
+            if self._excess >= 0:
+                return {}
             since = boottime()
             numbers = [self._partitions, self._partitions if want is None else want, floor, *self._held]
             answer = self._try(lambda: self._call(_CLAIM, *numbers)) or []
@@ -225,7 +227,12 @@ class ValkeyLiveness:
     def surplus(self) -> int:
         """Return how many partitions to give up."""
         with self._lock:
-            return max(0, len(self._held) + self._partitions // -self._live)
+            return max(0, self._excess)
+
+    @property
+    def _excess(self) -> int:
+        """Partitions above the fair share, as of the last heartbeat; below 0: under it."""
+        return len(self._held) + self._partitions // -self._live
 
     def announce(self, what: str, number: int) -> None:
         """Tell all workers of a number."""

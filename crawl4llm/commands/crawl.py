@@ -158,9 +158,10 @@ class Command(ScrapyCrawl):
         """Run the crawl to its end; return why it ended."""
         assert self.crawler_process is not None
         # What is alive now stays so to the end, and a page leaves few cycles: Python's collector would look at it all
-        # again and again.
+        # again and again. But each collection promotes the connections that are open, which end soon, in cycles, and
+        # wait for a later one: so the older generations are not left alone for long.
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        gc.set_threshold(50_000, 5, 10)
         try:
             raise_if_interrupted()
             self.crawler_process.crawl(crawler, run=run)

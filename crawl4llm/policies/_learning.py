@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from itertools import islice
+from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
 from crawl4llm.policies._features import anchor_features, url_features
@@ -115,9 +115,14 @@ class Lessons:
     """
 
     def __init__(self) -> None:
-        self._pages: dict[int, tuple[bytes, float]] = {}
-        """By number, in crawl order: a page as :class:`Learner` takes it, and its influence score."""
-        self._turns: InTurn[int] = InTurn()
+        self._pages: list[bytes] = []
+        """In crawl order: a page as :class:`Learner` takes it, with its influence score behind, in eight bytes."""
+        self._oldest = 0
+        """Number of the first of them."""
+        self._pieces: MutableMapping[str, Any] | None = None
+        """By number: a list of it and a list of document and score."""
+        self._stored = range(0)
+        """Numbers of the pages in pieces."""
         self._begin(0)
 
     def __len__(self) -> int:
@@ -130,12 +135,12 @@ class Lessons:
 
     def add(self, document: bytes, score: float) -> float:
         """Teach a page; returns what was taught of it."""
-        self._put(next(reversed(self._pages), -1) + 1, document, score)
+        self._pages.append(document + _SCORE.pack(score))
         if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
             return self._follow(document, score)
-        for number in list(islice(self._pages, max(0, len(self._pages) - _MOST_LESSONS))):
-            del self._pages[number]
-            self._turns.moved(number)
+        dropped = max(0, len(self._pages) - _MOST_LESSONS)
+        del self._pages[:dropped]
+        self._oldest += dropped
         self._begin(len(self._pages))
         return self._target(score)
 
@@ -143,20 +148,15 @@ class Lessons:
         """Return the log-odds of documents, see :meth:`Learner.predict`."""
         return self._learner.predict(numbers, features)
 
-    def _put(self, number: int, document: bytes, score: float) -> None:
-        self._pages[number] = document, score
-        self._turns.moved(number)
-
     def _begin(self, first: int) -> None:
         """Teach a new learner the first pages."""
-        pages = list(islice(self._pages.values(), first))
-        self._first = len(pages)
-        self._ordered = sorted(score for _, score in pages)
+        self._first = min(first, len(self._pages))
+        self._ordered = array("d", sorted(_score_of(page) for page in self._pages[: self._first]))
         self._learner, self._learnt = Learner(), 0
         self._together: list[tuple[bytes, float]] = []
         """Pages, and what is to be learnt of them, until they are enough to be learnt together."""
-        for document, score in pages:
-            self._teach(document, self._target(score))
+        for page in self._pages[: self._first]:
+            self._teach(page[:-8], self._target(_score_of(page)))
 
     def _follow(self, document: bytes, score: float) -> float:
         """Teach a page that came after them; returns what was taught of it."""
@@ -189,27 +189,46 @@ class Lessons:
 
     def keep_in(self, pieces: MutableMapping[str, Any]) -> None:
         """Take up what pieces hold, and write there from now on."""
-        self._pages = {
-            int(name): (b64decode(document), score) for name, (document, score) in self._turns.keep_in(pieces)
-        }
+        stored = sorted(pieces.values())
+        self._pages = [_from_json(page) for _, page in stored]
+        self._oldest = stored[0][0] if stored else 0
+        self._stored = range(self._oldest, self._oldest + len(stored))
+        self._pieces = pieces
 
     def save(self) -> list[Any]:
         """Write changed pieces; return what :meth:`load` takes: with all pages where there are no pieces."""
-        kept = self._turns.save(self._pages, _as_json)
-        return [self._first, [] if kept else list(map(_as_json, self._pages.values()))]
+        if self._pieces is None:
+            return [self._first, list(map(_as_json, self._pages))]
+        held = range(self._oldest, self._oldest + len(self._pages))
+        for number in range(self._stored.start, min(held.start, self._stored.stop)):
+            self._pieces.pop(str(number), None)
+        for number in range(max(held.start, self._stored.stop), held.stop):
+            self._pieces[str(number)] = [number, _as_json(self._pages[number - held.start])]
+        self._stored = held
+        return [self._first, []]
 
     def load(self, first: int, pages: Iterable[tuple[str, float]]) -> None:
         """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
-        for number, (text, score) in enumerate(pages):
-            self._put(number, b64decode(text), score)
+        self._pages += map(_from_json, pages)
         self._begin(first)
-        for document, score in islice(self._pages.values(), first, None):
-            self._follow(document, score)
+        for page in self._pages[first:]:
+            self._follow(page[:-8], _score_of(page))
 
 
-def _as_json(page: tuple[bytes, float]) -> list[str | float]:
+_SCORE: Final = Struct("<d")
+
+
+def _score_of(page: bytes) -> float:
+    return float(_SCORE.unpack_from(page, len(page) - 8)[0])
+
+
+def _as_json(page: bytes) -> list[str | float]:
+    return [b64encode(page[:-8]).decode(), _score_of(page)]
+
+
+def _from_json(page: Sequence[Any]) -> bytes:
     document, score = page
-    return [b64encode(document).decode(), score]
+    return b64decode(document) + _SCORE.pack(score)
 
 
 def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:

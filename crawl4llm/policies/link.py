@@ -43,6 +43,9 @@ _MOST_BEST: Final = 2_000
 """Those that a new learner ranks at once: the best half of what waits, if it is no more. Others come in their turn."""
 _MOST_WAITING: Final = 50_000
 """Documents that are ranked anew, and known by more than their URL; the worst above that keep their score."""
+_MOST_LEASED: Final = 10_000
+"""Documents on lease of which it keeps what it knows, or more where a batch has more; those that failed are among them
+until others take their place."""
 _MOST_MEANS: Final = 200_000
 _SCALE: Final = 0.225
 """What numbers of a document count, where a word counts 1."""
@@ -133,7 +136,8 @@ class Policy(PageByPagePolicy):
                 self._leased[entry.key] = waiting
                 self._waiting_turns.moved(entry.key)
                 self._leased_turns.moved(entry.key)
-        for key in list(islice(self._leased, max(0, len(self._leased) - _MOST_WAITING))):
+        most = max(_MOST_LEASED, len(entries))
+        for key in list(islice(self._leased, max(0, len(self._leased) - most))):
             del self._leased[key]
             self._leased_turns.moved(key)
 
