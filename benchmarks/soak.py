@@ -2,9 +2,10 @@
 
     python -m benchmarks.soak [--minutes 30] [--owners 300] [--delay 3] [--scratch FOLDER]
 
-One owner in ten misbehaves, in every way that tests/testweb knows. Caches with a bound are so small that they are full
-after five minutes, so that what grows is no cache. The crawl has a JOBDIR, and is stopped at the end by
-SIGTERM. While it runs, each commit is read as ``scrapy frontier`` reads it. Judged are
+One owner in ten misbehaves, in every way that tests/testweb knows. What is kept up to a bound, of caches and of what
+``link`` has learnt, is so little that it is full after five minutes, so that what grows has no bound. The crawl has a
+JOBDIR, and is stopped at the end by SIGTERM. While it runs, each commit is read as ``scrapy frontier`` reads it. Judged
+are
 
 - anonymous memory of the main process (``Anonymous`` of /proc/PID/smaps_rollup): the median of the last five minutes
   is less than 10% above that of the second five (of a run below 20 minutes: of the last and the second quarter);
@@ -34,16 +35,23 @@ from benchmarks.live_runs import INTERRUPTED, crawl, verify
 from benchmarks.live_web import EvenPages, politeness, rates, served, some_misbehave
 from crawl4llm.base.errors import InputError
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.policies import link
 from tests.testweb import read_log
 from tests.testweb.misbehaviour import EXAMPLES
 
 _GROWTH, _STALL = 0.1, 30.0
 _SAMPLE_SECONDS = 2.0
-_FULL_SOON = {"VISITED_CACHE": 20_000, "WARC_REVISITS": 5_000}
-"""Caches that the crawl fills in five minutes; those of the defaults, up to 350 MB, would grow for hours."""
+_FULL_SOON = {"VISITED_CACHE": 20_000, "WARC_REVISITS": 5_000, "URL_POLICY": "benchmarks.soak.FullSoon"}
+"""What the crawl fills in five minutes; as it is by default, up to 470 MB, it would grow for hours."""
 _SETTLED = 300.0
 """Seconds after which memory is judged."""
 _PAGES_OF_A_SITE = 100_000
+
+
+class FullSoon(link.Policy):
+    """The policy ``link`` with a fifth of its memory."""
+
+    most = link.Policy.most // 5
 
 
 class Sample(NamedTuple):

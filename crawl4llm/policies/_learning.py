@@ -93,7 +93,6 @@ def worst_of(waiting: Mapping[str, Waiting], most: int) -> list[str]:
     return sorted(waiting, key=lambda key: (waiting[key].score, key))[: len(waiting) - most * 9 // 10]
 
 
-_MOST_LESSONS: Final = 50_000
 _FEWEST_LESSONS: Final = 16
 """Pages that the first new learner is taught."""
 _GROWTH: Final = 1.25
@@ -111,10 +110,11 @@ class Lessons:
 
     What is taught of a page is its rank among all of them by then, 0 to 1, to the power of 4: the same for any scorer
     that puts pages in the same order. A crawl takes the best first, so that the ranks of early pages rise as it goes
-    on, which is why they are taught again. The last 50,000 pages are kept, and what came since the learner was new.
+    on, which is why they are taught again. The last ``most`` pages are kept, and what came since the learner was new.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._pages: list[bytes] = []
         """In crawl order: a page as :class:`Learner` takes it, with its influence score behind, in eight bytes."""
         self._oldest = 0
@@ -138,7 +138,7 @@ class Lessons:
         self._pages.append(document + _SCORE.pack(score))
         if len(self._pages) < max(_FEWEST_LESSONS, _GROWTH * self._first):
             return self._follow(document, score)
-        dropped = max(0, len(self._pages) - _MOST_LESSONS)
+        dropped = max(0, len(self._pages) - self._most)
         del self._pages[:dropped]
         self._oldest += dropped
         self._begin(len(self._pages))

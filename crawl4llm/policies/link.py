@@ -41,12 +41,6 @@ _REFRESHED: Final = 200
 """Those that are ranked anew besides the ones to which links were seen: the ones ranked longest ago."""
 _MOST_BEST: Final = 2_000
 """Those that a new learner ranks at once: the best half of what waits, if it is no more. Others come in their turn."""
-_MOST_WAITING: Final = 50_000
-"""Documents that are ranked anew, and known by more than their URL; the worst above that keep their score."""
-_MOST_LEASED: Final = 10_000
-"""Documents on lease of which it keeps what it knows, or more where a batch has more; those that failed are among them
-until others take their place."""
-_MOST_MEANS: Final = 200_000
 _SCALE: Final = 0.225
 """What numbers of a document count, where a word counts 1."""
 
@@ -77,13 +71,17 @@ class Policy(PageByPagePolicy):
 
     name = "link"
     reranks = True
+    most = 50_000
+    """What bounds its memory, in a crawl of any length: documents that are known by more than their URL and ranked anew
+    (the worst above that keep their score), pages that are learnt again, parents whose pages are siblings; of folders
+    four times as many. With as many of each it takes about 120 MB."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._lessons = Lessons()
+        self._lessons = Lessons(self.most)
         self._all = RunningMean()
-        self._places: RunningMeans[int] = RunningMeans(_MOST_MEANS)
-        self._siblings: RunningMeans[str] = RunningMeans(_MOST_WAITING)
+        self._places: RunningMeans[int] = RunningMeans(4 * self.most)
+        self._siblings: RunningMeans[str] = RunningMeans(self.most)
         """Of pages first seen on the same page, by its key: as many as documents that wait can have."""
         self._waiting: dict[str, Waiting] = {}
         """In the order in which they were ranked last."""
@@ -136,7 +134,7 @@ class Policy(PageByPagePolicy):
                 self._leased[entry.key] = waiting
                 self._waiting_turns.moved(entry.key)
                 self._leased_turns.moved(entry.key)
-        most = max(_MOST_LEASED, len(entries))
+        most = max(self.most // 5, len(entries))  # those that failed stay, until others take their place
         for key in list(islice(self._leased, max(0, len(self._leased) - most))):
             del self._leased[key]
             self._leased_turns.moved(key)
@@ -200,7 +198,7 @@ class Policy(PageByPagePolicy):
     # -- predicting -----------------------------------------------------------------------------------------------
 
     def _forget_worst(self) -> None:
-        for key in worst_of(self._waiting, _MOST_WAITING):
+        for key in worst_of(self._waiting, self.most):
             del self._waiting[key]
             self._waiting_turns.moved(key)
 

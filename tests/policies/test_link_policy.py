@@ -164,17 +164,17 @@ def documents(number: int) -> list[tuple[bytes, float]]:
 
 
 def test_what_is_taught_of_a_page_is_its_rank_among_all() -> None:
-    lessons = Lessons()
+    lessons = Lessons(1000)
     for number in range(1000):
         lessons.add(document(0, 1), number / 1000)
     assert lessons.add(document(0, 1), 0.9995) == pytest.approx((1000.5 / 1001) ** 4)
     assert lessons.add(document(0, 1), -1.0) == pytest.approx((0.5 / 1002) ** 4)
-    equal = Lessons()
+    equal = Lessons(1000)
     assert [equal.add(document(0, 1), 0.5) for _ in range(20)] == [0.5**4] * 20
 
 
 def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() -> None:
-    lessons, pages, renewed = Lessons(), documents(40), []
+    lessons, pages, renewed = Lessons(1000), documents(40), []
     for number, (page_, score) in enumerate(pages, 1):
         before = predicted(lessons, pages[0][0])
         lessons.add(page_, score)
@@ -189,11 +189,10 @@ def test_once_they_have_grown_by_a_quarter_a_new_learner_is_taught_them_all() ->
     assert renewed == [16, 20, 25, 32, 40]
 
 
-def test_lessons_go_on_from_what_was_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner, "_MOST_LESSONS", 30)
-    lessons, pages = Lessons(), documents(100)
+def test_lessons_go_on_from_what_was_saved() -> None:
+    lessons, pages = Lessons(30), documents(100)
     for number, page_and_score in enumerate(pages):
-        again = Lessons()
+        again = Lessons(30)
         again.load(*lessons.save())
         assert again.save() == lessons.save()
         assert again.add(*page_and_score) == lessons.add(*page_and_score)
@@ -208,13 +207,13 @@ def as_text(document: bytes) -> str:
 
 def test_pages_are_learnt_together_once_many_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "_BEFORE", 4)
-    lessons, pages = Lessons(), documents(60)
+    lessons, pages = Lessons(1000), documents(60)
     unchanged = 0
     for page_and_score in pages:
         before = predicted(lessons, pages[0][0])
         lessons.add(*page_and_score)
         unchanged += predicted(lessons, pages[0][0]) == before
-        again = Lessons()
+        again = Lessons(1000)
         again.load(*lessons.save())
         assert predicted(again, page_and_score[0]) == predicted(lessons, page_and_score[0])
     assert 20 < unchanged < 60
@@ -307,7 +306,7 @@ def test_a_better_link_moves_a_document_that_waits() -> None:
 
 
 def test_the_worst_are_forgotten_and_keep_their_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_MOST_WAITING", 10)
+    monkeypatch.setattr(link.Policy, "most", 10)
     told = Told(url_policy="link")
     told.seeds(*(f"s.test/{number}" for number in range(60)))
     for number in range(40):
