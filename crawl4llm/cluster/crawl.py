@@ -151,6 +151,7 @@ class ClusterCrawl(Crawl):
                     await self._put_exchange(partition)
         self.counters.errors_in_row = max((p.counters.errors_in_row for p in self._own.values()), default=0)
         if not self._of:
+            self._liveness.announce(_STEP, self.iteration)
             await self._go_on()
 
     def leave(self) -> None:
@@ -278,7 +279,6 @@ class ClusterCrawl(Crawl):
                 await self._open(partition.number)
                 return
         partition.stage = Stage.EXCHANGED
-        self._liveness.announce(_STEP, partition.iteration)
 
     async def _next_iteration(self, partition: Partition) -> None:
         partition.next_iteration()

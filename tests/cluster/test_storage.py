@@ -8,6 +8,8 @@ from pathlib import Path
 
 import boto3
 import pytest
+from cluster_helpers import differing
+from crawl_helpers import Web, crawl, scrapy
 from moto.server import ThreadedMotoServer
 
 from crawl4llm.base.errors import InputError
@@ -83,3 +85,14 @@ def test_a_bucket_that_is_not_there(bucket: str) -> None:
     for ask in asks:
         with pytest.raises(InputError, match=r"STORAGE s3://none cannot .* there is no such bucket"):
             ask(Storage("s3://none"))
+
+
+def test_a_crawl_in_a_bucket(bucket: str, demo_web: Web, tmp_path: Path) -> None:
+    common = {"CRAWL_MAX_PAGES": 60, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20}
+    storage = f"{bucket}/{tmp_path.name}"
+    assert crawl(demo_web, tmp_path / "alone", **common).returncode == 0
+    worker = crawl(demo_web, tmp_path / "worker", **common, STORAGE=storage, CRAWL_PARTITIONS=4)
+    assert worker.returncode == 0, worker.stderr
+    merged = scrapy("cluster", "merge", storage, "--out", str(tmp_path / "merged"))
+    assert merged.returncode == 0, merged.stderr
+    assert differing(tmp_path / "alone", tmp_path / "merged") == []
