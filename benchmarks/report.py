@@ -47,6 +47,10 @@ extracts, scores and archives; "plain" only extracts, in its callback; "empty" d
 }
 
 
+_FLOORS = Path(__file__).with_name("floors.md")
+"""What profiles say of the limits that are missed; written by hand."""
+
+
 def page(folder: Path = MEASURED) -> str:
     """Return the page for the JSON in a folder."""
     parts = [_HEAD]
@@ -55,6 +59,7 @@ def page(folder: Path = MEASURED) -> str:
         if file.exists():
             content = json.loads(file.read_text(encoding="utf-8"))
             parts.append(_section(Result.from_json(content), content["machine"]))
+    parts.append(_FLOORS.read_text(encoding="utf-8"))
     return "\n".join(parts)
 
 
