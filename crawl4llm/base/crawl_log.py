@@ -6,7 +6,7 @@ Beside it ``failures.jsonl``, one line a document that was discovered and ended 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypedDict, get_type_hints
 
@@ -161,6 +161,13 @@ class LogPosition(NamedTuple):
 
     pages: int
     failures: int
+
+
+class LogWriter(Protocol):
+    """Takes the lines of both logs."""
+
+    def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
+        """Take lines. Raises InputError where they cannot be written."""
 
 
 class CrawlLog:

@@ -64,6 +64,9 @@ KEYS = {
     "seeds/malformed": "lines of the seeds file that are neither an id of the corpus nor a URL",
     "seeds/unknown": "seeds that the corpus does not hold",
     "redirects/followed": "redirects followed within a fetch; their targets are visited, and part of what led to them",
+    "storage/puts": "objects that this worker has put, or found there (STORAGE)",
+    "storage/bytes": "bytes of those it has put",
+    "storage/gets": "objects and lists that it has read",
     "late": "answers for a lease that had ended; ignored",
     "errors": "unanticipated errors; each is in full in errors.log, the add-on's in the log",
 }

@@ -1,5 +1,10 @@
-"""The workers of a crawl: which of them has which partition of it.
+"""The workers of a crawl: which of them has which partition of it, and how they crawl it together.
 
+- ``opening``: begins a crawl in its storage, or joins it; refuses what cannot be crawled so.
+- ``crawl``: drives a worker's partitions from batch to batch. ``partition``: one of them; ``partitions``: which
+  document belongs to which. ``board``: what all have put of an iteration.
+- ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
+  went, read back from them. ``segments``: the archive of a batch; ``scratch``: a partition's store, and its snapshots.
 - ``liveness``: the protocol of leases, announcements and requests, and what its implementations share.
 - ``valkey``: the same on a Valkey server. Imports valkey-py.
 - ``alone``: the same for a single worker.

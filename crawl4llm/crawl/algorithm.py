@@ -22,7 +22,7 @@ from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.page_writer import REDIRECTS, Rated
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import MOST_HOPS, Entry, Lease, Outcome
-from crawl4llm.policies import Candidate, CrawledPage
+from crawl4llm.policies import Candidate, CrawledPage, Rating
 from crawl4llm.scope_options import LEAVE
 
 _OWNERS_AT_ONCE = 1000
@@ -66,6 +66,10 @@ class Crawl(CrawlState):
 
     async def _add_seeds(self, seeds: Sequence[str]) -> None:
         """Visit documents that no page led to, and queue them."""
+        await self._enqueue(self._visit_seeds(seeds))
+
+    def _visit_seeds(self, seeds: Sequence[str]) -> list[Candidate]:
+        """Visit documents that no page led to, and return those that may be crawled."""
         keys = self.visited.add(seeds)
         self.seeds += len(keys)
         urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
@@ -74,7 +78,7 @@ class Crawl(CrawlState):
         self._refused += refused
         if self.policy.looks_ahead:
             self.counters.counts["pages/fetched"] += len(wanted)
-        await self._enqueue(wanted)
+        return wanted
 
     async def _add_injected(self) -> None:
         """Visit some of the seeds that were injected."""
@@ -335,7 +339,7 @@ class Crawl(CrawlState):
         with the scores that the documents had which led to them."""
         entries, self._targets = self._targets, []
         failures, self._refused = self._refused, []
-        for candidate, rated in zip(candidates, await self.policy.score(candidates), strict=True):
+        for candidate, rated in zip(candidates, await self._score(candidates), strict=True):
             self.counters.heard(rated.reason)
             self.counters.note(rated.reason)
             if rated.score is None:
@@ -353,6 +357,9 @@ class Crawl(CrawlState):
             (key, self._checked(key, score)) for key, score in self.policy.reranked()
         )
         self._log.write([], failures)
+
+    async def _score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        return await self.policy.score(candidates)
 
     def _checked(self, key: str, score: float) -> float:
         """Return a score that the policy gave. Raises InputError where it is none."""

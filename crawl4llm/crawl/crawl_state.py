@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from crawl4llm.base.crawl_log import CrawlLog, FailureLine
+from crawl4llm.base.crawl_log import FailureLine, LogWriter
 from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Capture
@@ -73,7 +73,7 @@ class CrawlState:
         frontier: Frontier,
         visited: VisitedSet,
         archive: Archive,
-        log: CrawlLog,
+        log: LogWriter,
         commits: Commits,
         provenance: Mapping[str, str],
         concurrent_leases: int = 1,
@@ -222,6 +222,9 @@ class CrawlState:
     def limit_leases(self, most: int | None) -> None:
         """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: as many as ever."""
         self._concurrent_leases = self._most_leases if most is None else most
+
+    def leave(self) -> None:
+        """Hear that the crawl ends here: who waits for other workers waits no longer."""
 
     def stop(self, reason: str, message: str) -> None:
         """Have the crawl stopped, and all that it has saved; of several reasons the first one counts."""

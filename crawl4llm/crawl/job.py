@@ -78,7 +78,7 @@ class Job:
         # The output is trusted because it bears the crawl's id, so it does before JOBDIR says where it is.
         write_json(self.output / SETTINGS, {"crawl_id": crawl_id}, fsync=True)
         digests = {name: identity.get(name) for name in DIGESTS}
-        output, settings = str(self.output.resolve()), _fixed_settings(self._options)
+        output, settings = str(self.output.resolve()), fixed_settings(self._options)
         try:
             with closing(Store(self._dir.store_path, fsync=self._options.commit_fsync)) as store:
                 store.put("state", ID, crawl_id.encode())
@@ -93,7 +93,7 @@ class Job:
         job = self._dir.job
         if job is None:
             return
-        given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | _fixed_settings(self._options)
+        given = {meaning: identity.get(name) for name, meaning in DIGESTS.items()} | fixed_settings(self._options)
         begun = {DIGESTS[name]: digest for name, digest in job["digests"].items()} | job["settings"]
         different = [
             f"{harmless(name)} was {value!r}, is {given[name]!r}"
@@ -202,7 +202,7 @@ class Job:
         )
 
 
-def _fixed_settings(options: Options) -> dict[str, Any]:
+def fixed_settings(options: Options) -> dict[str, Any]:
     """Return the settings that may not change between runs, as JSON gives them back."""
     settings = {o.name: getattr(options, o.name) for o in fields(Options) if o.metadata["fixed"]}
     given: dict[str, Any] = json.loads(json.dumps({name.upper(): value for name, value in settings.items()}))

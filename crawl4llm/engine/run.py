@@ -92,6 +92,11 @@ class Run:
             elif options.known_texts is not None:
                 require_library("KNOWN_TEXTS", "leave it out")
             self._clock = _clock(self.web, options)
+            if options.storage is not None or options.cluster is not None:
+                from crawl4llm.cluster.opening import refuse_settings
+
+                is_live = self.web.host is not None
+                refuse_settings(options, is_live=is_live, has_jobdir=bool(settings.get("JOBDIR")))
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self.job = None
@@ -107,6 +112,10 @@ class Run:
                 PageWorkers(rater, options.workers, options.text_time_limit, self.web.scores)
             )
             policy = make_policy(self.workers, options)
+            if options.storage is not None:
+                from crawl4llm.cluster.opening import divided
+
+                self._partitions = divided(policy, self.web.corpus, options)
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
             self.crawl = self._open_crawl(policy, identity, settings, opened)
@@ -151,12 +160,14 @@ class Run:
         values = without_cluster({name.upper(): value for name, value in asdict(options).items()})
         if not options.own:
             del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here
-        facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}
-        write_json(self.output / SETTINGS, facts, fsync=fsync)
+        self._facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}
+        write_json(self.output / SETTINGS, self._facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         options, job, web = self.options, self.job, self.web
+        if options.storage is not None:
+            return self._join(identity, opened)
         clock = self._clock
         if job is not None:
             shares = None if self._mixture is None else self._mixture.shares
@@ -187,7 +198,7 @@ class Run:
             archive=archive,
             log=log,
             commits=job.commits(log, archive) if job else NoCommits(archive),
-            provenance={name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")},
+            provenance=_provenance(identity),
             concurrent_leases=(clock and clock.most_leases) or leases,
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
             spool=job.answers() if job and web.keeps_answers else None,
@@ -206,6 +217,31 @@ class Run:
                 logger.info("%d owners are parked no longer: CRAWL_DELAY_CAP is as long as they ask for", number)
         else:
             crawl.counters.counts.update(self.seeds.counts)
+        return crawl
+
+    def _join(self, identity: dict[str, Any], opened: ExitStack) -> Crawl:
+        """Join a crawl by several workers, whose state is in the storage."""
+        from crawl4llm.cluster.opening import open_cluster
+        from crawl4llm.cluster.partition import Parts
+        from crawl4llm.cluster.storage import Storage
+
+        options, web = self.options, self.web
+        parts = Parts(
+            options,
+            make_policy=lambda: make_policy(self.workers, options),
+            rate=web.rating(self.workers, text=False, signature=False),
+            provenance=_provenance(identity),
+            limits=self._limits,
+            rules=self.rules,
+            url_of_seed=web.url_of_seed if self.rules else None,
+            info=self._archive_info(identity),
+            seeds=self.seeds.keys,
+            partitions=self._partitions,
+            storage=Storage(str(options.storage)),
+            folder=self.output / "scratch",
+        )
+        crawl = open_cluster(parts, self._facts, self.seeds.counts)
+        opened.callback(crawl.close)
         return crawl
 
     def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
@@ -260,16 +296,19 @@ class Run:
         }
 
     def _open_archive(self, identity: dict[str, Any]) -> Archive:
+        info, at = self._archive_info(identity), self.job.state.archive if self.job else None
+        return open_archive(self.output / WARC, self.options, info, at)
+
+    def _archive_info(self, identity: dict[str, Any]) -> ArchiveInfo:
         options, web = self.options, self.web
         facts = {name: identity[name] for name in ("policy", "extractor", "model_digest")}
-        info = ArchiveInfo(
+        return ArchiveInfo(
             crawl_id=uuid.UUID(self.crawl_id),
             prefix=options.warc_prefix,
             start_date=web.start_date,
             fields=warcinfo_fields(options, SOFTWARE, web.source(identity), **facts),
             host=web.host,
         )
-        return open_archive(self.output / WARC, options, info, self.job.state.archive if self.job else None)
 
     def costs(self, stats: Mapping[str, Any]) -> dict[str, float]:
         """Return what new quality documents have cost since the crawl was begun or resumed, by keys of
@@ -291,6 +330,11 @@ class Run:
         if (scores := self.web.scores) is not None:
             stats |= {f"{PREFIX}scores/cached": scores.found, f"{PREFIX}scores/computed": scores.added}
         write_json(self.output / STATS, dict(sorted(stats.items())))
+
+
+def _provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that all pages of a crawl have in common."""
+    return {name.replace("_", "-"): identity[name] for name in ("model_digest", "extractor", "corpus")}
 
 
 def _clock(web: Web, options: Options) -> Clock | None:

@@ -302,6 +302,7 @@ class InfluenceScheduler(BaseScheduler):
         self._ending = True
         if self._wake is not None:
             self._wake.cancel()
+        self._crawl.leave()
         if self._advancing is not None:
             await self._advancing
         leased_ones = [request for request in self._ready if is_leased(request)]

@@ -62,7 +62,7 @@ class Series:
     def from_crawler(cls, crawler: Crawler) -> Series:
         """Build it for the spider's run. Raises NotConfigured where there is none, or it is only tried."""
         run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None or run.crawl.options.dry_run:
+        if run is None or run.crawl.options.dry_run or run.crawl.options.storage is not None:
             raise NotConfigured
         return cls(crawler, run)
 

@@ -64,6 +64,8 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
     ``costs``: what new quality documents have cost, by keys of the stats."""
     figures = crawl.statistics()
+    if crawl.options.storage is not None:
+        return _of_worker(crawl, reason, output, figures)
     known = int(figures.get(f"dropped/{KNOWN_URL}") or 0)
     why = _REASONS.get(reason, reason)
     if reason == FRONTIER_EMPTY and known:
@@ -104,20 +106,38 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         )
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
+    lines += _next(crawl, reason, output, compared=bool(comparisons))
+    return "\n".join(lines)
+
+
+def _next(crawl: Crawl, reason: str, output: Path, *, compared: bool) -> Iterator[str]:
+    """Yield what to do next, if there is something."""
     if crawl.lasting and reason not in DONE:
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
-        lines.append(f"Next: the same command resumes it{greater}")
+        yield f"Next: the same command resumes it{greater}"
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
         replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
         if crawl.options.scorer_model is not None:
             replay += f" -s SCORER_MODEL={crawl.options.scorer_model}"
-        lines.append(f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence")
+        yield f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence"
     elif crawl.crawled:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
         command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
         compare = f"compare with a policy:  {command} -s URL_POLICY={baseline}"
         look = f"look at a page:  scrapy explain ID --run {output}"
-        lines.append(f"Next: {look if comparisons else compare}")
+        yield f"Next: {look if compared else compare}"
+
+
+def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
+    """Return the summary of a worker's part in a crawl by several."""
+    storage, done = crawl.options.storage, reason in DONE
+    pages = f"{crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages"
+    lines = [
+        f"Crawled {pages} by {crawl.policy.name}, all workers together ({_REASONS.get(reason, reason)})",
+        f"  this worker      {int(figures.get('pages/crawled') or 0):,} pages",
+        f"  output           {output}: settings.json, stats.json",
+        f"Next: scrapy cluster merge {storage} --out DIR" if done else "Next: the same command goes on with it",
+    ]
     return "\n".join(lines)
 
 

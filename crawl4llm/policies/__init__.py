@@ -70,6 +70,10 @@ class Policy(Protocol):
     """Whether it changes the scores of documents that are queued already (see :meth:`reranked`)."""
     corpus_parts: tuple[str, ...]
     """Parts of the corpus that it reads, besides those that every crawl needs (see Corpus.require)."""
+    partitioned: str
+    """Whether each partition of a crawl (CRAWL_PARTITIONS) can have a policy of its own: NO, EACH or COUNTED. That one
+    hears of every page in crawl order, but only of the links to its own documents, without their anchors, and scores
+    only those. Classes that lack this are NO."""
 
     def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
         """Make a policy for a crawl whose pages these workers look up. The same calls in the same order must give the
@@ -114,6 +118,12 @@ class Pieces(Protocol):
         policy has in memory what it needs of them, so that they need not stay there when they are written."""
 
 
+NO, EACH, COUNTED = "no", "each", "counted"
+"""Of :attr:`Policy.partitioned`. EACH: all scores come out as with one policy for the whole crawl. COUNTED: they do if
+it is also given, in the place of each document that another partition has found, NOT_OURS to score."""
+NOT_OURS = Candidate("", "", 0, None)
+
+
 class BasePolicy:
     """A policy that reads nothing of the corpus, does not look ahead and learns nothing."""
 
@@ -121,6 +131,7 @@ class BasePolicy:
     scores_influence = False
     reranks = False
     corpus_parts: tuple[str, ...] = ()
+    partitioned = NO
 
     def __init__(self, workers: PageWorkers[PageRater], options: Options) -> None:
         self._workers = workers

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, load_policy
+from crawl4llm.policies import NO, Candidate, CrawledPage, Pieces, Policy, Rating, load_policy
 from crawl4llm.policies._seen_graph import SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
@@ -86,6 +86,7 @@ class Wrapper(ABC):
         self.looks_ahead = inner.looks_ahead
         self.reranks = inner.reranks
         self.corpus_parts = inner.corpus_parts
+        self.partitioned = NO
         self._inner = inner
 
     @abstractmethod
@@ -139,6 +140,7 @@ class Ascending(Wrapper):
 
     def __init__(self, inner: Policy) -> None:
         super().__init__(inner, "asc")
+        self.partitioned = getattr(inner, "partitioned", NO)
 
     def _outer_score(self, key: str, score: float) -> float:
         return -score

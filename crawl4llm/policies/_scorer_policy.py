@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawl4llm.policies import SCORER_PREFIX, BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, SCORER_PREFIX, BasePolicy, Candidate, Rating
 from crawl4llm.scoring.rating import scores_by
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ class ScorerPolicy(BasePolicy):
 
     name = "scorer"
     looks_ahead = True
+    partitioned = EACH
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

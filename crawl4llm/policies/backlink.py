@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawl4llm.policies import EACH
 from crawl4llm.policies._seen_links import SeenLinksPolicy
 
 
@@ -11,6 +12,7 @@ class Policy(SeenLinksPolicy[int]):
     """Each linking page counts once, as in the pairs (u1, u2) of the paper's figure 1."""
 
     name = "backlink"
+    partitioned = EACH
     seed_score = 0.0
 
     @staticmethod

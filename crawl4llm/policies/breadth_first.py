@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import COUNTED, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):
     """The score is the number of documents discovered before, negative."""
 
     name = "breadth_first"
+    partitioned = COUNTED
     _discovered = 0
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.policies import NO
 from crawl4llm.policies._scorer_policy import ScorerPolicy
 from crawl4llm.scoring import parse_weights
 from crawl4llm.scoring.normalisers import NORMALISERS
@@ -22,6 +23,7 @@ class Policy(ScorerPolicy):
     """
 
     name = "ensemble"
+    partitioned = NO  # its normalisers learn from each document, in the order of all
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -17,13 +17,14 @@ import numpy as np
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):
     """Static, from HARMONIC_RANKS: ranks of hosts, domains or pages; what is not in the file scores 0."""
 
     name = "harmonic"
+    partitioned = EACH
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, is_number, not_kept
+from crawl4llm.policies import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept
 from crawl4llm.policies._means import shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
@@ -68,6 +68,7 @@ class Policy(PageByPagePolicy):
     """
 
     name = "host"
+    partitioned = EACH
     reranks = True
 
     def __init__(self, *args: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 from crawl4llm.scoring import rating
 
 
@@ -12,6 +12,7 @@ class Policy(BasePolicy):
     """Static: known in full before the crawl, unlike links seen so far."""
 
     name = "indegree"
+    partitioned = EACH
     corpus_parts = ("inlinks",)
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:

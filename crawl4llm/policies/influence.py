@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 from crawl4llm.scoring import rating
 
 
@@ -12,6 +12,7 @@ class Policy(BasePolicy):
     """Looks at the page itself before it is crawled, which only a simulation can do."""
 
     name = "influence"
+    partitioned = EACH
     looks_ahead = True
     scores_influence = True
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, CrawledPage, Rating
 from crawl4llm.policies._means import RunningMean
 from crawl4llm.policies._seen_links import SEED_SCORE
 
@@ -18,6 +18,7 @@ class Policy(BasePolicy):
     """A page without an influence score counts as the mean of the pages before it."""
 
     name = "parent_first"
+    partitioned = EACH
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

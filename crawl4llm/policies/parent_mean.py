@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawl4llm.policies import is_number
+from crawl4llm.policies import EACH, is_number
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -12,6 +12,7 @@ class Policy(SeenLinksPolicy[list[float]]):
     """Keeps sum and number. A linking page without an influence score counts as the mean of the pages before it."""
 
     name = "parent_mean"
+    partitioned = EACH
     seed_score = SEED_SCORE
 
     @staticmethod

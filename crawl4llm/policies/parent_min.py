@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawl4llm.policies import is_number
+from crawl4llm.policies import EACH, is_number
 from crawl4llm.policies._seen_links import SEED_SCORE, SeenLinksPolicy
 
 
@@ -15,6 +15,7 @@ class Policy(SeenLinksPolicy[float]):
     """A linking page without an influence score counts as the mean of the pages before it."""
 
     name = "parent_min"
+    partitioned = EACH
     seed_score = SEED_SCORE
 
     @staticmethod

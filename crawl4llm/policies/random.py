@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 from crawl4llm.policies.random_static import draw
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Policy(BasePolicy):
     """
 
     name = "random"
+    partitioned = EACH
     _clock = 0.0
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:

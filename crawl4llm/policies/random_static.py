@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from crawl4llm.policies import BasePolicy, Candidate, Rating
+from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 
 
 class Policy(BasePolicy):
@@ -15,6 +15,7 @@ class Policy(BasePolicy):
     """
 
     name = "random_static"
+    partitioned = EACH
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(draw(self._options.crawl_seed, candidate.key)) for candidate in candidates]

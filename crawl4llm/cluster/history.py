@@ -1,0 +1,100 @@
+"""The history of a crawl, read back from its storage: iteration by iteration, in crawl order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster import objects
+from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
+from crawl4llm.cluster.storage import Storage
+
+_ITERATION: Final = re.compile(r"i/(\d{8})/?")
+
+
+class Batch(NamedTuple):
+    """An iteration that all partitions have ended."""
+
+    number: int
+    plan: Plan
+    exchanges: Sequence[Exchange]
+    after: Sequence[Mapping[str, Any]]
+    """What partitions offered next, with what came of the links of this one; none after the last."""
+
+    def rows(self) -> list[tuple[int, Sequence[Any]]]:
+        """Return the partition and the row of each document, by place."""
+        found = [(number, row) for number, exchange in enumerate(self.exchanges) for row in exchange.rows]
+        return sorted(found, key=lambda one: one[1][0])
+
+
+class News(NamedTuple):
+    """What came of the links of a batch, or of the seeds."""
+
+    visited: Mapping[int, tuple[int, int]]
+    """New documents, and those of them that may be crawled, by the place of the page."""
+    failures: Mapping[int, Sequence[Mapping[str, Any]]]
+    """Lines of those that ended at once, in their order, by slice of the batch."""
+    counts: Counter[str]
+
+
+class History:
+    """Reads what a storage has. Raises InputError where it holds no crawl, or is damaged."""
+
+    def __init__(self, url: str) -> None:
+        self.storage = Storage(url)
+        crawl = self.storage.get_packed(objects.CRAWL)
+        if not isinstance(crawl, dict) or not isinstance(crawl.get("identity"), dict):
+            raise InputError(f"STORAGE {url} holds no crawl")
+        self.crawl: dict[str, Any] = crawl
+        self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
+        self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
+        self.end: dict[str, Any] | None = self.storage.get_packed(objects.END)
+
+    def last_iteration(self) -> int | None:
+        """Return the number of the newest iteration that was begun; None before the first."""
+        folders = [match for name in self.storage.folders("i") if (match := _ITERATION.fullmatch(name))]
+        return int(folders[-1][1]) if folders else None
+
+    def offers(self, iteration: int) -> list[Mapping[str, Any]]:
+        """Return what the partitions offered; nothing where one has not yet."""
+        found: list[Mapping[str, Any]] = []
+        for number in range(self.partitions):
+            if (offer := self.storage.get_packed(objects.name(iteration, objects.OFFER, number))) is None:
+                return []
+            found.append(offer)
+        return found
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the iterations that all partitions have ended, with what came of their links."""
+        number = 0
+        while (plan := self.storage.get_packed(f"{objects.folder(number)}{objects.PLAN}")) is not None:
+            exchanges: list[Exchange] = []
+            for partition in range(self.partitions):
+                name = objects.name(number, objects.EXCHANGE, partition)
+                if (data := self.storage.get(name)) is None:
+                    return
+                exchanges.append(read_exchange(self.storage, name, data, self.partitions))
+            is_last = self.end is not None and self.end["iteration"] == number
+            after = self.offers(number + 1)
+            if exchanges and (after or is_last):
+                yield Batch(number, Plan(*plan), exchanges, after)
+            number += 1
+
+
+def news_of(offers: Sequence[Mapping[str, Any]]) -> News:
+    """Return what offers say of the iteration before."""
+    visited: dict[int, tuple[int, int]] = {}
+    lines: dict[int, list[tuple[Any, ...]]] = {}
+    counts: Counter[str] = Counter()
+    for offer in offers:
+        counts.update(offer["counts"])
+        for place, new, wanted in offer["news"]:
+            known = visited.get(place, (0, 0))
+            visited[place] = known[0] + new, known[1] + wanted
+        for of_slice, is_scored, place, number, line in offer["failures"]:
+            lines.setdefault(of_slice, []).append((is_scored, place, number, line))
+    failures = {of_slice: [one[3] for one in sorted(some, key=lambda one: one[:3])] for of_slice, some in lines.items()}
+    return News(visited, failures, counts)

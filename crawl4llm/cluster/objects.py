@@ -1,0 +1,192 @@
+"""The objects of a crawl in batch order: what partitions tell each other, by iteration.
+
+``crawl.json`` says which crawl it is, ``seeds.txt`` its seeds, and ``end.json`` why it ended. All else of iteration 12
+lies in ``i/00000012/``, each object of partition 3 with its number:
+
+- ``offer-0003``: its best documents, and what came of the links of the iteration before;
+- ``whole-0003``: as many of its best as a batch has, where the first offer was too short;
+- ``plan``: which documents are the batch;
+- ``exchange-0003``: what came of those of the partition, with the links of its pages, apart for each partition;
+- ``found-0003``: the places of the new documents, where the policy counts them;
+- ``pages-0003-DIGEST.warc.gz`` and ``.cdxj``: its pages.
+
+``p/0003/00000012`` is a snapshot of the partition before that iteration.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.pages import Link
+from crawl4llm.cluster.storage import Storage, pack
+from crawl4llm.frontier import order_of
+
+CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
+OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
+SEEDS_PLACE: Final = -1
+"""The place in a batch that stands for the seeds, which are found before the first."""
+
+
+def folder(iteration: int) -> str:
+    """Return the folder of an iteration."""
+    return f"i/{iteration:08}/"
+
+
+def name(iteration: int, kind: str, partition: int) -> str:
+    """Return the name of a partition's object."""
+    return f"{folder(iteration)}{kind}-{partition:04}"
+
+
+def snapshot_name(partition: int, iteration: int) -> str:
+    """Return the name of a snapshot."""
+    return f"p/{partition:04}/{iteration:08}"
+
+
+class Plan(NamedTuple):
+    """A batch."""
+
+    crawled: int
+    """Pages crawled before."""
+    partitions: list[int]
+    """The partition of each document, best first."""
+    keys: list[str]
+    last_score: float
+
+    def places(self, partition: int) -> list[int]:
+        """Return the places of a partition's documents."""
+        return [place for place, number in enumerate(self.partitions) if number == partition]
+
+
+def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[str, Any]], n: int) -> Plan | list[int]:
+    """Return the ``n`` best of what partitions offer, in the frontier's order; or the partitions which must offer more
+    first, ``whole`` what they then offer."""
+    best: list[tuple[bytes, int, str, float]] = []
+    for number, offer in enumerate(offers):
+        shown = whole.get(number, offer)
+        best += [
+            (order_of(score) + key.encode("utf-8", "surrogatepass"), number, key, score)
+            for key, score in zip(shown["keys"], shown["scores"], strict=True)
+        ]
+    best.sort()
+    del best[n:]
+    taken = [number for _, number, _, _ in best]
+    all_taken = Counter(taken)
+    short = [
+        number
+        for number, offer in enumerate(offers)
+        if number not in whole
+        and len(offer["keys"]) < min(n, offer["queued"])
+        and all_taken[number] == len(offer["keys"])
+    ]
+    if short:
+        return short
+    keys = [key for _, _, key, _ in best]
+    return Plan(offers[0]["crawled"], taken, keys, best[-1][3] if best else 0.0)
+
+
+@dataclass
+class Exchange:
+    """What came of a partition's documents of a batch."""
+
+    rows: list[list[Any]]
+    """By place: place, the crawl log's line (None where there is no page), the failure's line (None where it is tried
+    again), and the page's facts for the archive."""
+    head: Mapping[str, Any]
+    """``rows``; ``counts``, ``influence``: to be added to the crawl's figures; ``pages``: name of the WARC file, or
+    None."""
+    size: int
+    """Bytes of all of it."""
+    _name: str
+    _storage: Storage
+    _sections: Sequence[bytes]
+
+    @property
+    def pages(self) -> int:
+        """Pages crawled."""
+        return sum(row[1] is not None for row in self.rows)
+
+    def links_to(self, partition: int) -> dict[int, Links]:
+        """Return the links of pages to a partition's documents, by place of the page."""
+        data = self._sections[partition]
+        if not data:
+            return {}
+        section = self._storage.unpack(self._name, data)
+        targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
+        found: dict[int, Links] = {}
+        for place, refs, numbers, keyless in section["pages"]:
+            links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
+            found[place] = Links(links, range(len(refs)) if numbers is None else numbers)
+        return found
+
+
+_NO_ANCHOR: Final = ("", False)
+_KEYLESS: Final = Link("", None, "", False)
+
+
+class Links(NamedTuple):
+    """The links of a page to one partition's documents."""
+
+    links: Sequence[Link]
+    """In page order; those without a key, which are there for the page's own partition, last and without URL."""
+    numbers: Sequence[int]
+    """For each with a key, its number among all links of the page."""
+
+
+class LinksByTarget:
+    """The links of a partition's pages, divided by the partition that they lead to."""
+
+    def __init__(self, own: int, partitions: int) -> None:
+        self._own = own
+        self._anchors = partitions == 1  # policies that need them cannot be divided
+        self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]
+        self._pages: list[list[Any]] = [[] for _ in range(partitions)]
+
+    def add(self, place: int, links: Iterable[tuple[int, Link]]) -> None:
+        """Add the links of the page at a place, each with the partition it leads to."""
+        by_target: dict[int, tuple[list[int], list[int]]] = {}
+        keyless = 0
+        for number, (partition, link) in enumerate(links):
+            if link.key is None:
+                keyless += 1
+                continue
+            targets = self._targets[partition]
+            refs, numbers = by_target.setdefault(partition, ([], []))
+            target = (link.key, "" if link.url == link.key else link.url)
+            refs.append(targets.setdefault(target + link[2:] if self._anchors else target, len(targets)))
+            numbers.append(number)
+        if keyless:
+            by_target.setdefault(self._own, ([], []))
+        for partition, (refs, numbers) in by_target.items():
+            all_here = numbers == list(range(len(numbers)))
+            without = keyless if partition == self._own else 0
+            self._pages[partition].append([place, refs, None if all_here else numbers, without])
+
+    def sections(self) -> list[bytes]:
+        """Return the sections of an exchange."""
+        return [
+            pack({"targets": list(targets), "pages": pages}) if pages else b""
+            for targets, pages in zip(self._targets, self._pages, strict=True)
+        ]
+
+
+def encode_exchange(head: Mapping[str, Any], sections: Sequence[bytes]) -> bytes:
+    """Return an exchange as bytes: the sizes of its parts, then those."""
+    parts = [pack(head), *sections]
+    return struct.pack(f"<{len(parts)}I", *map(len, parts)) + b"".join(parts)
+
+
+def read_exchange(storage: Storage, name: str, data: bytes, partitions: int) -> Exchange:
+    """Return the exchange that was encoded. Raises StorageError."""
+    start = 4 * (partitions + 1)
+    parts: list[bytes] = []
+    for size in struct.unpack(f"<{partitions + 1}I", data[:start].ljust(start, b"\0")):
+        parts.append(data[start : start + size])
+        start += size
+    if start != len(data):
+        raise storage.damaged(name)
+    head = storage.unpack(name, parts[0])
+    return Exchange(head["rows"], head, len(data), name, storage, parts[1:])

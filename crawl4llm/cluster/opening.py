@@ -1,0 +1,114 @@
+"""Joining a crawl: what cannot be crawled by several workers is refused, and so is another crawl's storage."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from crawl4llm.base.domains import OWNER_RULES
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Corpus
+from crawl4llm.base.terminal import harmless
+from crawl4llm.cluster import objects
+from crawl4llm.cluster.alone import Alone
+from crawl4llm.cluster.crawl import ClusterCrawl
+from crawl4llm.cluster.liveness import Liveness
+from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.partitions import Partitions
+from crawl4llm.crawl.job import fixed_settings
+from crawl4llm.options import Options
+from crawl4llm.policies import NO, Policy
+from crawl4llm.scope_options import OFF
+
+_FORMAT: Final = 1
+"""Version of what lies in a storage."""
+
+
+def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> None:
+    """Raise InputError for settings that cannot be had with STORAGE, before anything is opened."""
+    if options.storage is None:
+        raise InputError("CLUSTER is set, and STORAGE is not; give both, or neither")
+    refused = {
+        "live crawls: it is for simulations so far": is_live,
+        "CRAWL_BATCH_SIZE = 0 (continuous order): it is for batch order so far": not options.crawl_batch_size,
+        "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
+        "WARC_TEXT": options.warc_text,
+        "DRY_RUN": options.dry_run,
+        "MIXTURE": options.mixture is not None,
+        "KNOWN_TEXTS": options.known_texts is not None,
+        "NEAR_DUPLICATES": options.near_duplicates != OFF,
+        "URL_BUDGET": bool(options.url_budget),
+        "FRONTIER_MAX_URLS": bool(options.frontier_max_urls),
+        "FRONTIER_MAX_URLS_PER_HOST": bool(options.frontier_max_urls_per_host),
+    }
+    for what, is_set in refused.items():
+        if is_set:
+            raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
+
+
+def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
+    """Return which documents belong to which partition. Raises InputError where that cannot be told, and for a policy
+    that cannot be divided."""
+    if options.partitions > 1 and getattr(policy, "partitioned", NO) == NO:
+        raise InputError(
+            f"URL_POLICY {policy.name} goes by all that was crawled, and cannot be divided among "
+            f"{options.partitions} partitions; set CRAWL_PARTITIONS=1, or take another"
+        )
+    return Partitions(options.partitions, corpus)
+
+
+def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int]) -> ClusterCrawl:
+    """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json. Raises InputError."""
+    options, storage = parts.options, parts.storage
+    mine = _identity(options, facts)
+    stored = storage.get_packed(objects.CRAWL)
+    if stored is None:
+        if set(storage.names("")) - {objects.SEEDS}:
+            raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
+        storage.put(objects.SEEDS, "".join(f"{key}\n" for key in parts.seeds).encode("utf-8", "surrogatepass"))
+        info = parts.info
+        archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
+        crawl = {"format": _FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts, "archive": archive}
+        crawl["seeds"] = seed_counts
+        storage.put_packed(objects.CRAWL, crawl)
+        stored = storage.get_packed(objects.CRAWL)
+    if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
+        raise InputError(f"STORAGE {storage.url} is of another version of crawl4llm; give an empty folder")
+    theirs = stored["identity"]
+    different = [
+        f"{harmless(name)} is {theirs.get(name)!r} there, {mine.get(name)!r} here"
+        for name in sorted({*theirs, *mine})
+        if theirs.get(name) != mine.get(name)
+    ]
+    if different:
+        raise InputError(
+            f"STORAGE {storage.url} holds another crawl: {'; '.join(different)}; give the same, or another folder"
+        )
+    is_new = not storage.folders("i")
+    return ClusterCrawl(parts, _liveness(options, stored["id"]), is_new=is_new)
+
+
+def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that decides which pages are crawled in which order, and who does what, as JSON has it."""
+    decides = {name: value for name, value in facts.items() if name not in ("versions", "settings")}
+    identity = {
+        **fixed_settings(options),
+        **decides,
+        "CRAWL_MAX_PAGES": options.crawl_max_pages,
+        "CRAWL_PARTITIONS": options.partitions,
+        "owner rules": OWNER_RULES,
+        "version": facts["versions"]["crawl4llm"],
+    }
+    as_json: dict[str, Any] = json.loads(json.dumps(identity, default=str))
+    return as_json
+
+
+def _liveness(options: Options, crawl: str) -> Liveness:
+    """Return who tells which partitions are this worker's. Raises InputError."""
+    if options.cluster is None:
+        return Alone(options.partitions)
+    from crawl4llm.cluster.valkey import ValkeyLiveness
+
+    return ValkeyLiveness(options.cluster, crawl, options.partitions, options.cluster_lease)

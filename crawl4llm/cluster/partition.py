@@ -1,0 +1,354 @@
+"""One partition of a crawl in batch order: its frontier, visited set and policy, and its part of each batch.
+
+A partition goes through an iteration in stages, and from any state that the storage has of it: what others have put
+there already is taken, not done again. So one that is taken over is one that goes on.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.pages import Link
+from crawl4llm.cluster import objects
+from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
+from crawl4llm.cluster.scratch import Scratch
+from crawl4llm.cluster.segments import Segments
+from crawl4llm.cluster.storage import Storage
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.page_writer import NoCommits, RatePages
+from crawl4llm.crawl.scope import Limits
+from crawl4llm.crawl.url_rules import UrlRules
+from crawl4llm.frontier import Entry, Lease, Outcome
+from crawl4llm.options import Options
+from crawl4llm.policies import COUNTED, NOT_OURS, Candidate, CrawledPage, Policy, Rating
+from crawl4llm.warc import ArchiveInfo
+
+if TYPE_CHECKING:
+    from crawl4llm.cluster.partitions import Partitions
+
+_AT_LEAST: Final = 16
+"""Documents offered besides those that are to be expected in a batch."""
+
+
+class Stage(enum.IntEnum):
+    """How far a partition is with an iteration."""
+
+    BEGUN = 0
+    OFFERED = 1
+    TAKEN = 2
+    """Its documents of the batch are on lease."""
+    EXCHANGED = 3
+    FOUND = 4
+    """The links to its documents are followed, the new ones not scored."""
+
+
+class Parts(NamedTuple):
+    """What the partitions of a crawl have in common."""
+
+    options: Options
+    make_policy: Callable[[], Policy]
+    rate: RatePages
+    provenance: Mapping[str, str]
+    limits: Limits
+    rules: UrlRules | None
+    url_of_seed: Callable[[str], str] | None
+    info: ArchiveInfo
+    seeds: Sequence[str]
+    partitions: Partitions
+    storage: Storage
+    folder: Path
+    """For what is thrown away with this process."""
+
+
+class _Lines:
+    """Keeps the lines of both logs until they are asked for."""
+
+    def __init__(self) -> None:
+        self.pages: list[CrawlLine] = []
+        self.failures: list[FailureLine] = []
+
+    def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
+        self.pages += pages
+        self.failures += failures
+
+    def take(self) -> tuple[list[CrawlLine], list[FailureLine]]:
+        taken = self.pages, self.failures
+        self.pages, self.failures = [], []
+        return taken
+
+
+class Partition(Crawl):
+    """The part of :class:`crawl4llm.crawl.algorithm.Crawl` that is done apart for each partition."""
+
+    def __init__(self, number: int, parts: Parts, snapshot: tuple[int, bytes] | None) -> None:
+        """Begin, or go on from a snapshot before an iteration. Raises InputError."""
+        self.number = number
+        self._parts = parts
+        folder = parts.folder / f"{number:04}"
+        policy = parts.make_policy()
+        iteration, data = snapshot or (0, None)
+        try:
+            self._scratch = Scratch(folder / "store", parts.options, policy, data)
+        except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+            raise parts.storage.damaged(objects.snapshot_name(number, iteration), str(error)) from None
+        self._segments = Segments(folder / "warc", parts.options, parts.info, number)
+        self._lines = _Lines()
+        super().__init__(
+            parts.options,
+            policy=policy,
+            rate=parts.rate,
+            frontier=self._scratch.frontier,
+            visited=self._scratch.visited,
+            archive=self._segments,
+            log=self._lines,
+            commits=NoCommits(self._segments),
+            provenance=parts.provenance,
+            limits=parts.limits,
+            rules=parts.rules,
+            url_of_seed=parts.url_of_seed,
+        )
+        self._begun = True
+        self.iteration = iteration
+        self.stage = Stage.BEGUN
+        state = self._scratch.state
+        self.pages_before: int = state.get("crawled", 0)
+        """Pages of the whole crawl before this iteration."""
+        self._share: int = state.get("share", 0)
+        """Documents that it had in the batch before."""
+        self._since = 0
+        """Bytes of exchanges since the last snapshot."""
+        self._snapshot_bytes = len(data or b"")
+        self._counted: Counter[str] = Counter()
+        """Figures that were told already."""
+        self._hand: list[Lease] = []
+        """What is offered, on lease."""
+        self.has_offered_whole = False
+        self._places: dict[str, int] = {}
+        """Of its documents of the batch, by key."""
+        self._rows: list[list[Any]] = []
+        self._links: LinksByTarget
+        self._refused_at: dict[str, tuple[int, int]] = {}
+        self._ours: set[tuple[int, int]] = set()
+        self._found: list[tuple[int, int, Candidate]] = []
+        """New documents, with the place of the page and the number of the link."""
+        self._others: list[tuple[int, int]] | None = None
+        """COUNTED: the same of all that is found, but for the documents, while they are scored."""
+        self._news: list[list[int]] = state.get("news", [])
+        self._failures: list[list[Any]] = state.get("failures", [])
+        self.counters.counts.update(state.get("counts", {}))
+
+    # -- the offer ------------------------------------------------------------------------------------------------
+
+    async def queue_seeds(self) -> None:
+        """Visit, score and queue its seeds; for a partition that begins without a snapshot."""
+        of, number_of = self._parts.partitions.of, {key: number for number, key in enumerate(self._parts.seeds)}
+        own = [key for key in self._parts.seeds if of(key) == self.number]
+        wanted = self._visit_seeds(own)
+        self._refused_at = {line["id"]: (SEEDS_PLACE, number_of[line["id"]]) for line in self._refused}
+        self._news = [[SEEDS_PLACE, len(own), len(wanted)]]
+        self._found = [(SEEDS_PLACE, number_of[candidate.key], candidate) for candidate in wanted]
+        if not self.is_counted:
+            await self.queue_found(None)
+            return
+        url_of = self._url_of_seed or (lambda _: "")
+        seeds = [Candidate(key, url_of(key), 0, None) for key in self._parts.seeds]
+        all_wanted, _ = self.scope.wanted_seeds(seeds, Counter())  # which depends on nothing but the seed
+        await self.queue_found([[[SEEDS_PLACE, number_of[candidate.key]] for candidate in all_wanted]])
+
+    def offer(self, n: int) -> dict[str, Any]:
+        """Return what it offers for a batch of ``n`` documents, and what came of the iteration before."""
+        most = n if not self.iteration else min(n, 2 * self._share + n // self.options.partitions + _AT_LEAST)
+        queued = len(self.frontier)
+        self._hand = self.frontier.lease(most)
+        about = {"crawled": self.pages_before, "seeds": self.seeds, "news": self._news, "failures": self._failures}
+        self.stage = Stage.OFFERED
+        return {"queued": queued, **self._shown(), **about, "counts": self._counts()}
+
+    def offer_whole(self, n: int) -> dict[str, Any]:
+        """Return its best documents, as many as the batch has."""
+        self._hand += self.frontier.lease(n - len(self._hand))
+        self.has_offered_whole = True
+        return self._shown()
+
+    def _shown(self) -> dict[str, Any]:
+        entries = [lease.entry for lease in self._hand]
+        return {"keys": [entry.key for entry in entries], "scores": [entry.score for entry in entries]}
+
+    # -- its documents of the batch -------------------------------------------------------------------------------
+
+    def take(self, plan: Plan) -> list[Lease]:
+        """Lease its documents of the batch, and return the leases. Raises InputError where it has others."""
+        places = plan.places(self.number)
+        self._hand += self.frontier.lease(max(len(places) - len(self._hand), 0))
+        share, rest = self._hand[: len(places)], self._hand[len(places) :]
+        for lease in rest:
+            self.frontier.give_back(lease, attempted=False)
+        self._hand, self.has_offered_whole = [], False
+        if [lease.entry.key for lease in share] != [plan.keys[place] for place in places]:
+            raise InputError(
+                f"STORAGE {self._parts.storage.url}: iteration {self.iteration} was planned of other documents than "
+                f"partition {self.number} has here; do all workers have the same version, model and corpus?"
+            )
+        self._places = {lease.entry.key: place for lease, place in zip(share, places, strict=True)}
+        self._share = len(share)
+        self._news, self._failures = [], []  # told in the offer
+        self._counts()
+        self._rows = []
+        self._links = LinksByTarget(self.number, self.options.partitions)
+        left = [lease.entry for lease in share]
+        if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
+            left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
+        self.policy.dequeued(left)
+        self._buffer.add(share)
+        self.stage = Stage.TAKEN
+        return share
+
+    async def merge(self) -> None:
+        """Archive the pages that came, in their order; note what their links lead to."""
+        answers = self._buffer.take(self.pages_at_once)
+        await self._merge(answers, extract=False)
+        lines, failures = (iter(taken) for taken in self._lines.take())
+        pages, facts = iter(self._raised_n.release()), iter(self._segments.facts())
+        of = self._parts.partitions.of
+        for answer in answers:
+            place = self._places[answer.lease.entry.key]
+            if answer.page is None:
+                self._rows.append([place, None, None if answer.outcome is None else next(failures), None])
+                continue
+            self._rows.append([place, next(lines), None, next(facts)])
+            links = next(pages).links
+            self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether all its documents of the batch are."""
+        return not self._buffer
+
+    def exchange(self) -> bytes:
+        """Put its pages into the storage, and return what the partitions are to know of them."""
+        for _, line, _, _ in self._rows:
+            for name in ("order", "iteration", "visited", "fetched") if line else ():
+                del line[name]  # of the whole crawl, and known when that is merged
+        head = {
+            "rows": self._rows,
+            "pages": self._segments.put(self._parts.storage, self.iteration),
+            "counts": self._counts(),
+            "influence": [self.counters.influence_sum, self.counters.influence_pages],
+        }
+        self.counters.influence_sum, self.counters.influence_pages = 0.0, 0
+        return encode_exchange(head, self._links.sections())
+
+    def settle(self, exchange: Exchange) -> None:
+        """End its leases as another worker's exchange says, which was first."""
+        for lease, (_, line, failure, _) in zip(self._buffer.unanswered(), exchange.rows, strict=True):
+            self._buffer.withdraw(lease)
+            if line is not None:
+                self.frontier.settle(lease, Outcome.ARCHIVED)
+            elif failure is None:
+                self.frontier.give_back(lease, attempted=True)
+            else:
+                self.frontier.settle(lease, Outcome(failure["outcome"]), failure["reason"])
+        self.stage = Stage.EXCHANGED
+
+    # -- the links of the batch -----------------------------------------------------------------------------------
+
+    async def follow_links(self, exchanges: Sequence[Exchange]) -> None:
+        """Follow the links of all pages of the batch to its own documents, in the order of pages and links."""
+        links = [exchange.links_to(self.number) for exchange in exchanges]
+        pages = sorted((row[0], row[1], number) for number, one in enumerate(exchanges) for row in one.rows if row[1])
+        at_once = self.pages_at_once
+        slices: dict[int, list[tuple[int, Mapping[str, Any], int]]] = {}
+        for page in pages:
+            slices.setdefault(page[0] // at_once, []).append(page)
+        for some in slices.values():
+            for place, line, number in some:
+                self._follow_page(place, line, links[number].get(place))
+            if not self.is_counted:
+                await self.queue_found(None)
+        self._since += sum(exchange.size for exchange in exchanges)
+        self.pages_before += len(pages)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether what is found must be counted, over all partitions, before it is scored."""
+        return getattr(self.policy, "partitioned", None) == COUNTED
+
+    def found(self) -> list[list[int]]:
+        """Return the place of the page and the number of the link of each new document."""
+        self.stage = Stage.FOUND
+        return [[place, number] for place, number, _ in self._found]
+
+    async def queue_found(self, found: Sequence[Sequence[Sequence[int]]] | None) -> None:
+        """Score and queue what was found; ``found``, by all partitions, if it is counted."""
+        new, self._found = self._found, []
+        if found is not None:
+            self._others = sorted((place, number) for one in found for place, number in one)
+        self._ours = {(place, number) for place, number, _ in new}
+        refused = len(self._refused)
+        await self._enqueue([candidate for _, _, candidate in new])
+        self._others = None
+        _, failures = self._lines.take()
+        places = {candidate.key: (place, number) for place, number, candidate in new}
+        for index, line in enumerate(failures):
+            place, number = places.get(line["id"]) or self._refused_at[line["id"]]
+            self._failures.append([place // self.pages_at_once, index >= refused, place, number, line])
+        self._refused_at = {}
+
+    def next_iteration(self) -> None:
+        """Go on to the next iteration."""
+        self.iteration += 1
+        self.stage = Stage.BEGUN
+
+    def snapshot(self) -> bytes | None:
+        """Return a snapshot, if it is due: when to replay what came since the last one takes more than that."""
+        if self._since // self.options.partitions <= self._snapshot_bytes:
+            return None
+        self._since = 0
+        counts = self._counts()
+        self._counted.subtract(counts)  # they are told in the offer
+        about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
+        data = self._scratch.dump({**about, "news": self._news, "failures": self._failures})
+        self._snapshot_bytes = len(data)
+        return data
+
+    def close(self) -> None:
+        """Throw away what the storage does not have."""
+        self._segments.close()
+        self._scratch.close()
+
+    # -- its parts ------------------------------------------------------------------------------------------------
+
+    def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
+        entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
+        known, refused = len(self.visited), len(self._refused)
+        own: Sequence[Link] = () if links is None else links.links
+        new = self._extract(CrawledPage(entry, line["influence"], own))
+        if links is None or len(self.visited) == known:
+            return
+        self._news.append([place, len(self.visited) - known, len(new)])
+        numbered = list(zip(own, links.numbers, strict=False))  # those without a key are last, and have none
+        number_of = {(link.key, link.url): number for link, number in reversed(numbered)}
+        self._found += [(place, number_of[one.key, one.url], one) for one in new]
+        for failure in self._refused[refused:]:
+            self._refused_at[failure["id"]] = place, number_of[failure["id"], failure["url"]]
+
+    async def _score(self, candidates: Sequence[Candidate]) -> list[Rating]:
+        """Score documents; those of others in their places, if they are counted."""
+        if self._others is None:
+            return await self.policy.score(candidates)
+        own = iter(candidates)
+        is_own = [place in self._ours for place in self._others]
+        ratings = await self.policy.score([next(own) if ours else NOT_OURS for ours in is_own])
+        return [rating for rating, ours in zip(ratings, is_own, strict=True) if ours]
+
+    def _counts(self) -> dict[str, int]:
+        """Return what its figures have grown by since the last call."""
+        new = self.counters.counts - self._counted
+        self._counted = self.counters.counts.copy()
+        return {key: count for key, count in sorted(new.items()) if count}

@@ -1,0 +1,53 @@
+"""Which partition a document belongs to: a pure function of its key, the same for all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final
+
+from crawl4llm.base.domains import owner_of
+from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.pages import Corpus
+
+_MOST: Final = 1 << 20
+"""Keys whose partition is remembered."""
+
+
+class Partitions:
+    """Divides documents by the owner of their URL: of the key where that is one, else of the one that the corpus has
+    for it. Documents without an owner, or whose page the corpus cannot give, are divided by their keys."""
+
+    def __init__(self, count: int, corpus: Corpus) -> None:
+        """Raise InputError where there are several partitions and the corpus does not tell URLs."""
+        self.count = count
+        self._known: dict[str, int] = {}
+        self._url: Callable[[str], str] | None = getattr(corpus, "url", None)
+        example = next(iter(corpus.keys()), "")
+        if count > 1 and self._url is None and "://" not in example:
+            raise InputError(
+                f"CRAWL_PARTITIONS = {count} needs a corpus that tells the URL of a key ({corpus.name} does not, and "
+                f"its keys are like {example}); set CRAWL_PARTITIONS=1"
+            )
+
+    def of(self, key: str) -> int:
+        """Return the partition of a document."""
+        if self.count == 1:
+            return 0
+        if (number := self._known.get(key)) is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            number = self._known[key] = self._of_name(owner_of(self._url_of(key)) or key)
+        return number
+
+    def _url_of(self, key: str) -> str:
+        if "://" in key or self._url is None:
+            return key
+        try:
+            return self._url(key)
+        except PageError:
+            return ""
+
+    def _of_name(self, name: str) -> int:
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.count

@@ -1,0 +1,170 @@
+"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory.
+
+One primitive keeps it consistent: :meth:`Storage.put` makes an object if there is none of its name ("if none match" of
+the S3 API, a hard link in a directory), so that of several workers who write the same step one wins and the others see
+what it wrote.
+
+Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL``, ``AWS_ACCESS_KEY_ID``,
+``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from crawl4llm.base.compression import zstd
+from crawl4llm.base.errors import InputError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_LARGEST: Final = 1 << 30
+"""Bytes of an object that is read, packed or not."""
+_LEVEL: Final = 6
+_PATIENCE: Final = timedelta(seconds=60)
+"""For how long a request that fails is tried again."""
+
+
+class StorageError(InputError):
+    """The storage cannot be read or written, in one line that names it."""
+
+
+class Storage:
+    """Objects by name, below a URL. May be used from any thread. All methods raise StorageError.
+
+    ``puts``, ``put_bytes`` and ``gets`` count what was asked of it.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``, which must be there; the bucket is asked at first use."""
+        try:
+            from obstore import exceptions
+            from obstore.store import LocalStore, S3Store
+        except ImportError:
+            raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
+        self.url = url
+        self.puts = self.put_bytes = self.gets = 0
+        self._exceptions: Any = exceptions
+        self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
+        self._store: ObjectStore
+        parts = urlsplit(url)
+        try:
+            if parts.scheme == "file":
+                self._store = LocalStore(unquote(parts.path))
+            else:
+                endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+                self._store = S3Store.from_url(
+                    url,
+                    client_options={"allow_http": endpoint.startswith("http://"), "timeout": _PATIENCE},
+                    retry_config={"retry_timeout": _PATIENCE},
+                )
+        except (*self._faults, ValueError) as error:
+            raise self._error("be opened", error) from None
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Make an object; False where there is one of that name, which stays as it is."""
+        self.puts += 1
+        try:
+            self._store.put(name, data, mode="create", use_multipart=False)
+        except self._exceptions.AlreadyExistsError:
+            return False
+        except self._faults as error:
+            raise self._error(f"take {name}", error) from None
+        self.put_bytes += len(data)
+        return True
+
+    def get(self, name: str) -> bytes | None:
+        """Return an object; None where there is none."""
+        self.gets += 1
+        try:
+            found = self._store.get(name)
+            if found.meta["size"] > _LARGEST:
+                raise StorageError(f"STORAGE {self.url}: {name} has {found.meta['size']:,} bytes, which is too many")
+            return bytes(found.bytes())
+        except (self._exceptions.NotFoundError, FileNotFoundError) as error:
+            if "NoSuchBucket" in str(error):
+                raise self._error(f"give {name}", error) from None
+            return None
+        except self._faults as error:
+            raise self._error(f"give {name}", error) from None
+
+    def names(self, prefix: str, after: str = "") -> Iterator[str]:
+        """Yield the names of the objects in a folder and below, in ascending order; of those behind a name only."""
+        self.gets += 1
+        try:
+            names = [one["path"] for page in self._store.list(prefix, offset=after or None) for one in page]
+        except self._faults as error:
+            raise self._error(f"list {prefix}", error) from None
+        yield from sorted(names)
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders right below a folder, in ascending order."""
+        self.gets += 1
+        try:
+            return sorted(self._store.list_with_delimiter(prefix)["common_prefixes"])
+        except self._faults as error:
+            raise self._error(f"list {prefix}", error) from None
+
+    def put_packed(self, name: str, content: Any) -> bool:
+        """Make an object of JSON, compressed, as :meth:`put` does."""
+        return self.put(name, pack(content))
+
+    def get_packed(self, name: str) -> Any:
+        """Return the content of such an object; None where there is none."""
+        data = self.get(name)
+        return None if data is None else self.unpack(name, data)
+
+    def unpack(self, name: str, data: bytes) -> Any:
+        """Return what :func:`pack` made the bytes of an object of."""
+        try:
+            return json.loads(unpacked(data))
+        except (zstd.ZstdError, ValueError, EOFError) as error:
+            raise self.damaged(name, str(error)) from None
+
+    def damaged(self, name: str, how: str = "it is cut short") -> StorageError:
+        """Return the error for an object that cannot be right."""
+        return StorageError(f"STORAGE {self.url}: {name} is damaged: {how}")
+
+    def _error(self, what: str, error: Exception) -> StorageError:
+        said = " ".join(str(error).split())
+        for sign, meaning in _SIGNS:
+            if sign in said:
+                return StorageError(f"STORAGE {self.url} cannot {what}: {meaning}")
+        if isinstance(
+            error, (self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError)
+        ):
+            said = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+        return StorageError(f"STORAGE {self.url} cannot {what}: {said:.300}")
+
+
+_SIGNS: Final = (
+    ("NoSuchBucket", "there is no such bucket"),
+    ("No such file or directory", "there is no such directory; make it first"),
+    ("Unable to canonicalize", "there is no such directory; make it first"),
+    ("Read-only file system", "it is read-only"),
+    ("No space left", "it is full"),
+    ("Permission denied", "permission denied"),
+)
+
+
+def pack(content: Any) -> bytes:
+    """Return content as compressed JSON; equal content, in equal order, gives equal bytes."""
+    return packed(json.dumps(content, separators=(",", ":")).encode())
+
+
+def packed(data: bytes) -> bytes:
+    """Return bytes compressed."""
+    return zstd.compress(data, level=_LEVEL)
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return the bytes that were compressed. Raises ZstdError or ValueError where they cannot be had."""
+    size = zstd.get_frame_info(data).decompressed_size
+    if size is None or size > _LARGEST:
+        raise ValueError("it says that it is too large")
+    return zstd.decompress(data)

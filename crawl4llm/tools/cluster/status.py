@@ -1,0 +1,93 @@
+"""``scrapy cluster status``, ``drain`` and ``stop``: how far a crawl is and who works on it, and a word to the workers.
+
+Workers are known where CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.tables import Fact, Part, Rows, facts
+from crawl4llm.cluster import objects
+from crawl4llm.cluster.history import History
+from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
+from crawl4llm.options import read_options
+from crawl4llm.tools._action import Action
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    history = History(opts.arguments[0])
+    iteration = history.last_iteration()
+    crawled, waits_for, missing = 0, "offers", list(range(history.partitions))
+    if iteration is not None:
+        waits_for, missing = _waits_for(history, iteration)
+        plans = (history.storage.get_packed(objects.folder(one) + objects.PLAN) for one in (iteration, iteration - 1))
+        crawled = next((int(plan[0]) for plan in plans if plan is not None), 0)
+    if history.end is not None:
+        iteration, crawled, missing = history.end["iteration"], history.end["crawled"], []
+    yield from facts(
+        {
+            "pages": crawled,
+            "wanted": history.max_pages,
+            "iteration": iteration,
+            "ended": history.end["reason"] if history.end else "no",
+            "partitions": history.partitions,
+            "lag": len(missing),
+        }
+    )
+    yield Fact("waits_for", {waits_for: missing}, f"{waits_for} of partitions {_numbers(missing)}" if missing else "")
+    if read_options(settings).cluster is None:
+        yield "workers are told with -s CLUSTER=valkey://HOST:PORT/0"
+        return
+    workers = _liveness(settings, history).workers()
+    rows = [(one.id, list(one.partitions), int(one.figures.get("pages", 0)), one.silent) for one in workers]
+    yield Rows("workers", ("id", "partitions", "pages", "silent_seconds"), rows, digits=1)
+
+
+def _waits_for(history: History, iteration: int) -> tuple[str, list[int]]:
+    """Return what is put next in an iteration, and the partitions that have not put it yet."""
+    folder = objects.folder(iteration)
+    there = set(history.storage.names(folder))
+    kind = objects.EXCHANGE if f"{folder}{objects.PLAN}" in there else objects.OFFER
+    numbers = range(history.partitions)
+    return f"{kind}s", [one for one in numbers if objects.name(iteration, kind, one) not in there]
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return shown + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
+
+
+def _liveness(settings: BaseSettings, history: History) -> Liveness:
+    options = read_options(settings)
+    if options.cluster is None:
+        raise InputError("workers are asked over CLUSTER; give it: -s CLUSTER=valkey://HOST:PORT/0")
+    from crawl4llm.cluster.valkey import ValkeyLiveness
+
+    return ValkeyLiveness(options.cluster, history.crawl["id"], history.partitions, options.cluster_lease)
+
+
+def _drain(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    liveness, worker = _liveness(settings, History(opts.arguments[0])), opts.arguments[1]
+    known = [one.id for one in liveness.workers()]
+    if worker not in known:
+        raise InputError(f"there is no worker {worker}; known are: {', '.join(known) or 'none'}")
+    liveness.request(DRAIN, worker)
+    yield f"{worker} was asked to hand over its partitions and end"
+
+
+def _stop(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+    liveness = _liveness(settings, History(opts.arguments[0]))
+    liveness.request(STOP)
+    yield "the workers were asked to end; the command that began the crawl goes on with it"
+
+
+STATUS = Action("say how far the crawl is, and who works on it", _status, "STORAGE")
+DRAIN_WORKER = Action("have a worker hand its partitions over and end", _drain, "STORAGE WORKER")
+STOP_ALL = Action("have all workers end; they can be started again", _stop, "STORAGE")

@@ -1,0 +1,96 @@
+"""Batch order in partitions: the same bytes as one process, whoever crawls, and whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archive_helpers import INFO
+from cluster_helpers import Died, HostsCorpus, Worker, differing, merged, random_web
+from driven_crawl import Driven, pages_at_once
+
+from crawl4llm.cluster import crawl as cluster_crawl
+from crawl4llm.policies import NO, known_policies, load_policy
+from crawl4llm.warc import ArchiveWriter
+
+POLICIES = [name for name in known_policies() if load_policy(name).partitioned != NO and name != "harmonic"]
+
+ALL = [*POLICIES, "scorer:length"]
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers look often for what others have put: hints of these never reach another one."""
+    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+
+
+def one_process(web: HostsCorpus, folder: Path, seeds: list[str], **options: Any) -> Path:
+    folder.mkdir()
+    archive = ArchiveWriter(folder / "warc", INFO, 1 << 30)
+    with pages_at_once(7):
+        Driven(web, folder, archive=archive, **options).run(*seeds).close()
+    archive.close()
+    return folder
+
+
+def new_storage(folder: Path) -> str:
+    folder.mkdir()
+    return f"file://{folder}"
+
+
+def test_what_can_be_partitioned() -> None:
+    assert {"influence", "length", "parent_first", "parent_min", "breadth_first", "host", "random"} <= set(POLICIES)
+    assert {"link", "pagerank", "ensemble"}.isdisjoint(POLICIES)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_partitions_change_nothing(policy: str, tmp_path: Path) -> None:
+    """Also where documents fail, N cuts the last batch, and the frontier runs empty."""
+    number = ALL.index(policy)
+    n, pages, extra = [(40, 75, {}), (20, 1000, {"order": "asc"}), (30, 70, {"crawl_scope": "domain"})][number % 3]
+    web = random_web(number)
+    seeds = web.sample(15, number)
+    options = {"url_policy": policy, "crawl_batch_size": n, "crawl_max_pages": pages, **extra}
+    alone = one_process(web, tmp_path / "alone", seeds, **options)
+    storage = new_storage(tmp_path / "storage")
+    with pages_at_once(7):
+        Worker(web, tmp_path / "worker", storage, seeds, crawl_partitions=4, **options).run(*seeds)
+        assert differing(alone, merged(storage, tmp_path / "merged")) == []
+    assert (alone / "crawl.jsonl").stat().st_size > 2000
+
+
+@pytest.mark.parametrize("policy", ["parent_min", "breadth_first"])
+def test_workers_that_share_overlap_and_die_change_nothing(policy: str, tmp_path: Path) -> None:
+    """Two workers have each a part of the partitions and wait for each other; a third believes that it has all. Each
+    dies after some objects that it has put, so that the next one, which begins with nothing, comes between any two."""
+    web = random_web(7)
+    seeds = web.sample(15, 7)
+    options: dict[str, Any] = {"url_policy": policy, "crawl_batch_size": 25, "crawl_max_pages": 80}
+    alone = one_process(web, tmp_path / "alone", seeds, **options)
+    storage = new_storage(tmp_path / "storage")
+    draw = random.Random(policy)
+    deaths: list[int] = []
+
+    async def work(its: range | None) -> None:
+        """Crawl to the end, with new workers in the place of those that die."""
+        while True:
+            folder = tmp_path / f"worker{its}{len(deaths)}"
+            puts = draw.randrange(1, 12)
+            worker = Worker(web, folder, storage, seeds, its=its, puts=puts, crawl_partitions=4, **options)
+            try:
+                await worker._run(seeds, draw)
+            except Died:
+                deaths.append(puts)
+            else:
+                return
+
+    async def work_together() -> None:
+        await asyncio.gather(*map(work, [range(2), range(2, 4), None]))
+
+    with pages_at_once(7):
+        asyncio.run(work_together())
+        assert differing(alone, merged(storage, tmp_path / "merged")) == []
+    assert len(deaths) > 5

@@ -1,0 +1,128 @@
+"""A crawl by several workers as a user has it: processes, a Valkey server, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cluster_helpers import differing
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, error_of, scrapy, stats
+from valkey_helpers import eventually, url_of, valkey_server
+
+COMMON = {"CRAWL_MAX_PAGES": 400, "CRAWL_BATCH_SIZE": 25, "URL_POLICY": "parent_min"}
+
+
+def storage_at(folder: Path) -> dict[str, object]:
+    folder.mkdir()
+    return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": 16}
+
+
+def begin(web: Web, output: Path, **settings: object) -> subprocess.Popen[str]:
+    """Start a worker, in a process group of its own."""
+    command = [sys.executable, "-m", "scrapy", *crawl_args(web, output, **COMMON, **settings)]
+    return subprocess.Popen(
+        command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def reaches(storage: dict[str, object], iteration: int) -> Callable[[], bool]:
+    folder = Path(str(storage["STORAGE"]).removeprefix("file://"), f"i/{iteration:08}")
+    return folder.exists
+
+
+def test_workers_that_are_killed_and_interrupted_leave_what_one_process_does(demo_web: Web, tmp_path: Path) -> None:
+    storage = storage_at(tmp_path / "storage")
+    assert crawl(demo_web, tmp_path / "alone", **COMMON).returncode == 0
+    with valkey_server() as server:
+        cluster = {**storage, "CLUSTER": url_of(server), "CLUSTER_LEASE": 2}
+        workers = [begin(demo_web, tmp_path / f"worker{number}", **cluster) for number in range(3)]
+        try:
+            eventually(reaches(storage, 2), 120)
+            os.killpg(workers[0].pid, signal.SIGKILL)
+            eventually(reaches(storage, 4), 120)
+            workers[1].send_signal(signal.SIGINT)
+            status = scrapy("cluster", "status", str(storage["STORAGE"]), "-s", f"CLUSTER={url_of(server)}", "--json")
+            assert {"id", "partitions", "pages"} <= json.loads(status.stdout)["workers"][0].keys()
+            assert workers[2].wait(200) == 0
+        finally:
+            for worker in workers:
+                worker.kill()
+        assert "Traceback" not in str(workers[1].communicate()[1]) + str(workers[2].communicate()[1])
+    ended = json.loads(scrapy("cluster", "status", str(storage["STORAGE"]), "--json").stdout)
+    assert (ended["pages"], ended["ended"], ended["lag"]) == (400, "max_pages", 0)
+    merged = tmp_path / "merged"
+    for command in (["verify"], ["merge", "--out", str(merged)]):
+        done = scrapy("cluster", command[0], str(storage["STORAGE"]), *command[1:])
+        assert done.returncode == 0, done.stderr
+    assert differing(tmp_path / "alone", merged) == []
+    alone, figures = stats(tmp_path / "alone"), stats(merged)
+    assert {key: count for key, count in alone.items() if key in figures} == figures
+    again = crawl(demo_web, tmp_path / "again", **COMMON, **storage)
+    assert (again.returncode, "400 of 400 pages" in again.stdout) == (0, True)
+
+
+def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
+    """A crawl in a storage is found damaged when an object of it is lost; another crawl is not let in."""
+    storage = storage_at(tmp_path / "storage")
+    small = {"CRAWL_MAX_PAGES": 40, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20}
+    assert crawl(demo_web, tmp_path / "one", **small, **storage).returncode == 0
+    for other, what in [
+        ({"CRAWL_MAX_PAGES": 50}, "CRAWL_MAX_PAGES is 40 there, 50 here"),
+        ({"CRAWL_PARTITIONS": 8}, "CRAWL_PARTITIONS is 16 there, 8 here"),
+        ({"CRAWL_SEED": 1}, "seeds_digest"),
+    ]:
+        refused = crawl(demo_web, tmp_path / str(other), **{**small, **storage, **other})
+        assert what in error_of(refused)
+        assert "holds another crawl" in refused.stderr
+    index = scrapy("cluster", "merge", str(storage["STORAGE"]), "--index-only", "--out", str(tmp_path / "index"))
+    assert index.returncode == 0, index.stderr
+    names = [json.loads(line.split(" ", 2)[2])["filename"] for line in (tmp_path / "index/warc/index.cdxj").open()]
+    assert len(names) == 40
+    lost = tmp_path / "storage" / names[0]
+    lost.rename(tmp_path / "lost")
+    assert "is missing" in error_of(scrapy("cluster", "verify", str(storage["STORAGE"])))
+    lost.write_bytes((tmp_path / "lost").read_bytes()[:-1])
+    assert "another digest" in error_of(scrapy("cluster", "verify", str(storage["STORAGE"])))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"STORAGE": "", "CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER is set, and STORAGE is not"),
+        ({"CRAWL_BATCH_SIZE": 0}, "continuous order"),
+        ({"JOBDIR": "job"}, "JOBDIR"),
+        ({"NEAR_DUPLICATES": "follow"}, "NEAR_DUPLICATES"),
+        ({"URL_POLICY": "link"}, "URL_POLICY link goes by all that was crawled"),
+        ({"CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER valkey://127.0.0.1:1/0"),
+        ({"STORAGE": "file:///nowhere/at/all"}, "there is no such directory"),
+    ],
+    ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
+)
+def test_what_cannot_be_is_refused(settings: dict[str, object], said: str, demo_web: Web, tmp_path: Path) -> None:
+    given = {**storage_at(tmp_path / "storage"), **settings}
+    assert said in error_of(crawl(demo_web, tmp_path / "out", CRAWL_MAX_PAGES=10, **given))
+    assert not list((tmp_path / "storage").glob("i/*"))
+
+
+def test_a_corpus_that_tells_no_urls(tmp_path: Path) -> None:
+    own = {"CORPUS": "own_corpus.OwnCorpus", "SCORER": "graph_corpus.NumberScorer", "CRAWL_SEEDS": 3}
+    storage = storage_at(tmp_path / "storage")
+    refused = crawl(None, tmp_path / "out", CRAWL_MAX_PAGES=10, **own, **storage)
+    assert "CRAWL_PARTITIONS = 16 needs a corpus that tells the URL of a key" in error_of(refused)
+    assert (
+        crawl(None, tmp_path / "out", CRAWL_MAX_PAGES=10, **own, **{**storage, "CRAWL_PARTITIONS": 1}).returncode == 0
+    )
+
+
+def test_a_folder_with_something_else(demo_web: Web, tmp_path: Path) -> None:
+    storage = storage_at(tmp_path / "storage")
+    (tmp_path / "storage/thesis.txt").write_text("of years")
+    refused = crawl(demo_web, tmp_path / "out", CRAWL_MAX_PAGES=10, **storage)
+    assert "holds something else than a crawl" in error_of(refused)
+    assert [path.name for path in (tmp_path / "storage").iterdir()] == ["thesis.txt"]
