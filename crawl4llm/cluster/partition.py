@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.pages import Link
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
@@ -326,13 +325,15 @@ class Partition(Crawl):
 
     def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
         entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
+        if links is None:  # as most are where there are many partitions
+            self.policy.crawled(CrawledPage(entry, line["influence"], ()))
+            return
         known, refused = len(self.visited), len(self._refused)
-        own: Sequence[Link] = () if links is None else links.links
-        new = self._extract(CrawledPage(entry, line["influence"], own))
-        if links is None or len(self.visited) == known:
+        new = self._extract(CrawledPage(entry, line["influence"], links.links))
+        if len(self.visited) == known:
             return
         self._news.append([place, len(self.visited) - known, len(new)])
-        numbered = list(zip(own, links.numbers, strict=False))  # those without a key are last, and have none
+        numbered = list(zip(links.links, links.numbers, strict=False))  # those without a key are last, and have none
         number_of = {(link.key, link.url): number for link, number in reversed(numbered)}
         self._found += [(place, number_of[one.key, one.url], one) for one in new]
         for failure in self._refused[refused:]:
