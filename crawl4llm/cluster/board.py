@@ -29,6 +29,8 @@ class Board:
         self._names: dict[int, frozenset[str]] = {}
         """Objects that were seen, by iteration."""
         self._plans: dict[int, Plan] = {}
+        self._short: dict[int, list[int]] = {}
+        """Partitions that must offer more, by what was seen last."""
         self._all_exchanges: dict[int, list[Exchange]] = {}
         self._all_found: dict[int, list[list[list[int]]]] = {}
         self._lock = asyncio.Lock()
@@ -36,14 +38,19 @@ class Board:
     def look_again(self) -> None:
         """List again what there is, when it is asked for next."""
         self._names.clear()
+        self._short.clear()
 
     async def plan(self, iteration: int) -> Plan | list[int] | None:
         """Return the batch of an iteration, or the partitions that must offer more first."""
         async with self._lock:
-            if (known := self._plans.get(iteration)) is not None:
+            if (known := self._plans.get(iteration) or self._short.get(iteration)) is not None:
                 return known
             plan = await self._plan(iteration)
-            return _kept(self._plans, iteration, plan) if isinstance(plan, Plan) else plan
+            if isinstance(plan, Plan):
+                return _kept(self._plans, iteration, plan)
+            if plan is not None:
+                self._short[iteration] = plan
+            return plan
 
     async def exchanges(self, iteration: int) -> list[Exchange] | None:
         """Return what came of a batch, by partition."""
