@@ -105,6 +105,6 @@ def test_from_an_empty_folder_to_a_crawl(environment: Path, demo_web: Web, tmp_p
 
 
 def test_how_to_install_an_extra(environment: Path, tmp_path: Path) -> None:
-    says = "from crawl4llm.base.installed import to_install as say; print(say('evaluate'), say('unheard-of'), sep='\\n')"
+    says = "from crawl4llm.base.installed import to_install as say; print(say('evaluate'), say('other'), sep='\\n')"
     said = run(environment, tmp_path, "python", "-c", says).stdout.splitlines()
-    assert said == ["pip install 'Jinja2>=3.1' 'matplotlib>=3.8' 'scipy>=1.11'", "pip install 'crawl4llm[unheard-of]'"]
+    assert said == ["pip install 'Jinja2>=3.1' 'matplotlib>=3.8' 'scipy>=1.11'", "pip install 'crawl4llm[other]'"]
