@@ -7,6 +7,7 @@ finds the output of the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -52,7 +53,8 @@ class Executor(NamedTuple):
 UNDIVIDED: Final = Executor()
 
 
-class Shards(NamedTuple, Generic[J, R]):
+@dataclass(frozen=True)
+class Shards(Generic[J, R]):
     """Work that tasks can do."""
 
     work: Callable[[Sequence[J]], Iterable[R]]
