@@ -326,9 +326,10 @@ class ClusterCrawl(Crawl):
     async def _open(self, number: int) -> None:
         """Begin with a partition where its newest snapshot is, or with the seeds."""
         snapshot = None
-        if names := list(self._storage.names(objects.snapshot_name(number, 0).rpartition("/")[0])):
-            data = self._storage.get(names[-1])
-            snapshot = (int(names[-1].rpartition("/")[2]), data or b"")
+        names = self._storage.names(objects.snapshot_name(number, 0).rpartition("/")[0])
+        if iterations := [int(last) for name in names if (last := name.rpartition("/")[2]).isdecimal()]:
+            data = self._storage.get(objects.snapshot_name(number, iterations[-1]))
+            snapshot = (iterations[-1], data or b"")
         partition = Partition(number, self._parts, snapshot)
         self._own[number] = partition
         if snapshot is None:
