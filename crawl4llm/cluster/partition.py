@@ -19,7 +19,7 @@ from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Segments
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.page_writer import NoCommits, RatePages
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.url_rules import UrlRules
@@ -82,7 +82,7 @@ class _Lines:
         return taken
 
 
-class Partition(Crawl):
+class Partition(OnePartition):
     """The part of :class:`crawl4llm.crawl.algorithm.Crawl` that is done apart for each partition."""
 
     def __init__(self, number: int, parts: Parts, snapshot: tuple[int, bytes] | None) -> None:
