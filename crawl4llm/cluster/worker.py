@@ -20,7 +20,8 @@ from crawl4llm.warc import NullArchive
 if TYPE_CHECKING:
     from crawl4llm.cluster.partition import Parts
     from crawl4llm.crawl.reorder_buffer import Hop
-    from crawl4llm.frontier import Lease
+    from crawl4llm.frontier import Lease, OwnerFrontier
+    from crawl4llm.frontier.visited import VisitedSet
 
 POLL: Final = 1.0
 """Seconds after which is looked for what others have put, announced or not."""
@@ -47,22 +48,33 @@ P = TypeVar("P", bound=OnePartition)
 class WorkerCrawl(Crawl, Generic[P]):
     """Drives the partitions of this worker as the scheduler drives a :class:`crawl4llm.crawl.algorithm.Crawl`."""
 
-    def __init__(self, parts: Parts, liveness: Liveness, *, is_new: bool, concurrent_leases: int = 1) -> None:
-        """``is_new``: whether the storage shows no work yet."""
+    def __init__(
+        self,
+        parts: Parts,
+        liveness: Liveness,
+        *,
+        is_new: bool,
+        visited: VisitedSet | None = None,
+        by_owners: OwnerFrontier | None = None,
+    ) -> None:
+        """``is_new``: whether the storage shows no work yet. ``visited`` and ``by_owners`` are asked what this worker's
+        partitions have visited, and whose turn it is."""
         archive = NullArchive()
         super().__init__(
             parts.options,
             policy=parts.make_policy(),
             rate=parts.rate,
             frontier=MemoryFrontier(),
-            visited=MemoryVisited(),
+            visited=MemoryVisited() if visited is None else visited,
+            by_owners=by_owners,
+            clock=parts.clock,
             archive=archive,
             log=_NoLog(),
             commits=NoCommits(archive),
             provenance={},
             limits=parts.limits,
             rules=parts.rules,
-            concurrent_leases=concurrent_leases,
+            concurrent_leases=parts.concurrent_leases,
         )
         self.seeds = len(parts.seeds)
         self._parts = parts

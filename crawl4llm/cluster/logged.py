@@ -1,0 +1,243 @@
+"""The working store of a partition in continuous order: what a commit changes of it, and how it is made anew.
+
+A commit's changes are those of the tables in which a document, a piece of a policy or an owner's wait stands once.
+Indexes and sorted runs are made of them again when the partition is taken over, so that what is uploaded does not
+depend on how large the frontier is. A fingerprint of the visited set is told once, when it is new.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import shutil
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from crawl4llm.cluster.storage import packed, unpacked
+from crawl4llm.frontier import Patience
+from crawl4llm.frontier.durable import LEASES
+from crawl4llm.frontier.durable import STATE as FRONTIER
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, LastingOwners
+from crawl4llm.frontier.fingerprints import FingerprintRuns
+from crawl4llm.frontier.holds import Hold
+from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
+from crawl4llm.frontier.store import NAME, TABLES, Store
+from crawl4llm.frontier.visited import STATE as VISITED
+from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.options import Options
+
+_TOLD: Final = ("state", LEASES, CURRENT, "aside")
+"""Tables whose changes are told."""
+_HEAD: Final = struct.Struct("<BHI")
+_GONE: Final = 0xFFFFFFFF
+"""Stands for the size of a value that was deleted."""
+_FINGERPRINT: Final = 16
+_AT_ONCE: Final = 10_000
+_HOLD: Final = b"hold/"
+
+
+class LoggedStore(Store):
+    """A store that remembers what changes of the tables that are told, until it is taken."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, fsync=False)
+        self._changes: dict[tuple[int, bytes], bytes | None] = {}
+
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        super().put(table, key, value)
+        if table in _TOLD:
+            self._changes[TABLES.index(table), key] = value
+
+    def delete(self, table: str, key: bytes) -> bool:
+        was_there = super().delete(table, key)
+        if was_there and table in _TOLD:
+            self._changes[TABLES.index(table), key] = None
+        return was_there
+
+    def restore(self, changes: bytes) -> None:
+        """Take changes over that were told before. Raises ValueError where they are none."""
+        for table, key, value in _records(changes):
+            if value is None:
+                super().delete(table, key)
+            else:
+                super().put(table, key, value)
+
+    def take(self) -> bytes:
+        """Return what has changed, and begin anew."""
+        changes, self._changes = self._changes, {}
+        return _encoded((TABLES[number], key, value) for (number, key), value in sorted(changes.items(), key=_place))
+
+    def whole(self) -> bytes:
+        """Return the tables that are told as changes of an empty store."""
+        return _encoded((table, key, value) for table in _TOLD for key, value in self.items(table))
+
+
+class LoggedVisited(DurableVisited):
+    """A visited set whose new fingerprints can be had after it was saved."""
+
+    added = b""
+    """Those that the last saves have added, one after the other."""
+
+    def save(self) -> None:
+        self.added += b"".join(sorted(self._fresh))
+        super().save()
+
+
+class StoredHolds:
+    """Which owners may not be asked: :class:`crawl4llm.frontier.holds.Holds` in a store. A wait that is taken over
+    counts anew, from then on: clocks of two machines are not compared."""
+
+    def __init__(self, store: Store, longest: float) -> None:
+        """``longest``: seconds for which whoever takes over lets all owners wait."""
+        self._store, self._longest = store, longest
+        self._holds: dict[str, Hold] = {}
+        self._ends: list[tuple[float, str]] = []
+        self.is_urgent = False
+        """Whether there is a new wait for which whoever takes over would not wait by itself."""
+        for key, value in store.items("state", _HOLD):
+            if not key.startswith(_HOLD):
+                break
+            hold = Hold(*json.loads(value))
+            self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with what is in force."""
+        now = time.time()
+        return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
+
+    def get(self, owner: str) -> Hold:
+        """Return what is written of an owner, which may be over."""
+        return self._holds.get(owner, Hold())
+
+    def set(self, owner: str, hold: Hold) -> None:
+        """Write down that this holds for an owner, and nothing else."""
+        self._note(owner, hold)
+        self._write(owner, hold)
+        self.is_urgent |= hold.wait > self._longest
+
+    def pass_by(self) -> None:
+        """Forget waits that are over; before a commit."""
+        now = time.monotonic()
+        while self._ends and self._ends[0][0] <= now:
+            _, owner = heapq.heappop(self._ends)
+            hold = self._holds.get(owner)
+            if hold is not None and hold.wait and hold.until <= time.time():
+                self._write(owner, hold._replace(until=0.0, wait=0.0))
+        self.is_urgent = False
+
+    def _note(self, owner: str, hold: Hold) -> None:
+        self._holds[owner] = hold
+        if hold.wait:
+            heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
+
+    def _write(self, owner: str, hold: Hold) -> None:
+        key = _HOLD + owner.encode()
+        if hold == Hold():
+            self._holds.pop(owner, None)
+            self._store.delete("state", key)
+        else:
+            self._holds[owner] = hold
+            self._store.put("state", key, json.dumps(hold).encode())
+
+
+class LoggedOwnerFrontier(DurableOwnerFrontier):
+    """The frontier of owners whose waits are in the store itself."""
+
+    def __init__(self, store: Store, holds: StoredHolds, patience: Patience, **clock: Any) -> None:
+        self.holds = holds
+        super().__init__(store, patience=patience, **clock)
+
+    def _index(self, _holds: Any, *others: Any) -> LastingOwners:
+        return super()._index(self.holds, *others)  # type: ignore[arg-type]
+
+
+class Working:
+    """Store, visited set and what the frontier is made of, in a folder that is thrown away with the process."""
+
+    def __init__(self, folder: Path, options: Options, told: Iterable[tuple[bytes, bytes]]) -> None:
+        """Begin in a folder that is not there yet; ``told``: changes and fingerprints, packed, from the first commit or
+        a snapshot on. Raises InputError, and ValueError where they are none."""
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self.store = LoggedStore(folder / NAME)
+        runs = FingerprintRuns(self.store)
+        for changes, fingerprints in told:
+            self.store.restore(unpacked(changes))
+            runs.add(sorted(_each(fingerprints)))
+        if len(runs):
+            state: dict[str, Any] = {"runs": runs.state(), "filter": None}
+            Store.put(self.store, "state", VISITED, json.dumps(state).encode())
+        if (stored := self.store.get("state", FRONTIER)) is not None:
+            state = {**json.loads(stored), "runs": None, "queued": 0}
+            Store.put(self.store, "state", FRONTIER, json.dumps(state).encode())
+        self.visited = LoggedVisited(
+            self.store,
+            folder / "visited.filter",
+            cache=options.visited_cache // options.partitions,
+            filter_bytes=options.visited_filter_bytes // options.partitions,
+            fsync=False,
+        )
+        self.visited.load_filter()
+
+    def fill(self, frontier: IndexedFrontier) -> None:
+        """Queue the documents that the store has; those on lease stay so."""
+        start = b""
+        while batch := list(islice(self.store.items(CURRENT, start), _AT_ONCE)):
+            start = batch[-1][0] + b"\0"
+            frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
+        self.store.take()  # nothing has changed of what is told
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Return changes and fingerprints of the last commit, packed."""
+        fingerprints, self.visited.added = self.visited.added, b""
+        return packed(self.store.take()), fingerprints
+
+    def whole(self) -> tuple[bytes, bytes]:
+        """Return the same of all commits together; right after a commit."""
+        state = json.loads(self.store.get("state", VISITED) or b"{}")
+        return packed(self.store.whole()), b"".join(FingerprintRuns(self.store, state.get("runs")).since(0))
+
+    def close(self) -> None:
+        """Throw it away."""
+        self.store.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _place(change: tuple[tuple[int, bytes], bytes | None]) -> tuple[int, bytes]:
+    return change[0]
+
+
+def _encoded(changes: Iterable[tuple[str, bytes, bytes | None]]) -> bytes:
+    records: list[bytes] = []
+    for table, key, value in changes:
+        told = value
+        if table == "state" and key == VISITED:
+            continue
+        if table == "state" and key == FRONTIER and value is not None:
+            told = json.dumps({**json.loads(value), "runs": None}).encode()  # which are made anew
+        records += [_HEAD.pack(TABLES.index(table), len(key), _GONE if told is None else len(told)), key, told or b""]
+    return b"".join(records)
+
+
+def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes | None]]:
+    """Yield table, key and value of each change. Raises ValueError where there are none such."""
+    place = 0
+    while place < len(data):
+        if len(data) - place < _HEAD.size:
+            raise ValueError("it is cut short")
+        number, key_bytes, size = _HEAD.unpack_from(data, place)
+        place += _HEAD.size
+        value_bytes = 0 if size == _GONE else size
+        key, end = data[place : place + key_bytes], place + key_bytes + value_bytes
+        if end > len(data) or number >= len(TABLES):
+            raise ValueError("it is cut short")
+        yield TABLES[number], key, None if size == _GONE else data[place + key_bytes : end]
+        place = end
+
+
+def _each(fingerprints: bytes) -> Iterator[bytes]:
+    return (fingerprints[at : at + _FINGERPRINT] for at in range(0, len(fingerprints), _FINGERPRINT))
