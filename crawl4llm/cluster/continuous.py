@@ -150,6 +150,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def advance(self, *, expand: bool = True) -> None:
         """Merge what was fetched, and do all else that is due. Raises InputError."""
+        if self._pulsing is None:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
+            self._pulsing = asyncio.ensure_future(self._pulse_on())
         is_due = self._pulse.is_set() or self._stood_still
         self._pulse.clear()
         touched = await self._advance_touched()
@@ -198,7 +200,6 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def _go_on(self) -> None:
         """Begin: read what is there, and take partitions."""
-        self._pulsing = asyncio.ensure_future(self._pulse_on())
         self._see_whether_ended()
         if self._ended is None:
             await self._post.begin()

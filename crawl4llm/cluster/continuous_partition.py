@@ -16,7 +16,7 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import QUEUED
 from crawl4llm.cluster import journal
 from crawl4llm.cluster.journal import Commit, Head, Mail, own_links, redirects_in
-from crawl4llm.cluster.logged import LoggedOwnerFrontier, StoredHolds, Working
+from crawl4llm.cluster.logged import Working
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.partition import Parts
 from crawl4llm.cluster.segments import Lines, Segment, Segments
@@ -24,15 +24,11 @@ from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.commits import JobCommits, read_state
+from crawl4llm.crawl.commits import JobCommits
 from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Entry, Frontier, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import StoredAside
-from crawl4llm.frontier.indexed import IndexedFrontier
-from crawl4llm.options import Options
 from crawl4llm.policies import NO, Candidate, CrawledPage
 from crawl4llm.scope_options import OFF
 
@@ -80,26 +76,29 @@ class ContinuousPartition(OnePartition):
         options, folder = parts.options, parts.folder / f"{number:04}"
         policy = parts.make_policy()
         try:
-            self._working = working = Working(folder / "store", options, told.changes)
+            self._working = working = Working(folder / "store", options, parts.clock, told.changes, longest)
         except (ValueError, ArithmeticError, LookupError, TypeError) as error:
             raise parts.storage.damaged(journal.name(number, journal.LOG, told.number), str(error)) from None
         self._segments, self._lines = Segments(folder / "warc", options, parts.info, number), Lines()
-        pieces = StoredPieces(working.store)
-        self._holds = None if parts.clock is None else StoredHolds(working.store, longest)
-        self._stored, frontier, by_owners = _frontiers(working, options, parts.clock, self._holds)
+        budgets = Budgets(options.url_budget) if options.url_budget else None
+        frontier: Frontier = working.frontier
+        owned: OwnerFrontier | None = working.owned
+        if budgets is not None:
+            frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, StoredAside(working.tables))
+            owned = None if owned is None else budgeted
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         log: Any = self._lines
-        commits = JobCommits(working.store, self._stored, working.visited, pieces, log, self._segments, options)
+        working.keep(policy, budgets, near_duplicates)
         super().__init__(
             replace(options, crawl_max_pages=_NEVER_FULL),
             policy=policy,
             rate=parts.rate,
             frontier=frontier,
-            by_owners=by_owners,
+            by_owners=owned,
             visited=working.visited,
             archive=self._segments,
             log=self._lines,
-            commits=commits,
+            commits=JobCommits(working, log, self._segments, options),
             provenance=parts.provenance,
             limits=parts.limits,
             rules=parts.rules,
@@ -108,9 +107,6 @@ class ContinuousPartition(OnePartition):
             near_duplicates=near_duplicates,
         )
         self.scope.sends_on = self._is_elsewhere
-        for part in (getattr(frontier, "budgets", None), near_duplicates, policy):
-            if (keep_in := getattr(part, "keep_in", None)) is not None:
-                keep_in(pieces)
         self.commit_number = told.number
         self.quota = 0
         """Pages that it may crawl in all."""
@@ -139,9 +135,9 @@ class ContinuousPartition(OnePartition):
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
         if self._by_owners is not None:
-            return self._stored.first()
+            return self._working.frontier.first()
         if self._best is None:
-            self._best = self._stored.first()
+            self._best = self._working.frontier.first()
         return self._best
 
     def lease_one(self) -> list[Lease]:
@@ -216,15 +212,15 @@ class ContinuousPartition(OnePartition):
     @property
     def is_urgent(self) -> bool:
         """Whether an owner is to be left alone for longer than whoever takes over would by itself."""
-        return self._holds is not None and self._holds.is_urgent
+        return self._working.holds is not None and self._working.holds.is_urgent
 
     def commit_now(self) -> None:
         """Commit; between two calls of advance()."""
         self._commits.commit_now(self)
 
     def save(self) -> dict[str, Any]:
-        if self._holds is not None:
-            self._holds.pass_by()
+        if self._working.holds is not None:
+            self._working.holds.pass_by()
         return super().save()
 
     def committed(self) -> None:
@@ -282,34 +278,14 @@ class ContinuousPartition(OnePartition):
 
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
-        state = read_state(self._working.store)
-        assert state.crawl is not None
-        self.policy.load(state.policy)
-        leases = self._stored.leases()
-        self.load(state.crawl, leases if self._by_owners is not None else [])
+        self.policy.load(self._working.policy_state())
+        leases = self._working.leases()
+        self.load(self._working.state()["crawl"], leases if self._by_owners is not None else [])
         if self._by_owners is None:
             for lease in leases:
                 self.frontier.give_back(lease, attempted=False)
         self._committed_pages = self.crawled
         self._segments.number = self.commit_number + 1
-
-
-def _frontiers(
-    working: Working, options: Options, clock: Clock | None, holds: StoredHolds | None
-) -> tuple[IndexedFrontier, Frontier, OwnerFrontier | None]:
-    """Return the frontier in the store, as it was told, what is leased from, and the same if it goes by owners."""
-    stored: IndexedFrontier
-    owned: OwnerFrontier | None = None
-    if clock is None or holds is None:
-        stored = IndexedFrontier(working.store)
-    else:
-        patience = patience_of(options, clock)
-        stored = owned = LoggedOwnerFrontier(working.store, holds, patience, clock=clock.now)
-    working.fill(stored)
-    if not options.url_budget:
-        return stored, stored, owned
-    budgeted = BudgetedFrontier(stored, owned, Budgets(options.url_budget), StoredAside(working.store))
-    return stored, budgeted, None if owned is None else budgeted
 
 
 def told_of(parts: Parts, number: int) -> Told:

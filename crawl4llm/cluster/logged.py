@@ -12,12 +12,15 @@ import json
 import shutil
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.cluster.storage import packed, unpacked
+from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.page_writer import Balance
+from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Patience
 from crawl4llm.frontier.durable import LEASES
 from crawl4llm.frontier.durable import STATE as FRONTIER
@@ -27,7 +30,6 @@ from crawl4llm.frontier.holds import Hold
 from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.frontier.visited import STATE as VISITED
-from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
@@ -60,7 +62,7 @@ class LoggedStore(Store):
 
     def restore(self, changes: bytes) -> None:
         """Take changes over that were told before. Raises ValueError where they are none."""
-        for table, key, value in _records(changes):
+        for table, key, value in records(changes):
             if value is None:
                 super().delete(table, key)
             else:
@@ -74,17 +76,6 @@ class LoggedStore(Store):
     def whole(self) -> bytes:
         """Return the tables that are told as changes of an empty store."""
         return _encoded((table, key, value) for table in _TOLD for key, value in self.items(table))
-
-
-class LoggedVisited(DurableVisited):
-    """A visited set whose new fingerprints can be had after it was saved."""
-
-    added = b""
-    """Those that the last saves have added, one after the other."""
-
-    def save(self) -> None:
-        self.added += b"".join(sorted(self._fresh))
-        super().save()
 
 
 class StoredHolds:
@@ -155,56 +146,68 @@ class LoggedOwnerFrontier(DurableOwnerFrontier):
         return super()._index(self.holds, *others)  # type: ignore[arg-type]
 
 
-class Working:
-    """Store, visited set and what the frontier is made of, in a folder that is thrown away with the process."""
+class Working(LmdbCrawlStore):
+    """Frontier, visited set and all else of a partition, in a folder that is thrown away with the process."""
 
-    def __init__(self, folder: Path, options: Options, told: Iterable[tuple[bytes, bytes]]) -> None:
+    tables: LoggedStore
+    frontier: IndexedFrontier
+
+    def __init__(
+        self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
+    ) -> None:
         """Begin in a folder that is not there yet; ``told``: changes and fingerprints, packed, from the first commit or
-        a snapshot on. Raises InputError, and ValueError where they are none."""
+        a snapshot on. The frontier goes by owners if there is a clock; ``longest``: see StoredHolds. Raises InputError,
+        and ValueError where they are none."""
         folder.mkdir(parents=True)
         self._folder = folder
-        self.store = LoggedStore(folder / NAME)
-        runs = FingerprintRuns(self.store)
+        tables = LoggedStore(folder / NAME)
+        runs = FingerprintRuns(tables)
         for changes, fingerprints in told:
-            self.store.restore(unpacked(changes))
+            tables.restore(unpacked(changes))
             runs.add(sorted(_each(fingerprints)))
         if len(runs):
-            state: dict[str, Any] = {"runs": runs.state(), "filter": None}
-            Store.put(self.store, "state", VISITED, json.dumps(state).encode())
-        if (stored := self.store.get("state", FRONTIER)) is not None:
-            state = {**json.loads(stored), "runs": None, "queued": 0}
-            Store.put(self.store, "state", FRONTIER, json.dumps(state).encode())
-        self.visited = LoggedVisited(
-            self.store,
-            folder / "visited.filter",
-            cache=options.visited_cache // options.partitions,
-            filter_bytes=options.visited_filter_bytes // options.partitions,
-            fsync=False,
-        )
-        self.visited.load_filter()
+            tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
+        if (stored := tables.get("state", FRONTIER)) is not None:
+            tables.put("state", FRONTIER, json.dumps({**json.loads(stored), "runs": None, "queued": 0}).encode())
+        self.holds: StoredHolds | None = None
+        self.owned: LoggedOwnerFrontier | None = None
+        """The frontier, if it goes by owners."""
+        frontier: IndexedFrontier
+        if clock is None:
+            frontier = IndexedFrontier(tables)
+        else:
+            self.holds, patience = StoredHolds(tables, longest), patience_of(options, clock)
+            frontier = self.owned = LoggedOwnerFrontier(tables, self.holds, patience, clock=clock.now)
+        super().__init__(tables, frontier, folder / "visited.filter", options)
+        self._fill()
+        tables.take()  # nothing has changed of what is told
+        self._fingerprints = b""
 
-    def fill(self, frontier: IndexedFrontier) -> None:
-        """Queue the documents that the store has; those on lease stay so."""
-        start = b""
-        while batch := list(islice(self.store.items(CURRENT, start), _AT_ONCE)):
-            start = batch[-1][0] + b"\0"
-            frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
-        self.store.take()  # nothing has changed of what is told
+    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        self._fingerprints += b"".join(self.visited.fresh())
+        super().commit(balance, state)
 
     def take(self) -> tuple[bytes, bytes]:
-        """Return changes and fingerprints of the last commit, packed."""
-        fingerprints, self.visited.added = self.visited.added, b""
-        return packed(self.store.take()), fingerprints
+        """Return what the commits since the last call have changed, packed, and the fingerprints of what is new."""
+        fingerprints, self._fingerprints = self._fingerprints, b""
+        return packed(self.tables.take()), fingerprints
 
     def whole(self) -> tuple[bytes, bytes]:
         """Return the same of all commits together; right after a commit."""
-        state = json.loads(self.store.get("state", VISITED) or b"{}")
-        return packed(self.store.whole()), b"".join(FingerprintRuns(self.store, state.get("runs")).since(0))
+        state = json.loads(self.tables.get("state", VISITED) or b"{}")
+        return packed(self.tables.whole()), b"".join(FingerprintRuns(self.tables, state.get("runs")).since(0))
 
     def close(self) -> None:
         """Throw it away."""
-        self.store.close()
+        self.tables.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _fill(self) -> None:
+        """Queue the documents that the store has; those on lease stay so."""
+        start = b""
+        while batch := list(islice(self.tables.items(CURRENT, start), _AT_ONCE)):
+            start = batch[-1][0] + b"\0"
+            self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
 
 
 def _place(change: tuple[tuple[int, bytes], bytes | None]) -> tuple[int, bytes]:
@@ -223,7 +226,7 @@ def _encoded(changes: Iterable[tuple[str, bytes, bytes | None]]) -> bytes:
     return b"".join(records)
 
 
-def _records(data: bytes) -> Iterator[tuple[str, bytes, bytes | None]]:
+def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | None]]:
     """Yield table, key and value of each change. Raises ValueError where there are none such."""
     place = 0
     while place < len(data):

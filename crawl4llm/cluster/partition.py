@@ -19,7 +19,7 @@ from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster.worker import OnePartition
-from crawl4llm.crawl.page_writer import NoCommits, RatePages
+from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.frontier import Entry, Lease, Outcome
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _AT_LEAST: Final = 16
 """Documents offered besides those that are to be expected in a batch."""
+_ENDED: Final = (f"{Outcome.FAILED.value}/", f"{Outcome.DROPPED.value}/")
 
 
 class Stage(enum.IntEnum):
@@ -80,7 +81,7 @@ class Partition(OnePartition):
         policy = parts.make_policy()
         iteration, data = snapshot or (0, None)
         try:
-            self._scratch = Scratch(folder / "store", parts.options, policy, data)
+            self._store = Scratch(folder / "store", parts.options, policy, data)
         except (ValueError, ArithmeticError, LookupError, TypeError) as error:
             raise parts.storage.damaged(objects.snapshot_name(number, iteration), str(error)) from None
         self._segments = Segments(folder / "warc", parts.options, parts.info, number)
@@ -89,8 +90,8 @@ class Partition(OnePartition):
             parts.options,
             policy=policy,
             rate=parts.rate,
-            frontier=self._scratch.frontier,
-            visited=self._scratch.visited,
+            frontier=self._store.frontier,
+            visited=self._store.visited,
             archive=self._segments,
             log=self._lines,
             commits=NoCommits(self._segments),
@@ -102,7 +103,7 @@ class Partition(OnePartition):
         self._begun = True
         self.iteration = iteration
         self.stage = Stage.BEGUN
-        state = self._scratch.state
+        state = self._store.state()
         self.pages_before: int = state.get("crawled", 0)
         """Pages of the whole crawl before this iteration."""
         self._share: int = state.get("share", 0)
@@ -128,6 +129,8 @@ class Partition(OnePartition):
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self.counters.counts.update(state.get("counts", {}))
+        self._ended_before = Counter[str](state.get("ended", {}))
+        """Documents that never entered the frontier, by stats key, of which a worker told that had it before."""
 
     # -- the offer ------------------------------------------------------------------------------------------------
 
@@ -213,6 +216,11 @@ class Partition(OnePartition):
             self._rows.append([place, next(lines), None, next(facts)])
             links = next(pages).links
             self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
+
+    @property
+    def balance(self) -> Balance:
+        counts = self.counters.counts + self._ended_before
+        return balance(self.visited, self.frontier, counts, None)._replace(hops_counted=True)
 
     @property
     def is_merged(self) -> bool:
@@ -303,14 +311,17 @@ class Partition(OnePartition):
         counts = self._counts()
         self._counted.subtract(counts)  # they are told in the offer
         about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
-        data = self._scratch.dump({**about, "news": self._news, "failures": self._failures})
+        ended = sorted(item for item in (self._ended_before + self._counted).items() if item[0].startswith(_ENDED))
+        about |= {"news": self._news, "failures": self._failures, "ended": dict(ended)}
+        self._store.commit(self.balance, about)
+        data = self._store.snapshot()
         self._snapshot_bytes = len(data)
         return data
 
     def close(self) -> None:
         """Throw away what the storage does not have."""
         self._segments.close()
-        self._scratch.close()
+        self._store.close()
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
