@@ -31,12 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=str(__doc__).split("\n\n", 2)[1])
     parser.add_argument("settings", nargs="+", metavar="NAME=VALUE", help="CORPUS=PATH, SCORER_MODEL=FILE, and others")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers")
-    for fault in ("kills", "pauses", "wipes"):
-        parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
-    parser.add_argument("--partitions", type=int, default=16)
-    parser.add_argument("--lease", type=float, default=2.0, help="seconds")
-    parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
-    parser.add_argument("--seed", type=int, default=0)
+    add_faults(parser)
     given = parser.parse_args(argv)
     status = 0
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
@@ -48,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pages = sum(1 for _ in (alone / "crawl.jsonl").open())
         print(f"one process: {pages:,} pages, {1000 * (_cpu() - before - start_up) / pages:.3f} ms CPU a page")
         for workers in given.workers:
-            crawl = _Crawl(Path(folder, str(workers)), given)
+            crawl = Crawl(Path(folder, str(workers)), given)
             before = _cpu()
             crawl.run(workers)
             cpu = 1000 * (_cpu() - before - crawl.started * start_up) / pages
@@ -65,7 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-class _Crawl:
+def add_faults(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what happens to workers."""
+    for fault in ("kills", "pauses", "wipes"):
+        parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
+    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--lease", type=float, default=2.0, help="seconds")
+    parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+class Crawl:
     """A crawl by several workers."""
 
     def __init__(self, folder: Path, given: argparse.Namespace) -> None:
@@ -92,7 +97,7 @@ class _Crawl:
                 for when in [when for when in resumed if when < time.monotonic()]:
                     _signal(resumed.pop(when), signal.SIGCONT)
                 running = [worker for worker in running if worker.poll() is None]
-                if faults and running and time.monotonic() > due and (self.folder / "storage/i/00000001").exists():
+                if faults and running and time.monotonic() > due and self.has_begun:
                     due = time.monotonic() + given.gap * self._draw.uniform(0.5, 1.5)
                     fault, victim = faults.pop(), self._draw.choice(running)
                     if fault == "wipe":
@@ -111,18 +116,27 @@ class _Crawl:
         finally:
             server.terminate()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is something that faults can harm."""
+        return (self.folder / "storage/i/00000001").exists()
+
     def bytes_put(self, pages: int) -> str:
         """Return objects and bytes a page in the storage, without the archive."""
         files = [path for path in (self.folder / "storage").rglob("*") if path.is_file()]
         besides = sum(path.stat().st_size for path in files if not path.name.startswith("pages-"))
         return f"{len(files) / pages:.3f} objects and {besides / pages:.0f} bytes a page besides the archive"
 
+    def start(self, output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a worker."""
+        return _start(output, [*self._given.settings, *settings])
+
     def _worker(self) -> subprocess.Popen[bytes]:
         self.started += 1
         given = self._given
         cluster = f"CLUSTER=unix://{self.folder}/socket"
         others = [f"STORAGE={self.storage}", f"CRAWL_PARTITIONS={given.partitions}", f"CLUSTER_LEASE={given.lease}"]
-        return _start(self.folder / f"worker{self.started}", [*given.settings, cluster, *others])
+        return self.start(self.folder / f"worker{self.started}", [cluster, *others])
 
 
 def _start(output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:

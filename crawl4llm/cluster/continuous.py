@@ -186,15 +186,11 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
-        figures: dict[str, float | None] = dict(self.counters.counts)
-        for partition in self._own.values():
-            for key, value in partition.statistics().items():
-                if key != "influence/mean":
-                    figures[key] = (figures.get(key) or 0) + (value or 0)
-        figures.update(self._figures())
-        known = {key: float(figures.get(key) or 0) for key in ("pages/crawled", "frontier/queued")}
-        self._liveness.figures({"pages": known["pages/crawled"], "queued": known["frontier/queued"]})
-        return figures
+        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
+        queued = sum(len(one.frontier) for one in self._own.values())
+        visited = sum(len(one.visited) for one in self._own.values())
+        self._liveness.figures({"pages": counts["pages/crawled"], "queued": queued})
+        return {**counts, "pages/visited": visited, "frontier/queued": queued, **self._figures()}
 
     # -- one thing after the other --------------------------------------------------------------------------------
 

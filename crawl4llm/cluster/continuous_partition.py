@@ -7,6 +7,7 @@ there. A partition is made anew from its newest snapshot and the commits since.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -129,6 +130,7 @@ class ContinuousPartition(OnePartition):
         self._mail = self._new_mail()
         if told.head is not None:
             self._take_up()
+        self._counted_before = self.counters.counts.copy()
 
     # -- what it crawls -------------------------------------------------------------------------------------------
 
@@ -267,6 +269,9 @@ class ContinuousPartition(OnePartition):
         changes, fingerprints = self._working.whole()
         self._since, self._whole = 0, len(changes) + len(fingerprints)
         return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)
+
+    def counted(self) -> Counter[str]:
+        return self.counters.counts - self._counted_before
 
     def close(self) -> None:
         self._segments.close()

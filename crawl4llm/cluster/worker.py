@@ -6,6 +6,7 @@ Batch and continuous order share who has which partition, how one is dropped, an
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -36,6 +37,10 @@ class OnePartition(Crawl):
     """A partition, which is a crawl of its own documents."""
 
     number: int
+
+    def counted(self) -> Counter[str]:
+        """Return what was counted by this worker."""
+        return self.counters.counts
 
     def close(self) -> None:
         """Throw away what the storage does not have."""
@@ -192,7 +197,7 @@ class WorkerCrawl(Crawl, Generic[P]):
         if partition := self._own.pop(number, None):
             for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
                 self._forget(key)
-            self.counters.counts.update(partition.counters.counts)
+            self.counters.counts.update(partition.counted())
             partition.close()
 
     def _forget(self, key: int) -> None:
