@@ -33,7 +33,8 @@ class LiveCrawl(Crawl):
 
     @property
     def has_begun(self) -> bool:
-        return len(list((self.folder / "storage/p").glob("*/log/00000002"))) >= self._given.partitions // 2
+        begun = list((self.folder / "storage/p").glob("*/log/00000002"))
+        return 2 * len(begun) >= int(self._given.partitions)
 
     def start(self, output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
         values = [f"OUTPUT_DIR={output}", f"DNS_HOSTS={self._web.hosts_file}", *self._given.settings, *settings]

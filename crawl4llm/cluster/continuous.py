@@ -231,6 +231,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if self._announced or time.monotonic() >= self._read_at + POLL:
             self._read_at = time.monotonic()
             self._announced.clear()
+            self._leave_pages()
             await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
             self._see_whether_ended()
 
@@ -273,7 +274,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _claim_pages(self, some: Iterable[int]) -> None:
         """Claim pages for partitions that have documents, and few pages left to crawl."""
         for partition in [self._own[number] for number in some if number in self._own]:
-            if partition.left > partition.low or not len(partition.frontier):
+            if partition.left > partition.low or not partition.is_ready:
                 continue
             most = self.options.crawl_max_pages + self._post.returned
             share = (most - self._quotas.dealt) // (2 * self.options.partitions)
@@ -281,6 +282,13 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
                 partition.low = claimed // 4
                 partition.quota = self._quotas.of[partition.number]
+
+    def _leave_pages(self) -> None:
+        """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
+        if self._quotas.dealt >= self.options.crawl_max_pages + self._post.returned:
+            for partition in self._own.values():
+                if partition.left > 0 and not (partition.in_flight or partition.answered or partition.is_ready):
+                    partition.leave_pages()
 
     def _see_end(self) -> None:
         """Note that the crawl is over, if it is."""

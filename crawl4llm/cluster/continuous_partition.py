@@ -33,6 +33,8 @@ from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.policies import NO, Candidate, CrawledPage
 from crawl4llm.scope_options import OFF
 
+_SOON: Final = 10.0
+"""Seconds, or twice the delay, for which a partition keeps pages that it may crawl and cannot begin with."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -127,6 +129,7 @@ class ContinuousPartition(OnePartition):
         self.may_rest: Callable[[], bool] = lambda: True
         """Returns whether nothing is expected from elsewhere."""
         self._best: bytes | None = None
+        self._leaves = False
         self._mail = self._new_mail()
         if told.head is not None:
             self._take_up()
@@ -161,6 +164,19 @@ class ContinuousPartition(OnePartition):
     @property
     def _missing(self) -> int:
         return self.quota - self.returned - self.crawled - self._merging - len(self._buffer)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a document may be had now, or soon."""
+        if self.owners is None:
+            return len(self.frontier) > 0
+        ready = self.owners.next_ready()
+        return ready is not None and ready <= self.clock.now() + max(_SOON, 2 * self.clock.delay)
+
+    def leave_pages(self) -> None:
+        """Leave to others the pages that it cannot begin with soon; nothing may be in flight."""
+        self._leaves = True
+        self.commit_now()
 
     @property
     def is_at_rest(self) -> bool:
@@ -233,7 +249,8 @@ class ContinuousPartition(OnePartition):
         rest = None
         if self.is_at_rest and self.may_rest():
             rest = self.finished or "only_parked"
-            self.returned = self.quota - self.crawled
+        if rest is not None or self._leaves:
+            self.returned, self._leaves = self.quota - self.crawled, False
         lines = pack(self._lines.take())
         sections = self._mail.packed()
         self._mail = self._new_mail()
@@ -246,7 +263,7 @@ class ContinuousPartition(OnePartition):
         mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
         head = Head(self.turn, self.crawled, self.returned, rest, list(self.marks), None, mail)
-        whole = self._snapshot(head) if self._since > self._whole else None
+        whole = self._snapshot(head) if self._since > 2 * self._whole else None
         self.prepared.append(Prepared(self.commit_number, head, segment, sections, lines, changes, whole))
 
     def put(self, prepared: Prepared) -> Commit | None:
@@ -264,8 +281,8 @@ class ContinuousPartition(OnePartition):
         return Commit(number, head, prepared.sections, prepared.lines, *prepared.changes)
 
     def _snapshot(self, head: Head) -> bytes:
-        """Return a snapshot of the commit that was just made: due when the changes since the last one are more than
-        that."""
+        """Return a snapshot of the commit that was just made: due when the changes since the last one are twice as
+        much."""
         changes, fingerprints = self._working.whole()
         self._since, self._whole = 0, len(changes) + len(fingerprints)
         return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)

@@ -14,12 +14,14 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.page_writer import Balance
+from crawl4llm.crawl.pieces import PREFIX
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Patience
 from crawl4llm.frontier.durable import LEASES
@@ -35,6 +37,11 @@ from crawl4llm.options import Options
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are told."""
 _HEAD: Final = struct.Struct("<BHI")
+_ENDS: Final = struct.Struct("<HH")
+_IS_DELTA: Final = 0x80
+_LONGEST: Final = 0xFFFF
+_VERSION: Final = 8
+"""Bytes of a document's version number."""
 _GONE: Final = 0xFFFFFFFF
 """Stands for the size of a value that was deleted."""
 _FINGERPRINT: Final = 16
@@ -42,23 +49,35 @@ _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
 
 
+class Delta(NamedTuple):
+    """A value that has changed in the middle alone, as that of a document does with a new score."""
+
+    start: int
+    """Bytes at the beginning that are as before."""
+    end: int
+    """Bytes at the end that are."""
+    middle: bytes
+
+    def applied_to(self, before: bytes) -> bytes:
+        """Return the new value."""
+        return before[: self.start] + self.middle + before[len(before) - self.end :]
+
+
 class LoggedStore(Store):
     """A store that remembers what changes of the tables that are told, until it is taken."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, fsync=False)
-        self._changes: dict[tuple[int, bytes], bytes | None] = {}
+        self._before: dict[tuple[int, bytes], bytes | None] = {}
+        """Of what has changed, the values before."""
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
+        self._remember(table, key)
         super().put(table, key, value)
-        if table in _TOLD:
-            self._changes[TABLES.index(table), key] = value
 
     def delete(self, table: str, key: bytes) -> bool:
-        was_there = super().delete(table, key)
-        if was_there and table in _TOLD:
-            self._changes[TABLES.index(table), key] = None
-        return was_there
+        self._remember(table, key)
+        return super().delete(table, key)
 
     def restore(self, changes: bytes) -> None:
         """Take changes over that were told before. Raises ValueError where they are none."""
@@ -66,16 +85,25 @@ class LoggedStore(Store):
             if value is None:
                 super().delete(table, key)
             else:
-                super().put(table, key, value)
+                new = value if isinstance(value, bytes) else value.applied_to(self.get(table, key) or b"")
+                super().put(table, key, new)
 
     def take(self) -> bytes:
         """Return what has changed, and begin anew."""
-        changes, self._changes = self._changes, {}
-        return _encoded((TABLES[number], key, value) for (number, key), value in sorted(changes.items(), key=_place))
+        before, self._before = self._before, {}
+        return _encoded(
+            (TABLES[number], key, value, old)
+            for (number, key), old in sorted(before.items(), key=itemgetter(0))
+            if (value := self.get(TABLES[number], key)) != old
+        )
 
     def whole(self) -> bytes:
         """Return the tables that are told as changes of an empty store."""
-        return _encoded((table, key, value) for table in _TOLD for key, value in self.items(table))
+        return _encoded((table, key, value, None) for table in _TOLD for key, value in self.items(table))
+
+    def _remember(self, table: str, key: bytes) -> None:
+        if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
+            self._before[place] = self.get(table, key)
 
 
 class StoredHolds:
@@ -210,36 +238,59 @@ class Working(LmdbCrawlStore):
             self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
 
 
-def _place(change: tuple[tuple[int, bytes], bytes | None]) -> tuple[int, bytes]:
-    return change[0]
-
-
-def _encoded(changes: Iterable[tuple[str, bytes, bytes | None]]) -> bytes:
-    records: list[bytes] = []
-    for table, key, value in changes:
-        told = value
+def _encoded(changes: Iterable[tuple[str, bytes, bytes | None, bytes | None]]) -> bytes:
+    """Return changes as bytes, each with table, key, new value and the one before."""
+    parts: list[bytes] = []
+    for table, key, value, before in changes:
+        kind, told = TABLES.index(table), value
         if table == "state" and key == VISITED:
             continue
         if table == "state" and key == FRONTIER and value is not None:
             told = json.dumps({**json.loads(value), "runs": None}).encode()  # which are made anew
-        records += [_HEAD.pack(TABLES.index(table), len(key), _GONE if told is None else len(told)), key, told or b""]
-    return b"".join(records)
+        elif value is not None and before is not None and (table == CURRENT or key.startswith(PREFIX)):
+            start, end, middle = _delta(before, value)
+            if max(start, end) <= _LONGEST:
+                kind, told = kind | _IS_DELTA, _ENDS.pack(start, end) + middle
+        parts += [_HEAD.pack(kind, len(key), _GONE if told is None else len(told)), key, told or b""]
+    return b"".join(parts)
 
 
-def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | None]]:
-    """Yield table, key and value of each change. Raises ValueError where there are none such."""
+def _delta(before: bytes, value: bytes) -> Delta:
+    """Return how a value differs from the one before; the version numbers of documents, which are given anew, do not
+    count."""
+    if is_document(value) and is_document(before):
+        value = before[:_VERSION] + value[_VERSION:]
+    start = _same(before, value)
+    end = _same(before[start:][::-1], value[start:][::-1])
+    return Delta(start, end, value[start : len(value) - end])
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """Return with how many equal bytes two values begin."""
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size], "big") ^ int.from_bytes(other[:size], "big")
+    return size - (differing.bit_length() + 7) // 8
+
+
+def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | Delta | None]]:
+    """Yield table, key and value of each change, None of one that was deleted. Raises ValueError where there are none
+    such."""
     place = 0
     while place < len(data):
         if len(data) - place < _HEAD.size:
             raise ValueError("it is cut short")
-        number, key_bytes, size = _HEAD.unpack_from(data, place)
-        place += _HEAD.size
-        value_bytes = 0 if size == _GONE else size
-        key, end = data[place : place + key_bytes], place + key_bytes + value_bytes
-        if end > len(data) or number >= len(TABLES):
+        kind, key_bytes, size = _HEAD.unpack_from(data, place)
+        start = place + _HEAD.size
+        middle = start + key_bytes
+        place = middle + (0 if size == _GONE else size)
+        number = kind & ~_IS_DELTA
+        if place > len(data) or number >= len(TABLES):
             raise ValueError("it is cut short")
-        yield TABLES[number], key, None if size == _GONE else data[place + key_bytes : end]
-        place = end
+        value: bytes | Delta | None = None if size == _GONE else data[middle:place]
+        if kind & _IS_DELTA and isinstance(value, bytes):
+            at_start, at_end = _ENDS.unpack_from(value)
+            value = Delta(at_start, at_end, value[_ENDS.size :])
+        yield TABLES[number], data[start:middle], value
 
 
 def _each(fingerprints: bytes) -> Iterator[bytes]:

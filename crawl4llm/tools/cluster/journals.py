@@ -21,7 +21,7 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import records
+from crawl4llm.cluster.logged import Delta, records
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.commits import CRAWL
@@ -49,7 +49,7 @@ class Figures:
     def take(self, partition: int, commit: Commit) -> None:
         """Note the state in a commit."""
         for table, key, value in records(unpacked(commit.changes)):
-            if table == "state" and key in (CRAWL, STATE) and value is not None:
+            if table == "state" and key in (CRAWL, STATE) and isinstance(value, bytes):
                 self._states[partition][key] = json.loads(value)
 
     def counts(self, partition: int) -> dict[str, int]:
@@ -222,11 +222,13 @@ class Verify:
         return InputError(f"STORAGE {self._history.storage.url} is not sound: {how}")
 
 
-def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | None) -> None:
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | None) -> None:
     """Note what a change says of documents that have not ended."""
     place = table.encode() + key
     if value is None:
         waiting.pop(place, None)
+    elif isinstance(value, Delta):
+        return
     elif table == CURRENT and is_document(value):
         waiting[place] = decode_stored(value).key
     elif table in (LEASES, ASIDE):
