@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.cluster.shapes import SNAPSHOT, fits
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier.durable import DurableFrontier
@@ -30,8 +31,8 @@ class Scratch:
     """Frontier, visited set and the policy's state of a partition."""
 
     def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
-        """Begin in a folder that is not there yet, with what :meth:`dump` returned, if anything. Raises InputError, and
-        ValueError where the snapshot is none."""
+        """Begin in a folder that is not there yet, with what :meth:`dump` returned, if anything. Raises InputError; and
+        other errors, of many kinds, where the snapshot is none."""
         folder.mkdir(parents=True)
         self._folder = folder
         self._policy = policy
@@ -55,6 +56,8 @@ class Scratch:
         if snapshot is not None:
             policy.load(self._store.get("state", _POLICY) or b"")
             self.state = json.loads(self._store.get("state", _PARTITION) or b"{}")
+            if not fits([self.state], SNAPSHOT):
+                raise ValueError("it is no snapshot")
 
     def dump(self, state: dict[str, Any]) -> bytes:
         """Return all of it as a snapshot; nothing may be on lease."""
