@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
 from crawl4llm.cluster.journal import Quotas
 from crawl4llm.cluster.partition import Parts
@@ -305,7 +305,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._liveness.announce(_COMMIT, -1)
 
     def _see_whether_ended(self) -> None:
-        if (end := self._storage.get_packed(objects.END)) is not None:
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
             self._ended = end["reason"]
 
     # -- which partitions are this worker's -----------------------------------------------------------------------

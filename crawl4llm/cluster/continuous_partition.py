@@ -6,21 +6,24 @@ there. A partition is made anew from its newest snapshot and the commits since.
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.crawl_log import RedirectLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import QUEUED
-from crawl4llm.cluster import journal
+from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.journal import Commit, Head, Mail, own_links, redirects_in
 from crawl4llm.cluster.logged import Working
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.partition import Parts
 from crawl4llm.cluster.segments import Lines, Segment, Segments
+from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
@@ -80,7 +83,7 @@ class ContinuousPartition(OnePartition):
         policy = parts.make_policy()
         try:
             self._working = working = Working(folder / "store", options, parts.clock, told.changes, longest)
-        except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+        except (ValueError, ArithmeticError, LookupError, TypeError, struct.error, zstd.ZstdError) as error:
             raise parts.storage.damaged(journal.name(number, journal.LOG, told.number), str(error)) from None
         self._segments, self._lines = Segments(folder / "warc", options, parts.info, number), Lines()
         budgets = Budgets(options.url_budget) if options.url_budget else None
@@ -196,7 +199,8 @@ class ContinuousPartition(OnePartition):
             return False
         self.turn = max(self.turn, commit.head.turn)
         storage, called = self._parts.storage, journal.name(partition, journal.LOG, commit.number)
-        content, (pages, _) = storage.unpack(called, section), storage.unpack(called, commit.lines)
+        content = read(storage, called, section, shapes.MAIL)
+        pages, _ = read(storage, called, commit.lines, shapes.LINES)
         for place, links in links_in(content).items():
             line = pages[place]
             entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])

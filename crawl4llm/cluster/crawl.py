@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.board import Board
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.objects import Plan
@@ -207,7 +207,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         self._liveness.announce(_STEP, iteration)
 
     def _see_whether_ended(self) -> None:
-        if (end := self._storage.get_packed(objects.END)) is not None:
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
             self._ended, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
     async def _open(self, number: int) -> None:

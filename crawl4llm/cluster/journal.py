@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.pages import Link
+from crawl4llm.cluster import shapes
 from crawl4llm.cluster.objects import LinksByTarget
+from crawl4llm.cluster.shapes import read, read_if_there
 from crawl4llm.cluster.storage import Storage, pack
 from crawl4llm.frontier import Entry
 
@@ -86,7 +88,7 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
     head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
     place = _SIZES.size + head_bytes
     try:
-        head = Head(*storage.unpack(called, data[_SIZES.size : place]))
+        head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
         sections = {}
         for target, size in head.mail:
             sections[target] = data[place : place + size]
@@ -172,7 +174,7 @@ class Quotas:
 
     def look(self) -> None:
         """Read what was dealt since the last time."""
-        while (found := self._storage.get_packed(f"{QUOTA}/{self._read + 1:08}")) is not None:
+        while (found := read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
             self._note(*found)
 
     def claim(self, partition: int, wanted: int, returned: int) -> int:

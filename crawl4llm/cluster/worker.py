@@ -133,9 +133,11 @@ class WorkerCrawl(Crawl, Generic[P]):
         await self._liveness.leave()
 
     def close(self) -> None:
-        """Throw away what the storage does not have."""
-        for number in list(self._own):
-            self._drop(number)
+        """Throw away what the storage does not have, and let others have the partitions: also after an error."""
+        if own := list(self._own):
+            for number in own:
+                self._drop(number)
+            self._liveness.give_up(own)
 
     @property
     def balance(self) -> Balance:

@@ -18,11 +18,12 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.cluster import journal
+from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.logged import Delta, records
 from crawl4llm.cluster.objects import links_in
+from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.commits import CRAWL
 from crawl4llm.crawl.page_writer import REDIRECTS
@@ -111,7 +112,7 @@ class Merge:
 
     def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
         called = journal.name(partition, journal.LOG, commit.number)
-        lines, failures = self._history.storage.unpack(called, commit.lines)
+        lines, failures = read(self._history.storage, called, commit.lines, shapes.LINES)
         for line in lines:
             self._own_fetched[partition] = line["fetched"]
             others = self._visited - self._own_visited[partition]
@@ -190,7 +191,7 @@ class Verify:
 
     def _check(self, partition: int, commit: Commit) -> None:
         storage, called = self._history.storage, journal.name(partition, journal.LOG, commit.number)
-        lines, failures = storage.unpack(called, commit.lines)
+        lines, failures = read(storage, called, commit.lines, shapes.LINES)
         for at in range(0, len(commit.fingerprints), _FINGERPRINT):
             if not self._discovered.add([commit.fingerprints[at : at + _FINGERPRINT].hex()]):
                 raise self._wrong(f"{called} has a document that was discovered before")
@@ -206,13 +207,14 @@ class Verify:
         for table, key, value in records(unpacked(commit.changes)):
             _note(waiting, table, key, value)
         for receiver, section in commit.sections.items():
-            found = {link.key for links in links_in(storage.unpack(called, section)).values() for link in links.links}
-            found |= {entry.key for entry in journal.redirects_in(storage.unpack(called, section))}
+            mail = read(storage, called, section, shapes.MAIL)
+            found = {link.key for links in links_in(mail).values() for link in links.links}
+            found |= {entry.key for entry in journal.redirects_in(mail)}
             self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
         for sender, mark in enumerate(commit.head.marks):
-            mail = self._mail[sender, partition]
-            while mail and mail[0][0] <= mark:
-                self._missing[partition] += sum(not self._is_discovered(key) for key in mail.pop(0)[1])
+            waits = self._mail[sender, partition]
+            while waits and waits[0][0] <= mark:
+                self._missing[partition] += sum(not self._is_discovered(key) for key in waits.pop(0)[1])
         _check_pages(self._history, commit, [line["id"] for line in lines])
 
     def _is_discovered(self, key: str) -> bool:
