@@ -95,8 +95,10 @@ class ContinuousPartition(OnePartition):
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         log: Any = self._lines
         working.keep(policy, budgets, near_duplicates)
+        often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
+        options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
         super().__init__(
-            replace(options, crawl_max_pages=_NEVER_FULL),
+            options,
             policy=policy,
             rate=parts.rate,
             frontier=frontier,
