@@ -65,6 +65,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """Whether scores of different partitions can be compared."""
+        self._lately = [0.0, 0.0, 0.0]
+        """What scores meant for the last pages of all its partitions."""
         self._stood_still = False
         """Whether nothing could be done the last time."""
 
@@ -91,12 +93,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
         """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
-        that was crawled has learnt in each something else, so that its scores tell nothing of another one's documents:
-        then it is the one whose last pages were the best."""
+        that was crawled has learnt in each something else, so that its scores are taken for what they meant there."""
         if self._compares:
             return min(ready)[1]
-        mean = self.counters.mean_influence or 0.0
-        return max(ready, key=lambda one: (self._own[one[1]].expected(mean), -one[1]))[1]
+        return max(ready, key=lambda one: (self._own[one[1]].expected(one[0], self._lately), -one[1]))[1]
 
     def give_back(self, lease: Lease) -> None:
         if partition := self._partition_of(lease):
@@ -230,10 +230,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await partition.advance()
             self.failure = self.failure or partition.failure
         if touched:
-            each = [one.counters for one in self._own.values()]
-            self.counters.errors_in_row = max(one.errors_in_row for one in each)
-            self.counters.influence_sum = sum(one.influence_sum for one in each)
-            self.counters.influence_pages = sum(one.influence_pages for one in each)
+            self.counters.errors_in_row = max(one.counters.errors_in_row for one in self._own.values())
+            self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
         return touched
 
     async def _look_around(self) -> None:
