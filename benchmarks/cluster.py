@@ -156,7 +156,7 @@ class _Crawl:
 
     def _has_failed(self, worker: subprocess.Popen[bytes]) -> bool:
         """Return whether it ended otherwise than at the end of the crawl, killed, or as it was told to."""
-        if worker.poll() in (None, 0, -signal.SIGKILL, INTERRUPTED):
+        if worker.poll() in (None, 0, -signal.SIGKILL, INTERRUPTED, -signal.SIGTERM):
             return False
         said = self._errors[worker.pid].read_text()
         if "was asked to" in said:
