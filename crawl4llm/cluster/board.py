@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Any, Final, TypeVar
 
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.objects import Exchange, Plan, make_plan, read_exchange
 from crawl4llm.cluster.storage import Storage, pack
 from crawl4llm.options import Options
@@ -69,7 +69,7 @@ class Board:
         async with self._lock:
             if (known := self._all_found.get(iteration)) is not None:
                 return known
-            found = await self._all(objects.FOUND, iteration)
+            found = await self._all(objects.FOUND, iteration, shapes.FOUND)
             return None if found is None else _kept(self._all_found, iteration, found)
 
     async def exchange(self, iteration: int, partition: int) -> Exchange | None:
@@ -92,30 +92,31 @@ class Board:
         name = objects.folder(iteration) + objects.PLAN
         if name in await self._there(iteration):
             (data,) = await self._get([name])
-            return Plan(*self._storage.unpack(name, data))
-        offers = await self._all(objects.OFFER, iteration)
+            return Plan(*shapes.read(self._storage, name, data, shapes.PLAN))
+        offers = await self._all(objects.OFFER, iteration, shapes.OFFER)
         if offers is None:
             return None
         there = await self._there(iteration)
         more = {number: objects.name(iteration, objects.WHOLE, number) for number in range(self._partitions)}
         more = {number: name for number, name in more.items() if name in there}
-        whole = dict(zip(more, self._unpacked(more.values(), await self._get(more.values())), strict=True))
+        read = self._unpacked(more.values(), await self._get(more.values()), shapes.WHOLE)
+        whole = dict(zip(more, read, strict=True))
         plan = make_plan(offers, whole, self.size_of(iteration, offers[0]["crawled"]))
         if isinstance(plan, Plan):
             await asyncio.to_thread(self._storage.put, name, pack(list(plan)))
         return plan
 
-    async def _all(self, kind: str, iteration: int) -> list[Any] | None:
+    async def _all(self, kind: str, iteration: int, shape: Any) -> list[Any] | None:
         names = self._names_of(kind, iteration)
         if not set(names) <= await self._there(iteration):
             return None
-        return self._unpacked(names, await self._get(names))
+        return self._unpacked(names, await self._get(names), shape)
 
     def _names_of(self, kind: str, iteration: int) -> list[str]:
         return [objects.name(iteration, kind, number) for number in range(self._partitions)]
 
-    def _unpacked(self, names: Iterable[str], data: Iterable[bytes]) -> list[Any]:
-        return [self._storage.unpack(name, one) for name, one in zip(names, data, strict=True)]
+    def _unpacked(self, names: Iterable[str], data: Iterable[bytes], shape: Any) -> list[Any]:
+        return [shapes.read(self._storage, name, one, shape) for name, one in zip(names, data, strict=True)]
 
     async def _there(self, iteration: int) -> frozenset[str]:
         if iteration not in self._names:

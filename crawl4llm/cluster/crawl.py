@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import Why
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.board import Board
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.cluster.objects import Plan
@@ -163,9 +163,11 @@ class ClusterCrawl(Crawl):
         await self._liveness.leave()
 
     def close(self) -> None:
-        """Throw away what the storage does not have."""
-        for number in list(self._own):
-            self._drop(number)
+        """Throw away what the storage does not have, and let others have the partitions: also after an error."""
+        if own := list(self._own):
+            for number in own:
+                self._drop(number)
+            self._liveness.give_up(own)
 
     @property
     def balance(self) -> Balance:
@@ -296,7 +298,7 @@ class ClusterCrawl(Crawl):
         self._liveness.announce(_STEP, iteration)
 
     def _see_whether_ended(self) -> None:
-        if (end := self._storage.get_packed(objects.END)) is not None:
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
             self._ended, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
     # -- which partitions are this worker's -----------------------------------------------------------------------

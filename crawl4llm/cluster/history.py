@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
+from crawl4llm.cluster.shapes import read_if_there
 from crawl4llm.cluster.storage import Storage
 
 _ITERATION: Final = re.compile(r"i/(\d{8})/?")
@@ -35,7 +37,7 @@ class News(NamedTuple):
 
     visited: Mapping[int, tuple[int, int]]
     """New documents, and those of them that may be crawled, by the place of the page."""
-    failures: Mapping[int, Sequence[Mapping[str, Any]]]
+    failures: Mapping[int, Sequence[FailureLine]]
     """Lines of those that ended at once, in their order, by slice of the batch."""
     counts: Counter[str]
 
@@ -45,24 +47,30 @@ class History:
 
     def __init__(self, url: str) -> None:
         self.storage = Storage(url)
-        crawl = self.storage.get_packed(objects.CRAWL)
-        if not isinstance(crawl, dict) or not isinstance(crawl.get("identity"), dict):
+        crawl = objects.read_crawl(self.storage)
+        if crawl is None:
             raise InputError(f"STORAGE {url} holds no crawl")
-        self.crawl: dict[str, Any] = crawl
+        self.crawl = crawl
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
-        self.end: dict[str, Any] | None = self.storage.get_packed(objects.END)
+        self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""
         folders = [match for name in self.storage.folders("i") if (match := _ITERATION.fullmatch(name))]
         return int(folders[-1][1]) if folders else None
 
+    def plan(self, iteration: int) -> Plan | None:
+        """Return a batch; None where it is not planned yet."""
+        plan = read_if_there(self.storage, objects.folder(iteration) + objects.PLAN, shapes.PLAN)
+        return None if plan is None else Plan(*plan)
+
     def offers(self, iteration: int) -> list[Mapping[str, Any]]:
         """Return what the partitions offered; nothing where one has not yet."""
         found: list[Mapping[str, Any]] = []
         for number in range(self.partitions):
-            if (offer := self.storage.get_packed(objects.name(iteration, objects.OFFER, number))) is None:
+            name = objects.name(iteration, objects.OFFER, number)
+            if (offer := read_if_there(self.storage, name, shapes.OFFER)) is None:
                 return []
             found.append(offer)
         return found
@@ -70,7 +78,7 @@ class History:
     def batches(self) -> Iterator[Batch]:
         """Yield the iterations that all partitions have ended, with what came of their links."""
         number = 0
-        while (plan := self.storage.get_packed(f"{objects.folder(number)}{objects.PLAN}")) is not None:
+        while (plan := self.plan(number)) is not None:
             exchanges: list[Exchange] = []
             for partition in range(self.partitions):
                 name = objects.name(number, objects.EXCHANGE, partition)
@@ -80,7 +88,7 @@ class History:
             is_last = self.end is not None and self.end["iteration"] == number
             after = self.offers(number + 1)
             if exchanges and (after or is_last):
-                yield Batch(number, Plan(*plan), exchanges, after)
+                yield Batch(number, plan, exchanges, after)
             number += 1
 
 

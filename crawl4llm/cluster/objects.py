@@ -23,13 +23,30 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.pages import Link
-from crawl4llm.cluster.storage import Storage, pack
+from crawl4llm.cluster.shapes import CRAWL as CRAWL_SHAPE
+from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
+from crawl4llm.cluster.shapes import LINKS, LINKS_WITH_ANCHORS, read
+from crawl4llm.cluster.storage import Storage, StorageError, pack
 from crawl4llm.frontier import order_of
 
+FORMAT: Final = 1
+"""Version of what lies in a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
 SEEDS_PLACE: Final = -1
 """The place in a batch that stands for the seeds, which are found before the first."""
+
+
+def read_crawl(storage: Storage) -> dict[str, Any] | None:
+    """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
+    data = storage.get(CRAWL)
+    if data is None:
+        return None
+    crawl = storage.unpack(CRAWL, data)
+    if not isinstance(crawl, dict) or crawl.get("format") != FORMAT:
+        raise StorageError(f"STORAGE {storage.url} is of another version of crawl4llm; give an empty folder")
+    checked: dict[str, Any] = read(storage, CRAWL, data, CRAWL_SHAPE)
+    return checked
 
 
 def folder(iteration: int) -> str:
@@ -120,7 +137,8 @@ class Exchange:
         data = self._sections[partition]
         if not data:
             return {}
-        section = self._storage.unpack(self._name, data)
+        shape = LINKS_WITH_ANCHORS if len(self._sections) == 1 else LINKS
+        section = read(self._storage, self._name, data, shape)
         targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
         found: dict[int, Links] = {}
         for place, refs, numbers, keyless in section["pages"]:
@@ -194,5 +212,5 @@ def read_exchange(storage: Storage, name: str, data: bytes, partitions: int) -> 
         start += size
     if start != len(data):
         raise storage.damaged(name)
-    head = storage.unpack(name, parts[0])
+    head = read(storage, name, parts[0], EXCHANGE_HEAD)
     return Exchange(head["rows"], head, len(data), name, storage, parts[1:])

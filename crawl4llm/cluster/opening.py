@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
@@ -21,9 +21,6 @@ from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
 from crawl4llm.policies import NO, Policy
 from crawl4llm.scope_options import OFF
-
-_FORMAT: Final = 1
-"""Version of what lies in a storage."""
 
 
 def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> None:
@@ -63,19 +60,27 @@ def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[st
     """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json. Raises InputError."""
     options, storage = parts.options, parts.storage
     mine = _identity(options, facts)
-    stored = storage.get_packed(objects.CRAWL)
+    stored = objects.read_crawl(storage)
     if stored is None:
         if set(storage.names("")) - {objects.SEEDS}:
             raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in parts.seeds).encode("utf-8", "surrogatepass"))
         info = parts.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
-        crawl = {"format": _FORMAT, "id": str(uuid.uuid4()), "identity": mine, "facts": facts, "archive": archive}
+        crawl = {
+            "format": objects.FORMAT,
+            "id": str(uuid.uuid4()),
+            "identity": mine,
+            "facts": facts,
+            "archive": archive,
+        }
         crawl["seeds"] = seed_counts
         storage.put_packed(objects.CRAWL, crawl)
-        stored = storage.get_packed(objects.CRAWL)
-    if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
-        raise InputError(f"STORAGE {storage.url} is of another version of crawl4llm; give an empty folder")
+        stored = objects.read_crawl(storage)
+    if stored is None or storage.put_packed(objects.CRAWL, stored):  # the same bytes: no harm where it goes through
+        raise InputError(
+            f"STORAGE {storage.url} overwrites what is there: it does not know conditional writes; take another"
+        )
     theirs = stored["identity"]
     different = [
         f"{harmless(name)} is {theirs.get(name)!r} there, {mine.get(name)!r} here"

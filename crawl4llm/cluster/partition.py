@@ -7,19 +7,22 @@ there already is taken, not done again. So one that is taken over is one that go
 from __future__ import annotations
 
 import enum
+import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Segments
-from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.shapes import SNAPSHOT, fits
+from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
 from crawl4llm.crawl.scope import Limits
@@ -96,8 +99,11 @@ class Partition(Crawl):
         iteration, data = snapshot or (0, None)
         try:
             self._store = Scratch(folder / "store", parts.options, policy, data)
-        except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+        except (ValueError, ArithmeticError, LookupError, TypeError, struct.error, zstd.ZstdError) as error:
             raise parts.storage.damaged(objects.snapshot_name(number, iteration), str(error)) from None
+        if data is not None and not fits([self._store.state()], SNAPSHOT):
+            self._store.close()
+            raise parts.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self._segments = Segments(folder / "warc", parts.options, parts.info, number)
         self._lines = _Lines()
         super().__init__(
@@ -256,8 +262,12 @@ class Partition(Crawl):
         return encode_exchange(head, self._links.sections())
 
     def settle(self, exchange: Exchange) -> None:
-        """End its leases as another worker's exchange says, which was first."""
-        for lease, (_, line, failure, _) in zip(self._buffer.unanswered(), exchange.rows, strict=True):
+        """End its leases as another worker's exchange says, which was first. Raises StorageError where that is of other
+        documents."""
+        leases = self._buffer.unanswered()
+        if [row[0] for row in exchange.rows] != [self._places[lease.entry.key] for lease in leases]:
+            raise self._damaged(objects.EXCHANGE)
+        for lease, (_, line, failure, _) in zip(leases, exchange.rows, strict=True):
             self._buffer.withdraw(lease)
             if line is not None:
                 self.frontier.settle(lease, Outcome.ARCHIVED)
@@ -296,11 +306,14 @@ class Partition(Crawl):
         return [[place, number] for place, number, _ in self._found]
 
     async def queue_found(self, found: Sequence[Sequence[Sequence[int]]] | None) -> None:
-        """Score and queue what was found; ``found``, by all partitions, if it is counted."""
+        """Score and queue what was found; ``found``, by all partitions, if it is counted. Raises StorageError where the
+        own is not there once."""
         new, self._found = self._found, []
+        self._ours = {(place, number) for place, number, _ in new}
         if found is not None:
             self._others = sorted((place, number) for one in found for place, number in one)
-        self._ours = {(place, number) for place, number, _ in new}
+            if sum(place in self._ours for place in self._others) != len(new):
+                raise self._damaged(objects.FOUND)
         refused = len(self._refused)
         await self._enqueue([candidate for _, _, candidate in new])
         self._others = None
@@ -362,6 +375,10 @@ class Partition(Crawl):
         is_own = [place in self._ours for place in self._others]
         ratings = await self.policy.score([next(own) if ours else NOT_OURS for ours in is_own])
         return [rating for rating, ours in zip(ratings, is_own, strict=True) if ours]
+
+    def _damaged(self, kind: str) -> StorageError:
+        name = objects.name(self.iteration, kind, self.number)
+        return self._parts.storage.damaged(name, "it is of other documents than this partition has")
 
     def _counts(self) -> dict[str, int]:
         """Return what its figures have grown by since the last call."""

@@ -27,8 +27,8 @@ class Scratch(LmdbCrawlStore):
     """The store of a partition: its snapshot is what lasts of a commit."""
 
     def __init__(self, folder: Path, options: Options, policy: Policy, snapshot: bytes | None) -> None:
-        """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError,
-        and ValueError where the snapshot is none."""
+        """Begin in a folder that is not there yet, with what :meth:`snapshot` returned, if anything. Raises InputError;
+        and other errors, of many kinds, where the snapshot is none."""
         folder.mkdir(parents=True)
         self._folder = folder
         tables = Store(folder / NAME, fsync=False)

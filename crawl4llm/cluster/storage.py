@@ -138,17 +138,23 @@ class Storage:
         if isinstance(
             error, (self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError)
         ):
-            said = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+            said = _REFUSED
         return StorageError(f"STORAGE {self.url} cannot {what}: {said:.300}")
 
 
+_REFUSED: Final = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
 _SIGNS: Final = (
     ("NoSuchBucket", "there is no such bucket"),
     ("No such file or directory", "there is no such directory; make it first"),
     ("Unable to canonicalize", "there is no such directory; make it first"),
     ("Read-only file system", "it is read-only"),
     ("No space left", "it is full"),
+    ("Disk quota exceeded", "it is full: the disk quota is used up"),
+    ("InsufficientStorage", "it is full"),
+    ("QuotaExceeded", "it is full: the quota is used up"),
     ("Permission denied", "permission denied"),
+    ("RequestTimeTooSkewed", "this machine's clock is not the storage's; set it right"),
+    ("403 Forbidden", _REFUSED),
 )
 
 

@@ -80,7 +80,7 @@ class _Merge:
         self._log = CrawlLog(self._folder)
         self._counters.counts.update(self._history.crawl["seeds"])
         news = news_of(self._history.offers(0))
-        self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))  # type: ignore[arg-type]
+        self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))
         self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
         self._counters.counts.update(news.counts)
         for batch in self._history.batches():
@@ -100,7 +100,7 @@ class _Merge:
                     self._take_waiting()
                 self._merge_slice(batch, rows[start : start + at_once], news, contents, may_be_last=may_be_last)
                 of_slice = news.failures.get(start // at_once, [])
-                self._log.write([], of_slice)  # type: ignore[arg-type]
+                self._log.write([], of_slice)
         if batch.after:
             self._take_waiting()
         for exchange in batch.exchanges:

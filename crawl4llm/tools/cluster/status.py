@@ -27,8 +27,8 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     crawled, waits_for, missing = 0, "offers", list(range(history.partitions))
     if iteration is not None:
         waits_for, missing = _waits_for(history, iteration)
-        plans = (history.storage.get_packed(objects.folder(one) + objects.PLAN) for one in (iteration, iteration - 1))
-        crawled = next((int(plan[0]) for plan in plans if plan is not None), 0)
+        plans = map(history.plan, (iteration, iteration - 1))
+        crawled = next((plan.crawled for plan in plans if plan is not None), 0)
     if history.end is not None:
         iteration, crawled, missing = history.end["iteration"], history.end["crawled"], []
     yield from facts(

@@ -1,0 +1,175 @@
+"""Objects that are sound JSON of something else: one line that names them, whoever reads them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_helpers import Died, Worker, random_web
+from driven_crawl import pages_at_once
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster import crawl as cluster_crawl
+from crawl4llm.cluster import partition
+from crawl4llm.cluster.objects import encode_exchange, read_exchange
+from crawl4llm.cluster.shapes import Maybe, Where, fits
+from crawl4llm.cluster.storage import Storage, pack, packed
+from crawl4llm.tools.cluster.merge import MERGE
+from crawl4llm.tools.cluster.status import STATUS
+from crawl4llm.tools.cluster.verify import VERIFY
+
+P = 3
+WEB = random_web(5, 60)
+SEEDS = WEB.sample(12, 5)
+OPTIONS: dict[str, Any] = {"url_policy": "breadth_first", "crawl_batch_size": 6, "crawl_max_pages": 40}
+OTHERS: list[Any] = [None, True, -7, 10**12, 0.5, "", "d000a", [], [[]], {}, {"keys": 1}]
+Kind = tuple[str, str]
+KINDS: list[Kind] = [
+    ("crawl.json", "crawl.json"),
+    ("end.json", "end.json"),
+    ("plan", "i/*/plan"),
+    *((kind, f"i/*/{kind}-*") for kind in ("offer", "whole", "exchange", "found")),
+    ("snapshot", "p/*/*"),
+]
+
+
+def work(storage: Path, folder: Path, puts: float) -> None:
+    """Crawl until so many objects were put, or to the end."""
+    worker = Worker(WEB, folder, f"file://{storage}", SEEDS, puts=puts, crawl_partitions=P, **OPTIONS)
+    try:
+        asyncio.run(worker._run(SEEDS, random.Random(1)))
+    except Died:
+        pass
+    finally:
+        worker.crawl.close()
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+    monkeypatch.setattr(partition, "_AT_LEAST", -2)
+    with pages_at_once(4):
+        yield
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl that is half done: a worker reads all kinds of objects to go on with it."""
+    storage = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch, pages_at_once(4):
+        patch.setattr(partition, "_AT_LEAST", -2)
+        work(storage, tmp_path_factory.mktemp("worker") / "one", 42)
+    return storage
+
+
+@pytest.fixture(scope="module")
+def ended(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    storage = tmp_path_factory.mktemp("ended") / "storage"
+    shutil.copytree(begun, storage)
+    with pytest.MonkeyPatch.context() as patch, pages_at_once(4):
+        patch.setattr(partition, "_AT_LEAST", -2)
+        work(storage, tmp_path_factory.mktemp("worker") / "two", 1e9)
+    return storage
+
+
+def places(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of each value in some JSON."""
+    yield at
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in items:
+        yield from places(value, (*at, key))
+
+
+def with_other(content: Any, at: tuple[Any, ...], other: Any) -> Any:
+    """Return JSON with another value at a place."""
+    if not at:
+        return other
+    changed = deepcopy(content)
+    within = changed
+    for key in at[:-1]:
+        within = within[key]
+    within[at[-1]] = other
+    return changed
+
+
+def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None:
+    """Put another value into an object."""
+    name = path.relative_to(storage.url.removeprefix("file://")).as_posix()
+    data = path.read_bytes()
+    if kind == "snapshot":
+        path.write_bytes(packed(draw.randbytes(draw.choice([0, 1, 7, 300]))))
+        return
+    if kind != "exchange":
+        parts = [storage.unpack(name, data)]
+    else:
+        exchange = read_exchange(storage, name, data, P)
+        parts = [exchange.head, *(storage.unpack(name, one) if one else None for one in exchange._sections)]
+    number = draw.choice([number for number, part in enumerate(parts) if part is not None])
+    at = draw.choice(list(places(parts[number])))
+    parts[number] = with_other(parts[number], at, draw.choice(OTHERS))
+    packed_parts = [b"" if part is None else pack(part) for part in parts]
+    path.write_bytes(encode_exchange(parts[0], packed_parts[1:]) if kind == "exchange" else packed_parts[0])
+
+
+@pytest.mark.parametrize(("kind", "pattern"), KINDS, ids=[kind for kind, _ in KINDS])
+def test_an_object_of_another_shape(kind: str, pattern: str, begun: Path, ended: Path, tmp_path: Path) -> None:
+    """Whatever value stands in the place of another in any object, it is read, or refused in one line."""
+    draw = random.Random(kind)
+    said: list[str] = []
+    actions: list[Callable[[Path, Path], object]] = [
+        lambda storage, _: run(VERIFY, storage),
+        lambda storage, folder: run(MERGE, storage, out=str(folder / "merged"), index_only=False),
+        lambda storage, folder: run(MERGE, storage, out=str(folder / "index"), index_only=True),
+        lambda storage, _: run(STATUS, storage),
+        lambda storage, folder: work(storage, folder / "worker", 30),
+    ]
+    for turn in range(14):
+        folder = tmp_path / str(turn)
+        storage = folder / "storage"
+        shutil.copytree(ended if kind == "end.json" or turn % 2 else begun, storage)
+        path = draw.choice(sorted(storage.glob(pattern)))
+        if kind == "whole":  # nobody reads it again once there is a plan
+            path = max(storage.glob(pattern))
+            (path.parent / "plan").unlink()
+            shutil.rmtree(storage / "p")
+        change(Storage(f"file://{storage}"), path, kind, draw)
+        for act in actions:
+            try:
+                act(storage, folder)
+            except InputError as error:
+                said.append(str(error))
+    assert len(said) > 5
+    assert not any("\n" in line for line in said)
+    assert any(line.startswith("STORAGE") and f"{'p/' if kind == 'snapshot' else kind}" in line for line in said)
+
+
+def run(action: Any, storage: Path, **options: Any) -> None:
+    list(action.run({}, argparse.Namespace(arguments=[f"file://{storage}"], **options)))
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "has_it"),
+    [
+        (1, {int}, True),
+        (True, {int}, False),
+        ("a", {"a", "b"}, True),
+        ("c", {"a", "b"}, False),
+        ([[1, "a"]], [({int}, {str})], True),
+        ([[1, "a", 2]], [({int}, {str})], False),
+        ({"a": 1, "b": 2}, {"a": {int}}, True),
+        ({"b": 2}, {"a": {int}}, False),
+        ({"b": 2}, {...: {int}}, True),
+        ({"b": "2"}, {...: {int}}, False),
+        ([None, 1], [Maybe({int})], True),
+        ([2, 1], Where([{int}], lambda one: one == sorted(one)), False),
+    ],
+)
+def test_shapes(value: Any, shape: Any, has_it: bool) -> None:
+    assert fits([value], shape) is has_it
