@@ -326,6 +326,7 @@ class Partition(Crawl):
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
+        self._store.flush()
         self.iteration += 1
         self.stage = Stage.BEGUN
 
