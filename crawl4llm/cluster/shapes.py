@@ -130,6 +130,14 @@ _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
 FOUND: Final = [(_WHOLE, _WHOLE)]
+HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_TEXT), [(_WHOLE, _WHOLE)])
+"""Of a commit in continuous order."""
+LINES: Final = ([{**_PAGE, "visited": _WHOLE, "fetched": _WHOLE}], [_FAILURE])
+MAIL: Final = Where(
+    {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, Maybe(_TEXT), _WHOLE)]},
+    lambda mail: _leads_to_targets(mail) and all(len(target) in {2, 4} for target in mail["targets"]),
+)
+QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, **_NEWS}
 """Of what is beside its tables."""
 END: Final = {"reason": set(DONE), "iteration": _WHOLE, "crawled": _WHOLE}
