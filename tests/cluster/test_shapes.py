@@ -53,7 +53,7 @@ def work(storage: Path, folder: Path, puts: float) -> None:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+    monkeypatch.setattr(cluster_crawl, "POLL", 0.002)
     monkeypatch.setattr(partition, "_AT_LEAST", -2)
     with pages_at_once(4):
         yield
