@@ -1,6 +1,6 @@
 """What partitions cost ``link`` in continuous order: recall of the oracle, by pages crawled.
 
-    python -m benchmarks.partitions [--partitions 1 16] [--seed-sets 3]
+    python -m benchmarks.partitions [--partitions 1 16] [--seed-sets 3] [NAME=VALUE ...]
 
 Crawls the pages of ../shared/clueweb22-real by one worker, from 100 random seeds, until half of the pages in reach are
 crawled. The oracle is the tenth of the pages with the highest influence scores; recall is the share of those in reach
@@ -25,6 +25,7 @@ _SHARES = (0.1, 0.25, 0.5)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE")
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--seed-sets", type=int, default=3)
     parser.add_argument("--policy", default="link")
@@ -34,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         for partitions in given.partitions:
             found = [
-                _recalls(web, oracle, Path(scratch, f"{partitions}-{number}"), partitions, number, given.policy)
+                _recalls(web, oracle, Path(scratch, f"{partitions}-{number}"), partitions, number, given)
                 for number in range(given.seed_sets)
             ]
             shown = (f"{statistics.mean(of_share):.1%}" for of_share in zip(*found, strict=True))
@@ -43,7 +44,7 @@ def main() -> int:
 
 
 def _recalls(
-    web: MemoryWeb, oracle: set[str], folder: Path, partitions: int, seed_set: int, policy: str
+    web: MemoryWeb, oracle: set[str], folder: Path, partitions: int, seed_set: int, given: argparse.Namespace
 ) -> list[float]:
     """Return the recalls of a crawl."""
     seeds = web.sample(SEEDS, seed_set)
@@ -53,7 +54,7 @@ def _recalls(
     settings = {
         "CORPUS": REAL,
         "SCORER_MODEL": REAL_MODEL,
-        "URL_POLICY": policy,
+        "URL_POLICY": given.policy,
         "CRAWL_BATCH_SIZE": 0,
         "CRAWL_MAX_PAGES": int(_SHARES[-1] * len(reachable)),
         "CRAWL_PARTITIONS": partitions,
@@ -62,7 +63,8 @@ def _recalls(
         "WARC_ENABLED": 0,
         "OUTPUT_DIR": folder / "out",
     }
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    values = [*(f"{name}={value}" for name, value in settings.items()), *given.settings]
+    options = [part for value in values for part in ("-s", value)]
     _scrapy("crawl", "influence", "-a", f"seeds={folder / 'seeds.txt'}", *options)
     _scrapy("cluster", "merge", str(settings["STORAGE"]), "--out", str(folder / "merged"))
     keys = [json.loads(line)["id"] for line in (folder / "merged/crawl.jsonl").open()]

@@ -262,8 +262,8 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     commit_interval_pages: int = option(
         1000,
         whole(1),
-        "With `JOBDIR`, or `STORAGE` in continuous order (each partition): pages crawled after which log, archive and "
-        "state are committed together.",
+        "With `JOBDIR`: pages crawled after which log, archive and state are committed together. With `STORAGE` in "
+        "continuous order: of all partitions, so that each commits after its part of them.",
     )
     commit_interval_seconds: float = option(10.0, seconds, "The same: seconds after which they are committed.")
     commit_fsync: bool = option(

@@ -23,7 +23,7 @@ from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, WorkerCrawl
 from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.policies import CrawledPage
+from crawl4llm.policies import NO, CrawledPage
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Capture
@@ -63,6 +63,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._pulsing: asyncio.Task[None] | None = None
         self._announced: set[int] = set()
         self._read_at = -POLL
+        self._compares = getattr(self.policy, "partitioned", NO) != NO
+        """Whether scores of different partitions can be compared."""
         self._stood_still = False
         """Whether nothing could be done the last time."""
 
@@ -75,18 +77,26 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             return leases
         waiting = {one.number: one for one in self._workable() if one.left > 0}
         while waiting and len(self._of) < self._concurrent_leases:
-            heads = ((one.best(), number) for number, one in waiting.items())
-            best = min(((key, number) for key, number in heads if key is not None), default=None)
-            if best is None:
+            ready = [(key, one.number) for one in waiting.values() if (key := one.best()) is not None]
+            if not ready:
                 break
-            partition = waiting[best[1]]
+            partition = waiting[self._next_of(ready)]
             if (
                 not (some := partition.lease_one()) or partition.left <= 0
             ):  # a budget is spent: it has set documents aside
-                del waiting[best[1]]
+                del waiting[partition.number]
             self._of.update((id(lease.entry), (partition, lease)) for lease in some)
             leases += some
         return leases
+
+    def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
+        """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
+        that was crawled has learnt in each something else, so that its scores tell nothing of another one's documents:
+        then it is the one whose last pages were the best."""
+        if self._compares:
+            return min(ready)[1]
+        mean = self.counters.mean_influence or 0.0
+        return max(ready, key=lambda one: (self._own[one[1]].expected(mean), -one[1]))[1]
 
     def give_back(self, lease: Lease) -> None:
         if partition := self._partition_of(lease):
@@ -220,7 +230,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await partition.advance()
             self.failure = self.failure or partition.failure
         if touched:
-            self.counters.errors_in_row = max(one.counters.errors_in_row for one in self._own.values())
+            each = [one.counters for one in self._own.values()]
+            self.counters.errors_in_row = max(one.errors_in_row for one in each)
+            self.counters.influence_sum = sum(one.influence_sum for one in each)
+            self.counters.influence_pages = sum(one.influence_pages for one in each)
         return touched
 
     async def _look_around(self) -> None:
@@ -233,6 +246,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self._announced.clear()
             self._leave_pages()
             await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
+            await asyncio.to_thread(self._quotas.look)  # who had a partition before may have claimed for it
+            for number, partition in self._own.items():
+                partition.quota = self._quotas.of.get(number, 0)
             self._see_whether_ended()
 
     async def _commit(self, some: Iterable[int], *, all_of_them: bool) -> bool:
@@ -321,6 +337,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
         may still do goes nowhere."""
         told = await asyncio.to_thread(told_of, self._parts, number)
+        await self._post.look([number])
         clock = self._parts.clock
         longest = 0.0 if clock is None else max(clock.delay, 2 * self.options.cluster_lease)
         partition = ContinuousPartition(number, self._parts, told, longest=longest)

@@ -38,6 +38,10 @@ from crawl4llm.scope_options import OFF
 
 _SOON: Final = 10.0
 """Seconds, or twice the delay, for which a partition keeps pages that it may crawl and cannot begin with."""
+_DECAY: Final = 0.95
+"""What a page counts less with each one after it, where a partition's last pages are judged by."""
+_PRIOR: Final = 5.0
+"""Pages of the crawl's mean influence that count with a partition's last ones."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -95,8 +99,10 @@ class ContinuousPartition(OnePartition):
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         log: Any = self._lines
         working.keep(policy, budgets, near_duplicates)
+        often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
+        options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
         super().__init__(
-            replace(options, crawl_max_pages=_NEVER_FULL),
+            options,
             policy=policy,
             rate=parts.rate,
             frontier=frontier,
@@ -133,12 +139,20 @@ class ContinuousPartition(OnePartition):
         """Returns whether nothing is expected from elsewhere."""
         self._best: bytes | None = None
         self._leaves = False
+        self._lately = [0.0, 0.0]
+        """Sum of the influence scores of its last pages and their number, those before counting less and less."""
         self._mail = self._new_mail()
         if told.head is not None:
             self._take_up()
         self._counted_before = self.counters.counts.copy()
 
     # -- what it crawls -------------------------------------------------------------------------------------------
+
+    def expected(self, mean: float) -> float:
+        """Return the influence that its next pages can be expected to have, by that of its last ones; ``mean``: of all
+        pages, which weighs as much as some of them."""
+        total, weight = self._lately
+        return (total + _PRIOR * mean) / (weight + _PRIOR)
 
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
@@ -189,7 +203,11 @@ class ContinuousPartition(OnePartition):
     async def advance(self, *, expand: bool = True) -> None:
         self._best = None
         self.is_dirty = True
+        total, pages = self.counters.influence_sum, self.counters.influence_pages
         await super().advance(expand=expand)
+        kept = _DECAY ** (self.counters.influence_pages - pages)
+        self._lately[0] = kept * self._lately[0] + self.counters.influence_sum - total
+        self._lately[1] = kept * self._lately[1] + self.counters.influence_pages - pages
 
     def receive(self, partition: int, commit: Commit) -> bool:
         """Take links to its documents from a commit of another partition, to be followed with the next advance();
@@ -243,7 +261,7 @@ class ContinuousPartition(OnePartition):
     def save(self) -> dict[str, Any]:
         if self._working.holds is not None:
             self._working.holds.pass_by()
-        return super().save()
+        return {**super().save(), "lately": self._lately}
 
     def committed(self) -> None:
         """Prepare the commit that was just made, to be put: before anything else changes."""
@@ -305,6 +323,7 @@ class ContinuousPartition(OnePartition):
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
         self.policy.load(self._working.policy_state())
+        self._lately = self._working.state()["crawl"]["lately"]
         leases = self._working.leases()
         self.load(self._working.state()["crawl"], leases if self._by_owners is not None else [])
         if self._by_owners is None:
