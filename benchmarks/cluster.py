@@ -41,13 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=str(__doc__).split("\n\n", 2)[1])
     parser.add_argument("settings", nargs="+", metavar="NAME=VALUE", help="CORPUS=PATH, SCORER_MODEL=FILE, and others")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers")
-    for fault in ("kills", "pauses", "wipes"):
-        parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
     parser.add_argument("--faults", type=int, default=0, help="of all kinds, over as many crawls as it takes")
-    parser.add_argument("--partitions", type=int, default=16)
-    parser.add_argument("--lease", type=float, default=2.0, help="seconds")
-    parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
-    parser.add_argument("--seed", type=int, default=0)
+    add_faults(parser)
     given = parser.parse_args(argv)
     status = 0
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
@@ -61,11 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         draw = random.Random(given.seed)
         if given.faults:
             return _endure(given, alone, draw)
-        of_each = ["kill"] * given.kills + ["pause"] * given.pauses + ["wipe"] * given.wipes
         for workers in given.workers:
-            crawl = _Crawl(Path(folder, str(workers)), given, draw)
-            draw.shuffle(of_each)
-            faults = of_each.copy() if workers > 1 else []
+            crawl = Crawl(Path(folder, str(workers)), given, draw)
+            faults = chosen_faults(given, draw) if workers > 1 else []
             before = _cpu()
             crawl.run(workers, faults)
             cpu = 1000 * (_cpu() - before - crawl.started * start_up) / pages
@@ -85,7 +78,7 @@ def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
     faults = draw.choices(list(_SHARES), list(_SHARES.values()), k=given.faults)
     counts, crawls, wrong = Counter(faults), 0, Counter[str]()
     while faults:
-        crawl = _Crawl(alone.parent / f"crawl{crawls}", given, draw)
+        crawl = Crawl(alone.parent / f"crawl{crawls}", given, draw)
         crawl.run(max(given.workers), faults)
         wrong["crawls that are another"] += not crawl.is_as(alone)
         wanted, found = Counter(_ids(alone)), Counter(_ids(crawl.merged))
@@ -99,7 +92,23 @@ def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
     return int(any(wrong.values()))
 
 
-class _Crawl:
+def add_faults(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what happens to workers."""
+    for fault in ("kills", "pauses", "wipes"):
+        parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
+    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--lease", type=float, default=2.0, help="seconds")
+    parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def chosen_faults(given: argparse.Namespace, draw: random.Random) -> list[str]:
+    """Return the faults of a crawl, in random order."""
+    faults = ["kill"] * given.kills + ["pause"] * given.pauses + ["wipe"] * given.wipes
+    return draw.sample(faults, len(faults))
+
+
+class Crawl:
     """A crawl by several workers."""
 
     def __init__(self, folder: Path, given: argparse.Namespace, draw: random.Random) -> None:
@@ -129,7 +138,7 @@ class _Crawl:
                 running = [worker for worker in running if worker.poll() is None]
                 while len(running) < workers and not (self.folder / "storage/end.json").exists():
                     running.append(self._worker())
-                if faults and running and time.monotonic() > due and (self.folder / "storage/i/00000001").exists():
+                if faults and running and time.monotonic() > due and self.has_begun:
                     due = time.monotonic() + given.gap * self._draw.uniform(0.5, 1.5)
                     fault, victim = faults.pop(), self._draw.choice(running)
                     if fault == "pause":
@@ -178,6 +187,15 @@ class _Crawl:
         return f"{len(files) / pages:.3f} objects and {besides / pages:.0f} bytes a page besides the archive"
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there is something that faults can harm."""
+        return (self.folder / "storage/i/00000001").exists()
+
+    def start(self, output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a worker."""
+        return _start(output, [*self._given.settings, *settings])
+
+    @property
     def _socket(self) -> str:
         return f"{self.folder}/socket"
 
@@ -187,7 +205,7 @@ class _Crawl:
         cluster = f"CLUSTER=unix://{self._socket}"
         others = [f"STORAGE={self.storage}", f"CRAWL_PARTITIONS={given.partitions}", f"CLUSTER_LEASE={given.lease}"]
         output = self.folder / f"worker{self.started}"
-        worker = _start(output, [*given.settings, cluster, *others])
+        worker = self.start(output, [cluster, *others])
         self._errors[worker.pid] = output.with_suffix(".err")
         return worker
 

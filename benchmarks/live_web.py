@@ -74,9 +74,14 @@ class Servers(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, pages: Pages, misbehaving: Mapping[str, str] | None = None) -> Iterator[Servers]:
+def served(
+    folder: Path,
+    pages: Pages,
+    misbehaving: Mapping[str, str] | None = None,
+    robots: Mapping[str, str] | None = None,
+) -> Iterator[Servers]:
     """Serve a web in a process of its own. Raises RuntimeError where it does not start."""
-    web = LocalWeb(folder, pages, misbehaving=misbehaving)
+    web = LocalWeb(folder, pages, misbehaving=misbehaving, robots=robots)
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=_serve, args=(web, theirs), daemon=True)
     process.start()

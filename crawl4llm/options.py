@@ -260,9 +260,12 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         "beyond is given up, and each new document is looked up on disk.",
     )
     commit_interval_pages: int = option(
-        1000, whole(1), "With `JOBDIR`: pages crawled after which log, archive and state are committed together."
+        1000,
+        whole(1),
+        "With `JOBDIR`: pages crawled after which log, archive and state are committed together. With `STORAGE` in "
+        "continuous order: of all partitions, so that each commits after its part of them.",
     )
-    commit_interval_seconds: float = option(10.0, seconds, "With `JOBDIR`: seconds after which they are committed.")
+    commit_interval_seconds: float = option(10.0, seconds, "The same: seconds after which they are committed.")
     commit_fsync: bool = option(
         True,
         flag,

@@ -1,8 +1,12 @@
 """The workers of a crawl: which of them has which partition of it, and how they crawl it together.
 
 - ``opening``: begins a crawl in its storage, or joins it; refuses what cannot be crawled so.
-- ``crawl``: drives a worker's partitions from batch to batch. ``partition``: one of them; ``partitions``: which
-  document belongs to which. ``board``: what all have put of an iteration.
+- ``worker``: a worker's partitions, as the scheduler sees one crawl; ``partitions``: which document belongs to which.
+- Batch order: ``crawl`` drives them from batch to batch; ``partition``: one of them; ``board``: what all have put of an
+  iteration.
+- Continuous order: ``continuous`` drives them; ``continuous_partition``: one of them; ``journal``: its commits;
+  ``post``: what is read of all journals; ``routes``: owners, each asked of its partition; ``logged``: a store that
+  tells what has changed.
 - ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
   went, read back from them. ``segments``: the archive of a batch; ``scratch``: a partition's store, and its snapshots.
 - ``liveness``: the protocol of leases, announcements and requests, and what its implementations share.

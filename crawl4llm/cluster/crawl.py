@@ -8,83 +8,38 @@ its own. Nobody leads: what is put first stays, and whoever comes second puts th
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections import deque
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.base.errors import Why
-from crawl4llm.base.pages import PageRecord
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.board import Board
-from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
+from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.objects import Plan
 from crawl4llm.cluster.partition import Partition, Parts, Stage
 from crawl4llm.cluster.storage import pack
+from crawl4llm.cluster.worker import POLL, WorkerCrawl
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.crawl.page_writer import Balance, NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.warc import NullArchive
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.reorder_buffer import Hop
     from crawl4llm.frontier import Lease
-
-logger = logging.getLogger(__name__)
 
 _STEP: Final = "step"
 """What is announced: that something was put."""
-_POLL: Final = 1.0
-"""Seconds after which is looked for what others have put, announced or not."""
 _SETTLED: Final = 2 * Crawl.pages_at_once
 
 
-class _NoLog:
-    def write(self, pages: object, failures: object) -> None:
-        """Drop the lines: the partitions keep theirs."""
-
-
-class ClusterCrawl(Crawl):
-    """Drives the partitions of this worker as the scheduler drives a :class:`crawl4llm.crawl.algorithm.Crawl`."""
+class ClusterCrawl(WorkerCrawl[Partition]):
+    """Takes the partitions of this worker from batch to batch."""
 
     def __init__(self, parts: Parts, liveness: Liveness, *, is_new: bool) -> None:
-        archive = NullArchive()
-        super().__init__(
-            parts.options,
-            policy=parts.make_policy(),
-            rate=parts.rate,
-            frontier=MemoryFrontier(),
-            visited=MemoryVisited(),
-            archive=archive,
-            log=_NoLog(),
-            commits=NoCommits(archive),
-            provenance={},
-        )
-        self.seeds = len(parts.seeds)
-        self._parts = parts
-        self._storage = parts.storage
-        self._liveness = liveness
-        self._is_new = is_new
+        super().__init__(parts, liveness, is_new=is_new)
         self._board = Board(parts.storage, parts.options, len(parts.seeds))
-        self._own: dict[int, Partition] = {}
-        """This worker's partitions."""
-        self._of: dict[int, tuple[Partition, Lease]] = {}
-        """Leases handed out or ready to be, by the identity of their entry: a partition that comes again has others."""
         self._ready: deque[Lease] = deque()
         self._handed: set[int] = set()
         self._pages = 0
-        self._ended: str | None = None
-        self._leaving = False
-        self._looked = -_POLL
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
-
-    async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
-        """Join the workers, and go on to the first documents to fetch."""
-        self._liveness.join({"crawl_id": str(self._parts.info.crawl_id)})
-        await self._go_on()
 
     def dequeue(self) -> list[Lease]:
         """Hand out the documents of the batch that are ready."""
@@ -93,23 +48,8 @@ class ClusterCrawl(Crawl):
         self._handed.update(id(lease.entry) for lease in leases)
         return leases
 
-    def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
-        if partition := self._partition_of(lease):
-            partition.fetched(lease, page, status)
-
-    def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
-        if partition := self._partition_of(lease):
-            partition.failed(lease, reason, why, final=final)
-
-    def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
-        if partition := self._partition_of(lease):
-            partition.dropped(lease, reason, why)
-
     def give_back(self, lease: Lease) -> None:
         """Do nothing: it stays in the batch."""
-
-    def hop_of(self, lease: Lease) -> Hop | None:
-        return None
 
     def unanswered(self) -> list[Lease]:
         """Return the leases that were handed out and have no answer."""
@@ -127,17 +67,9 @@ class ClusterCrawl(Crawl):
         return sum(one.answered for one in self._own.values()) >= _SETTLED
 
     @property
-    def finished(self) -> str | None:
-        return self._ended
-
-    @property
     def crawled(self) -> int:
         """Pages crawled by all workers before the present batch."""
         return self._pages
-
-    @property
-    def lasting(self) -> bool:
-        return True
 
     async def advance(self, *, expand: bool = True) -> None:
         """Merge what was fetched; when that is all of this worker's documents of the batch, go on to the next ones.
@@ -154,27 +86,6 @@ class ClusterCrawl(Crawl):
             self._liveness.announce(_STEP, self.iteration)
             await self._go_on()
 
-    def leave(self) -> None:
-        self._leaving = True
-
-    async def wind_up(self) -> None:
-        """Hand the partitions over."""
-        self.close()
-        await self._liveness.leave()
-
-    def close(self) -> None:
-        """Throw away what the storage does not have, and let others have the partitions: also after an error."""
-        if own := list(self._own):
-            for number in own:
-                self._drop(number)
-            self._liveness.give_up(own)
-
-    @property
-    def balance(self) -> Balance:
-        """The states of the documents of this worker's partitions."""
-        of_each = [one.balance for one in self._own.values()]
-        return Balance._make([*(sum(one[place] for one in of_each) for place in range(len(Balance._fields) - 1)), True])
-
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
         queued = sum(len(one.frontier) for one in self._own.values())
@@ -185,9 +96,7 @@ class ClusterCrawl(Crawl):
             "frontier/queued": queued,
             "iterations": self.iteration,
             "influence/mean": self.counters.mean_influence,
-            "storage/puts": self._storage.puts,
-            "storage/bytes": self._storage.put_bytes,
-            "storage/gets": self._storage.gets,
+            **self._figures(),
         }
         self._liveness.figures({"pages": counts["pages/crawled"], "iteration": self.iteration, "queued": queued})
         return figures
@@ -197,7 +106,7 @@ class ClusterCrawl(Crawl):
     async def _go_on(self) -> None:
         """Do what can be done, and wait for others, until there are documents to fetch, or nothing is left."""
         while not (self._leaving or self._ended or self.stopped or self.failure):
-            await self._look_after_leases()
+            await self._look_after_leases(floor=self.iteration + 1)
             self._board.look_again()
             moved = await asyncio.gather(*map(self._step, list(self._own.values())), return_exceptions=True)
             for result in moved:
@@ -208,7 +117,7 @@ class ClusterCrawl(Crawl):
             if self._ready:
                 return
             if not any(moved):
-                await self._liveness.wait(_STEP, _POLL)
+                await self._liveness.wait(_STEP, POLL)
 
     async def _step(self, partition: Partition) -> bool:
         """Take a partition through as many stages as can be; return whether it moved."""
@@ -301,30 +210,6 @@ class ClusterCrawl(Crawl):
         if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
             self._ended, self._pages, self.iteration = end["reason"], end["crawled"], end["iteration"]
 
-    # -- which partitions are this worker's -----------------------------------------------------------------------
-
-    async def _look_after_leases(self) -> None:
-        """Leave to others what is theirs now, and take what is free."""
-        for number in self._liveness.renew():
-            self._drop(number)
-        if self._own and time.monotonic() < self._looked + _POLL:
-            return
-        self._looked = time.monotonic()
-        if (asked := self._liveness.requested()) is not None:
-            self.stop(asked, _SAID[asked])
-            return
-        if surplus := self._liveness.surplus():
-            given = sorted(self._own)[-surplus:]
-            for number in given:
-                self._drop(number)
-            self._liveness.give_up(given)
-        if not self._own:
-            self._see_whether_ended()
-        if self._ended is None:
-            for number in self._liveness.claim(floor=0 if self._is_new else self.iteration + 1):
-                await self._open(number)
-        self._is_new = False
-
     async def _open(self, number: int) -> None:
         """Begin with a partition where its newest snapshot is, or with the seeds."""
         snapshot = None
@@ -338,24 +223,9 @@ class ClusterCrawl(Crawl):
             await partition.queue_seeds()
 
     def _drop(self, number: int) -> None:
-        """Throw a partition away."""
-        if partition := self._own.pop(number, None):
-            for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
-                self._forget(key)
-            self._ready = deque(lease for lease in self._ready if id(lease.entry) in self._of)
-            self.counters.counts.update(partition.counters.counts)
-            partition.close()
+        super()._drop(number)
+        self._ready = deque(lease for lease in self._ready if id(lease.entry) in self._of)
 
     def _forget(self, key: int) -> None:
-        del self._of[key]
+        super()._forget(key)
         self._handed.discard(key)
-
-    def _partition_of(self, lease: Lease) -> Partition | None:
-        found = self._of.get(id(lease.entry))
-        return found[0] if found else None
-
-
-_SAID: Final = {
-    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the others go on",
-    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command goes on with it",
-}

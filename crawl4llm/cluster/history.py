@@ -1,7 +1,8 @@
-"""The history of a crawl, read back from its storage: iteration by iteration, in crawl order."""
+"""The history of a crawl, read back from its storage in crawl order: iteration by iteration, or commit by commit."""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster import journal, objects, shapes
+from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
 from crawl4llm.cluster.shapes import read_if_there
 from crawl4llm.cluster.storage import Storage
@@ -54,6 +56,21 @@ class History:
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
         self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
+        self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
+        """Whether it is in continuous order: then it has journals, and no batches."""
+
+    def commits(self) -> Iterator[tuple[int, Commit]]:
+        """Yield partition and commit of all journals, by turn and partition. Raises InputError where one is missing."""
+        journals = (self._journal(partition) for partition in range(self.partitions))
+        return heapq.merge(*journals, key=lambda one: (one[1].head.turn, one[0]))
+
+    def _journal(self, partition: int) -> Iterator[tuple[int, Commit]]:
+        number = 0
+        for commit in journal.commits(self.storage, partition):
+            number = commit.number
+            yield partition, commit
+        if number < journal.newest(self.storage, partition):
+            raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""

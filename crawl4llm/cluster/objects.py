@@ -138,13 +138,7 @@ class Exchange:
         if not data:
             return {}
         shape = LINKS_WITH_ANCHORS if len(self._sections) == 1 else LINKS
-        section = read(self._storage, self._name, data, shape)
-        targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
-        found: dict[int, Links] = {}
-        for place, refs, numbers, keyless in section["pages"]:
-            links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
-            found[place] = Links(links, range(len(refs)) if numbers is None else numbers)
-        return found
+        return links_in(read(self._storage, self._name, data, shape))
 
 
 _NO_ANCHOR: Final = ("", False)
@@ -160,12 +154,23 @@ class Links(NamedTuple):
     """For each with a key, its number among all links of the page."""
 
 
+def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
+    """Return the links of pages to a partition's documents, by place of the page."""
+    targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
+    found: dict[int, Links] = {}
+    for place, refs, numbers, keyless in section["pages"]:
+        links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
+        found[place] = Links(links, range(len(refs)) if numbers is None else numbers)
+    return found
+
+
 class LinksByTarget:
     """The links of a partition's pages, divided by the partition that they lead to."""
 
-    def __init__(self, own: int, partitions: int) -> None:
+    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
+        """``anchors``: whether the policy goes by them."""
         self._own = own
-        self._anchors = partitions == 1  # policies that need them cannot be divided
+        self._anchors = anchors
         self._targets: list[dict[tuple[str | bool, ...], int]] = [{} for _ in range(partitions)]
         self._pages: list[list[Any]] = [[] for _ in range(partitions)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
@@ -22,21 +23,26 @@ from crawl4llm.options import Options
 from crawl4llm.policies import NO, Policy
 from crawl4llm.scope_options import OFF
 
+if TYPE_CHECKING:
+    from crawl4llm.cluster.continuous import ContinuousCrawl
 
-def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> None:
+
+def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_jobdir: bool) -> None:
     """Raise InputError for settings that cannot be had with STORAGE, before anything is opened."""
     if options.storage is None:
         raise InputError("CLUSTER is set, and STORAGE is not; give both, or neither")
+    in_batches = bool(options.crawl_batch_size)
     refused = {
-        "live crawls: it is for simulations so far": is_live,
-        "CRAWL_BATCH_SIZE = 0 (continuous order): it is for batch order so far": not options.crawl_batch_size,
+        "a live crawl in batches: set CRAWL_BATCH_SIZE=0 for continuous order": is_live and in_batches,
+        "SIMULATION_OWNER_DELAY": has_clock and not is_live,
         "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
         "WARC_TEXT": options.warc_text,
         "DRY_RUN": options.dry_run,
         "MIXTURE": options.mixture is not None,
         "KNOWN_TEXTS": options.known_texts is not None,
-        "NEAR_DUPLICATES": options.near_duplicates != OFF,
-        "URL_BUDGET": bool(options.url_budget),
+        "NEAR_DUPLICATES in batch order": in_batches and options.near_duplicates != OFF,
+        "URL_BUDGET in batch order": in_batches and bool(options.url_budget),
+        "HOT_QUEUE_TOPIC": bool(options.hot_queue_topic),
         "FRONTIER_MAX_URLS": bool(options.frontier_max_urls),
         "FRONTIER_MAX_URLS_PER_HOST": bool(options.frontier_max_urls_per_host),
     }
@@ -48,15 +54,17 @@ def refuse_settings(options: Options, *, is_live: bool, has_jobdir: bool) -> Non
 def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
     """Return which documents belong to which partition. Raises InputError where that cannot be told, and for a policy
     that cannot be divided."""
-    if options.partitions > 1 and getattr(policy, "partitioned", NO) == NO:
+    if options.partitions > 1 and options.crawl_batch_size and getattr(policy, "partitioned", NO) == NO:
         raise InputError(
             f"URL_POLICY {policy.name} goes by all that was crawled, and cannot be divided among "
-            f"{options.partitions} partitions; set CRAWL_PARTITIONS=1, or take another"
+            f"{options.partitions} partitions in batch order; take another, CRAWL_PARTITIONS=1 or CRAWL_BATCH_SIZE=0"
         )
     return Partitions(options.partitions, corpus)
 
 
-def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int]) -> ClusterCrawl:
+def open_cluster(
+    parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int]
+) -> ClusterCrawl | ContinuousCrawl:
     """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json. Raises InputError."""
     options, storage = parts.options, parts.storage
     mine = _identity(options, facts)
@@ -91,13 +99,19 @@ def open_cluster(parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[st
         raise InputError(
             f"STORAGE {storage.url} holds another crawl: {'; '.join(different)}; give the same, or another folder"
         )
-    is_new = not storage.folders("i")
-    return ClusterCrawl(parts, _liveness(options, stored["id"]), is_new=is_new)
+    liveness = _liveness(options, stored["id"])
+    if options.crawl_batch_size:
+        return ClusterCrawl(parts, liveness, is_new=not storage.folders("i"))
+    from crawl4llm.cluster.continuous import ContinuousCrawl
+
+    crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
+    parts = parts._replace(info=replace(parts.info, crawl_id=crawl_id))
+    return ContinuousCrawl(parts, liveness, is_new=not storage.folders("p"))
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that decides which pages are crawled in which order, and who does what, as JSON has it."""
-    decides = {name: value for name, value in facts.items() if name not in ("versions", "settings")}
+    decides = {name: value for name, value in facts.items() if name not in ("crawl_id", "versions", "settings")}
     identity = {
         **fixed_settings(options),
         **decides,

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.compression import zstd
-from crawl4llm.base.crawl_log import CrawlLine, FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
-from crawl4llm.cluster.segments import Segments
+from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.shapes import SNAPSHOT, fits
 from crawl4llm.cluster.storage import Storage, StorageError
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.url_rules import UrlRules
@@ -34,6 +33,7 @@ from crawl4llm.warc import ArchiveInfo
 
 if TYPE_CHECKING:
     from crawl4llm.cluster.partitions import Partitions
+    from crawl4llm.crawl.turns import Clock
 
 _AT_LEAST: Final = 16
 """Documents offered besides those that are to be expected in a batch."""
@@ -68,26 +68,13 @@ class Parts(NamedTuple):
     storage: Storage
     folder: Path
     """For what is thrown away with this process."""
+    clock: Clock | None = None
+    """Continuous order: the time by which owners wait, if they do."""
+    concurrent_leases: int = 1
+    """Continuous order: documents of this worker that may be in flight."""
 
 
-class _Lines:
-    """Keeps the lines of both logs until they are asked for."""
-
-    def __init__(self) -> None:
-        self.pages: list[CrawlLine] = []
-        self.failures: list[FailureLine] = []
-
-    def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
-        self.pages += pages
-        self.failures += failures
-
-    def take(self) -> tuple[list[CrawlLine], list[FailureLine]]:
-        taken = self.pages, self.failures
-        self.pages, self.failures = [], []
-        return taken
-
-
-class Partition(Crawl):
+class Partition(OnePartition):
     """The part of :class:`crawl4llm.crawl.algorithm.Crawl` that is done apart for each partition."""
 
     def __init__(self, number: int, parts: Parts, snapshot: tuple[int, bytes] | None) -> None:
@@ -105,7 +92,7 @@ class Partition(Crawl):
             self._store.close()
             raise parts.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self._segments = Segments(folder / "warc", parts.options, parts.info, number)
-        self._lines = _Lines()
+        self._lines = Lines()
         super().__init__(
             parts.options,
             policy=policy,
@@ -212,12 +199,15 @@ class Partition(Crawl):
         self._news, self._failures = [], []  # told in the offer
         self._counts()
         self._rows = []
-        self._links = LinksByTarget(self.number, self.options.partitions)
+        self._links = LinksByTarget(
+            self.number, self.options.partitions, anchors=self.options.partitions == 1
+        )  # policies that need them cannot be divided
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
         self.policy.dequeued(left)
         self._buffer.add(share)
+        self._segments.number = self.iteration
         self.stage = Stage.TAKEN
         return share
 
@@ -252,9 +242,10 @@ class Partition(Crawl):
         for _, line, _, _ in self._rows:
             for name in ("order", "iteration", "visited", "fetched") if line else ():
                 del line[name]  # of the whole crawl, and known when that is merged
+        segment, base = self._segments.take(), objects.name(self.iteration, objects.PAGES, self.number)
         head = {
             "rows": self._rows,
-            "pages": self._segments.put(self._parts.storage, self.iteration),
+            "pages": None if segment is None else segment.put(self._parts.storage, base),
             "counts": self._counts(),
             "influence": [self.counters.influence_sum, self.counters.influence_pages],
         }

@@ -1,16 +1,17 @@
-"""The archive of a partition, while it crawls: a WARC file and its index for each batch, put into the storage whole."""
+"""What a partition writes between two steps: a WARC file with its index, put into the storage whole, and log lines."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, PageRecord
-from crawl4llm.cluster import objects
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.crawl.page_writer import open_archive
 from crawl4llm.options import Options
@@ -23,8 +24,47 @@ if TYPE_CHECKING:
 _ANY_SIZE: Final = 1 << 62
 
 
+class Lines:
+    """Keeps the lines of both logs until they are asked for."""
+
+    def __init__(self) -> None:
+        self.pages: list[CrawlLine] = []
+        self.failures: list[FailureLine] = []
+
+    def write(self, pages: Sequence[CrawlLine], failures: Sequence[FailureLine]) -> None:
+        self.pages += pages
+        self.failures += failures
+
+    def take(self) -> tuple[list[CrawlLine], list[FailureLine]]:
+        taken = self.pages, self.failures
+        self.pages, self.failures = [], []
+        return taken
+
+    def flush(self, *, fsync: bool = False) -> None:
+        """Do nothing: lines are put with the commit that they belong to."""
+
+    def position(self) -> LogPosition:
+        return LogPosition(0, 0)
+
+
+class Segment(NamedTuple):
+    """A WARC file with its index."""
+
+    suffix: str
+    data: bytes
+    listing: bytes
+    """The index."""
+
+    def put(self, storage: Storage, base: str) -> str:
+        """Put it into a storage, under a name that begins with ``base``, and return the file's. Raises StorageError."""
+        name = f"{base}-{hashlib.sha256(self.data).hexdigest()}"
+        storage.put(f"{name}.cdxj", self.listing)
+        storage.put(f"{name}{self.suffix}", self.data)
+        return f"{name}{self.suffix}"
+
+
 class Segments:
-    """Implements :class:`crawl4llm.warc.Archive` for one partition; each file begins with the first page of a batch.
+    """Implements :class:`crawl4llm.warc.Archive` for one partition; each file begins with the first page of a step.
 
     The metadata records lack the page's ``order`` in the crawl, which is not known before the merge.
     """
@@ -37,48 +77,47 @@ class Segments:
         self._info = info
         self._partition = partition
         self._archive: Archive | None = None
+        self.number = 0
+        """Of the step: a batch, or a commit."""
         self._facts: list[dict[str, Any]] = []
 
     def write(self, page: PageRecord, fields: Fields, text: str | None = None) -> None:
         self._facts.append({"date": page.date, "language": page.language, "opt_outs": page.opt_outs})
-        if self._archive is None:
-            prefix = f"{self._info.prefix}-{self._partition:04}-{fields['iteration']:08}"
-            self._archive = open_archive(self._folder, self._options, replace(self._info, prefix=prefix))
-        self._archive.write(page, {**fields, "order": None}, text)
+        self._opened().write(page, {**fields, "order": None}, text)
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the merge needs to know of the pages written since the last call, besides their content."""
         facts, self._facts = self._facts, []
         return facts
 
-    def put(self, storage: Storage, iteration: int) -> str | None:
-        """Put the file and its index into the storage, and begin anew; return the file's name, None without pages.
-        Raises InputError."""
+    def take(self) -> Segment | None:
+        """Return what was archived, and begin anew; None where nothing was. Raises InputError."""
         archive, self._archive = self._archive, None
         if archive is None:
             return None
         try:
             archive.close()
-            if not self._options.warc_enabled:
+            files = list(self._folder.glob("*.warc*"))
+            if not files:  # archiving is off, or no URL fits into a record
                 return None
-            (file,) = self._folder.glob("*.warc*")
-            data, index = file.read_bytes(), (self._folder / INDEX_NAME).read_bytes()
+            data, index = files[0].read_bytes(), (self._folder / INDEX_NAME).read_bytes()
         except OSError as error:
             raise ArchiveError.of("read", self._folder, error) from error
         shutil.rmtree(self._folder)
-        digest = hashlib.sha256(data).hexdigest()
-        name = f"{objects.name(iteration, objects.PAGES, self._partition)}-{digest}"
-        storage.put(f"{name}.cdxj", index)
-        storage.put(name + "".join(file.suffixes[-2:]), data)
-        return name + "".join(file.suffixes[-2:])
+        return Segment("".join(files[0].suffixes[-2:]), data, index)
 
     def write_redirects(self, page: PageRecord, fields: Fields) -> None:
-        """Refuse: in batch order no redirect ends a lease."""
-        raise NotImplementedError
+        self._opened().write_redirects(page, fields)
 
     def write_exchange(self, capture: Capture, purpose: str, fields: Fields) -> None:
-        """Refuse: nothing is sent in a simulation."""
-        raise NotImplementedError
+        self._opened().write_exchange(capture, purpose, fields)
+
+    def _opened(self) -> Archive:
+        """Return the file's writer, which is begun where there is none."""
+        if self._archive is None:
+            prefix = f"{self._info.prefix}-{self._partition:04}-{self.number:08}"
+            self._archive = open_archive(self._folder, self._options, replace(self._info, prefix=prefix))
+        return self._archive
 
     def flush(self, *, fsync: bool = False) -> None:
         """Do nothing: a file is whole when it is put."""

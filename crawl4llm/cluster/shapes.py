@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
+from uuid import UUID
 
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.cluster.storage import Storage
@@ -85,6 +86,14 @@ def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     )
 
 
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 _TEXT, _WHOLE, _FLAG = {str}, {int}, {bool}
 _NUMBER = {int, float}
 _COUNTS = {...: _WHOLE}
@@ -130,6 +139,14 @@ _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
 FOUND: Final = [(_WHOLE, _WHOLE)]
+HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_TEXT), [(_WHOLE, _WHOLE)])
+"""Of a commit in continuous order."""
+LINES: Final = ([{**_PAGE, "visited": _WHOLE, "fetched": _WHOLE}], [_FAILURE])
+MAIL: Final = Where(
+    {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, Maybe(_TEXT), _WHOLE)]},
+    lambda mail: _leads_to_targets(mail) and all(len(target) in {2, 4} for target in mail["targets"]),
+)
+QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, **_NEWS}
 """Of what is beside its tables."""
 END: Final = {"reason": set(DONE), "iteration": _WHOLE, "crawled": _WHOLE}
@@ -137,7 +154,7 @@ CRAWL: Final = {
     "format": _WHOLE,
     "id": _TEXT,
     "identity": {"CRAWL_PARTITIONS": _WHOLE, "CRAWL_MAX_PAGES": _WHOLE, "CRAWL_BATCH_SIZE": _WHOLE},
-    "facts": {"crawl_id": _TEXT, "policy": _TEXT, "settings": _SETTINGS},
+    "facts": {"crawl_id": Where(_TEXT, _is_uuid), "policy": _TEXT, "settings": _SETTINGS},
     "archive": {"prefix": _TEXT, "start_date": _TEXT, "fields": {...: {str, int, float, bool, type(None)}}},
     "seeds": _COUNTS,
 }

@@ -74,7 +74,7 @@ class CrawlStore(Protocol):
         before stands."""
 
 
-_CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
+CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
 
 
 class State(NamedTuple):
@@ -93,7 +93,7 @@ class State(NamedTuple):
 
 def read_state(store: Store) -> State:
     """Return the state at the last commit. Raises StoreError."""
-    stored, seeds, purged = (store.get("state", name) for name in (_CRAWL, _SEEDS, _PURGED))
+    stored, seeds, purged = (store.get("state", name) for name in (CRAWL, _SEEDS, _PURGED))
     try:
         state: dict[str, Any] = parse_json(stored) if stored else {}
         return State(
@@ -126,14 +126,14 @@ def add_purged(store: Store, domain: str) -> None:
 
 def move_log(store: Store, log: LogPosition) -> None:
     """Let the log of a paused crawl end elsewhere: lines were added to it. The crawl must have started."""
-    state = json.loads(store.get("state", _CRAWL) or b"")
-    store.put("state", _CRAWL, json.dumps({**state, "log": log}).encode())
+    state = json.loads(store.get("state", CRAWL) or b"")
+    store.put("state", CRAWL, json.dumps({**state, "log": log}).encode())
 
 
 def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: SeriesPosition) -> None:
     """Let log and archive of a paused crawl end elsewhere: parts of them were taken out. It must have started."""
-    state = json.loads(store.get("state", _CRAWL) or b"")
-    store.put("state", _CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
+    state = json.loads(store.get("state", CRAWL) or b"")
+    store.put("state", CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
 
 
 class LmdbCrawlStore:
@@ -170,7 +170,7 @@ class LmdbCrawlStore:
 
     def state(self) -> dict[str, Any]:
         """Return the state at the last commit; empty before the first one."""
-        state: dict[str, Any] = json.loads(self.tables.get("state", _CRAWL) or b"{}")
+        state: dict[str, Any] = json.loads(self.tables.get("state", CRAWL) or b"{}")
         return state
 
     def policy_state(self) -> bytes:
@@ -181,7 +181,7 @@ class LmdbCrawlStore:
         balance.check()
         self.frontier.save()
         self.visited.save()
-        self.tables.put("state", _CRAWL, json.dumps(state).encode())
+        self.tables.put("state", CRAWL, json.dumps(state).encode())
         if self._policy is not None:
             self.tables.put("state", _POLICY, self._policy.save())
         self._pieces.save()

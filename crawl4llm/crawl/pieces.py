@@ -14,7 +14,7 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import Store
 
-_TABLE, _PREFIX = "state", b"policy/"
+_TABLE, PREFIX = "state", b"policy/"
 _BESIDE: Final = b"\0\xff"
 """Between a document's key and the name of a mapping; in no text in UTF-8, and less than what may come after a key."""
 _LONGEST_NAME: Final = 400
@@ -65,7 +65,7 @@ class StoredMapping(MutableMapping[str, Any]):
         ``seldom_read``: none stays in memory when it is written."""
         self._store = store
         self._name = name
-        prefix = _PREFIX + name.encode() + b"/"
+        prefix = PREFIX + name.encode() + b"/"
         self._table = CURRENT if of_documents else _TABLE
         self._prefix, self._suffix = (b"", _BESIDE + name.encode()) if of_documents else (prefix, b"")
         if of_documents:

@@ -71,6 +71,8 @@ class Scope:
         self._listed = rules.blocklists if rules is not None and rules.blocklists else None
         self._known = None if rules is None else rules.known
         self._traps = Traps(traps) if traps else None
+        self.sends_on: Callable[[str], bool] = lambda _: False
+        """Whether the target of a redirect is another crawl's to visit."""
 
     def block(self, domains: Iterable[str]) -> None:
         """Follow nothing of these domains either, and again what leads to others that were blocked before."""
@@ -171,7 +173,7 @@ class Scope:
                 answer.page, answer.reason, answer.outcome = None, reason, Outcome.DROPPED
                 answer.why = self.why(refused, entry.url or entry.key)
             elif target is not None:
-                answer.reason = QUEUED if self._visited.add([target]) else VISITED
+                answer.reason = QUEUED if self.sends_on(target) or self._visited.add([target]) else VISITED
         if REDIRECTS in counts:
             counts[REDIRECTS] += followed
 

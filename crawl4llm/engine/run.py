@@ -97,7 +97,8 @@ class Run:
                 from crawl4llm.cluster.opening import refuse_settings
 
                 is_live = self.web.host is not None
-                refuse_settings(options, is_live=is_live, has_jobdir=bool(settings.get("JOBDIR")))
+                has_clock, has_jobdir = self._clock is not None, bool(settings.get("JOBDIR"))
+                refuse_settings(options, is_live=is_live, has_clock=has_clock, has_jobdir=has_jobdir)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self.job = None
@@ -168,7 +169,7 @@ class Run:
     def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         options, job, web = self.options, self.job, self.web
         if options.storage is not None:
-            return self._join(identity, opened)
+            return self._join(identity, settings, opened)
         clock = self._clock
         if job is not None:
             shares = None if self._mixture is None else self._mixture.shares
@@ -221,7 +222,7 @@ class Run:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl
 
-    def _join(self, identity: dict[str, Any], opened: ExitStack) -> Crawl:
+    def _join(self, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
         """Join a crawl by several workers, whose state is in the storage."""
         from crawl4llm.cluster.opening import open_cluster
         from crawl4llm.cluster.partition import Parts
@@ -231,16 +232,18 @@ class Run:
         parts = Parts(
             options,
             make_policy=lambda: make_policy(self.workers, options),
-            rate=web.rating(self.workers, text=False, signature=False),
+            rate=web.rating(self.workers, text=False, signature=options.compares_texts),
             provenance=_provenance(identity),
             limits=self._limits,
             rules=self.rules,
-            url_of_seed=web.url_of_seed if self.rules else None,
+            url_of_seed=web.url_of_seed if self.rules or options.url_budget else None,
             info=self._archive_info(identity),
             seeds=self.seeds.keys,
             partitions=self._partitions,
             storage=Storage(str(options.storage)),
             folder=self.output / "scratch",
+            clock=self._clock,
+            concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
         )
         crawl = open_cluster(parts, self._facts, self.seeds.counts)
         opened.callback(crawl.close)

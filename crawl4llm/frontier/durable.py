@@ -84,6 +84,15 @@ class DurableFrontier:
             leases += new
         return leases
 
+    def first(self) -> bytes | None:
+        """Return by what the document sorts that would be leased next; None where there is none."""
+        while self._queued:
+            (record,) = self._next_best(1)
+            if self._look_up(record) is not None:
+                heapq.heappush(self._fresh, record)
+                return record[0]
+        return None
+
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
         if self._leases.pop(lease.token, None) is None:
             return False

@@ -145,6 +145,9 @@ class DurableOwnerFrontier(IndexedFrontier):
             leases.append(Lease(entry, self._last_token))
         return leases
 
+    def first(self) -> bytes | None:
+        return self.owners.first()
+
     def drop_owner(self, owner: str, outcome: Outcome, reason: str, most: int) -> list[Entry]:
         ended: list[Entry] = []
         while len(ended) < most and (best := self.owners.best(owner)) is not None:

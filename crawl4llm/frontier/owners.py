@@ -104,13 +104,17 @@ class OwnerIndex(Generic[P]):
     def take(self) -> tuple[str, P] | None:
         """Begin an exchange for the best document of all ready owners, which the frontier then removes. None:
         no owner is ready, or better documents are waited for."""
-        if self.now < self._gate or not self._has_ready():
+        if self.first() is None:
             return None
         best, owner = heapq.heappop(self._ready)
         if owner.name:
             owner.busy = True
             self._put(owner)
         return owner.name, best
+
+    def first(self) -> P | None:
+        """Return the document that :meth:`take` would, if any."""
+        return self._ready[0][0] if self.now >= self._gate and self._has_ready() else None
 
     def best(self, name: str) -> P | None:
         """Return the best document that an owner has queued."""

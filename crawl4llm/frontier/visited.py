@@ -112,6 +112,10 @@ class DurableVisited:
 
     # -- durability -----------------------------------------------------------------------------------------------
 
+    def fresh(self) -> list[bytes]:
+        """Return the fingerprints that were added since the last save, sorted."""
+        return sorted(self._fresh)
+
     def save(self) -> None:
         """Write to the store what it does not hold yet, and the filter to its files when that is due. Raises
         StoreError, or InputError where the filter cannot be written."""

@@ -13,6 +13,8 @@ from crawl4llm.live.robots_copies import site_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scrapy.settings import BaseSettings
+
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Owners
     from crawl4llm.live.places import Place
@@ -142,3 +144,9 @@ def _note(noted: OrderedDict[str, T], name: str, value: T) -> None:
 def _host(url: str) -> str:
     """Return the name under which a host's failures are kept: with the dot at the end no owner has it."""
     return f"{host_of(url).rstrip('.')}."
+
+
+def tried_again(settings: BaseSettings) -> set[int]:
+    """Return the statuses of documents that are asked for again: Scrapy would at once, within a lease."""
+    again = settings.getlist("RETRY_HTTP_CODES") if settings.getbool("RETRY_ENABLED") else []
+    return {int(status) for status in again}

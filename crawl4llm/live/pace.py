@@ -24,7 +24,7 @@ from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
-from crawl4llm.live.backoff import Backoff, Wait
+from crawl4llm.live.backoff import Backoff, Wait, tried_again
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
@@ -36,13 +36,14 @@ from crawl4llm.live.request_log import (
     DELAY_FACTOR,
     DOWNLOAD_DELAY,
     IP_RATE,
+    LED,
     RETRY_AFTER,
     RETRY_WAITS,
     RequestLog,
 )
 from crawl4llm.live.retry_after import retry_after
 from crawl4llm.live.robots import Robots, RobotsUnknown
-from crawl4llm.live.stopping import Withdrawn, is_stopping
+from crawl4llm.live.stopping import NotHeld, Withdrawn, is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
 
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from scrapy.settings import BaseSettings
 
     from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.frontier import Lease, Owners
@@ -106,7 +106,7 @@ class Pace:
         """By owner."""
         self._running: dict[Request, Exchange] = {}
         self._backoff = Backoff(crawl, owners, options.retry_waits)
-        self._tried_again = _statuses(crawler.settings)
+        self._tried_again = tried_again(crawler.settings)
         self._outage = Outage(crawler, crawl, owners)
         self._parked = 0
         """Owners parked by this process."""
@@ -267,6 +267,8 @@ class Pace:
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
+        if not self._crawl.may_send(request.url, led=LED in request.meta):
+            raise NotHeld(owner)
 
     async def _wait_for_address(self, request: Request, owner: str, place: Place) -> None:
         """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
@@ -392,9 +394,3 @@ class Pace:
     @property
     def _is_stopping(self) -> bool:
         return is_stopping(self._crawler)
-
-
-def _statuses(settings: BaseSettings) -> set[int]:
-    """Return the statuses of documents that are asked for again: Scrapy would at once, within a lease."""
-    again = settings.getlist("RETRY_HTTP_CODES") if settings.getbool("RETRY_ENABLED") else []
-    return {int(status) for status in again}

@@ -47,6 +47,8 @@ _LONGEST_PRICE: Final = 500
 _MOST_PRICES: Final = 10
 FILE: Final = "crawl4llm_file"
 """In the meta of requests for files of sites: what they are for, where that is not robots.txt."""
+LED: Final = "crawl4llm_robots_led"
+"""In the meta of requests for a robots.txt to which that of another site redirects."""
 _OWNERS: Final = 65_536
 """Owners whose last exchange is remembered, the last ones; about 200 bytes each."""
 _LONGEST_URL: Final = 4096

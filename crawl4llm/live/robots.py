@@ -25,7 +25,7 @@ from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.places import Later
-from crawl4llm.live.request_log import FILE
+from crawl4llm.live.request_log import FILE, LED
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known, site_of
 from crawl4llm.live.robots_rules import LIMIT, Rules
@@ -222,7 +222,7 @@ class Robots:
         for number in range(hops, 1 + _MOST_REDIRECTS):
             assert url is not None
             try:
-                response, source = await self._download(url, site)
+                response, source = await self._download(url, site, led=number > 0)
             except Exception as error:  # noqa: BLE001 - of whatever kind: raised again where it tells nothing
                 return self._failure(error, at_home=site_of(url) == site)
             if response.status not in REDIRECTS:
@@ -265,9 +265,11 @@ class Robots:
             raise error
         return _Answer(reason=reason)
 
-    async def _download(self, url: str, site: str, file: str = ROBOTS_TXT) -> tuple[Response, str | None]:
+    async def _download(
+        self, url: str, site: str, file: str = ROBOTS_TXT, *, led: bool = False
+    ) -> tuple[Response, str | None]:
         """Return the response to a request for a site's robots.txt or tdmrep.json, a redirect too, with no more of its
-        body than is used; and its record."""
+        body than is used; and its record. ``led``: a redirect leads there."""
         request = Request(
             url,
             callback=NO_CALLBACK,
@@ -281,6 +283,7 @@ class Robots:
                 _RECEIVED: 0,
                 **wanted(),
                 FILE: file,
+                **({LED: True} if led else {}),
             },
         )
         self._count("request_count")

@@ -45,7 +45,7 @@ class Stalls:
         if crawl is None:
             raise NotConfigured
         run: Any = crawler.spider
-        folders = [run.run.output, *([Path(crawler.settings["JOBDIR"])] if crawl.lasting else [])]
+        folders = [run.run.output, *([Path(crawler.settings["JOBDIR"])] if run.run.job is not None else [])]
         stalls = cls(crawl, crawl.owners, time.monotonic(), folders)
         crawler.signals.connect(stalls._opened, signal=signals.spider_opened)
         crawler.signals.connect(stalls._answer_came, signal=signals.response_downloaded)

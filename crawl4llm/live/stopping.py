@@ -26,6 +26,11 @@ class Withdrawn(IgnoreRequest):
     """The crawl is stopping: the request was not sent, or its answer not waited for. It counts as no attempt."""
 
 
+class NotHeld(Withdrawn):
+    """Another worker may be asking the owner by now: the request was not sent. Its document goes back to the frontier,
+    whoever has that."""
+
+
 def is_stopping(crawler: Crawler) -> bool:
     """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
     crawl: CrawlState | None = getattr(crawler.spider, "crawl", None)

@@ -51,6 +51,10 @@ class LiveCorpus:
         """Return whether ``text`` is a normalised URL of the web."""
         return text.startswith(("http://", "https://")) and host_of(text) != "" and normalise_url(text) == text
 
+    def url(self, key: str) -> str:
+        """Return the URL of a key, which is one."""
+        return key
+
     def resolve(self, url: str) -> str | None:
         """Return the key of a URL; None for one that is not of the web."""
         key = normalise_url(url)

@@ -37,8 +37,8 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.network import Network
-from crawl4llm.live.request_log import RequestLog
-from crawl4llm.live.stopping import Stopping, Withdrawn, abort_downloads, is_stopping
+from crawl4llm.live.request_log import LED, RequestLog
+from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
 from crawl4llm.live.verdicts import verdict
 
 if TYPE_CHECKING:
@@ -114,11 +114,14 @@ class WireHandler(HTTP11DownloadHandler):
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
         crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        self._scope = crawl.scope if isinstance(crawl, CrawlState) else None
+        self._crawl = crawl if isinstance(crawl, CrawlState) else None
+        self._scope = None if self._crawl is None else self._crawl.scope
         if self._network is not None:
             self._pool.persistent = crawler.settings.getfloat("DOWNLOAD_DELAY") < _LONGEST_IDLE
             self._pool.retryAutomatically, self._pool.cachedConnectionTimeout = False, _LONGEST_IDLE
         self._aborted = False
+        self._led: set[str] = set()
+        """Hosts that are asked for a robots.txt to which another site's redirects."""
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
 
@@ -135,6 +138,8 @@ class WireHandler(HTTP11DownloadHandler):
     async def _send(self, request: Request) -> Response:
         if self._network is not None:
             self._network.install()
+        led = {host_of(request.url)} if LED in request.meta else set()
+        self._led |= led
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
         try:
@@ -147,6 +152,7 @@ class WireHandler(HTTP11DownloadHandler):
             raise
         finally:
             self._on_the_wire.discard(exchange)
+            self._led -= led
         if self._network is None or response.status in _STATUSES:
             return response
         return response.replace(status=known_status(response.status))
@@ -183,6 +189,11 @@ class WireHandler(HTTP11DownloadHandler):
 
     def _request(self, connection: Any, send: Callable[[Any], Any], request: Any) -> Any:
         """Send a request over a connection, which has one at a time."""
+        if self._crawl is not None:
+            url = _url_of(request)
+            if not self._crawl.may_send(url, led=host_of(url) in self._led):  # it stood still while it connected
+                connection.abort()
+                raise NotHeld(url)
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
         write = request.writeTo
@@ -195,6 +206,12 @@ class WireHandler(HTTP11DownloadHandler):
     def _begin_response(self, response: Any, exchange: Exchange) -> Any:
         self._begun = exchange
         return response
+
+
+def _url_of(request: Any) -> str:
+    """Return a URL of the host that one of Twisted's requests is for."""
+    (host, *_) = request.headers.getRawHeaders(b"host") or [b""]
+    return f"http://{host.decode('latin-1')}/"
 
 
 class _Tap:

@@ -96,11 +96,14 @@ class InfluenceSpider(Spider):
         from crawl4llm.live.fetching import Elsewhere
         from crawl4llm.live.opt_outs import OptedOut
         from crawl4llm.live.places import Later
-        from crawl4llm.live.stopping import Withdrawn
+        from crawl4llm.live.stopping import NotHeld, Withdrawn
         from crawl4llm.live.verdicts import machine_error, verdict
         from crawl4llm.optouts.said import as_text
 
         error = machine_error(raised) or raised
+        if isinstance(error, NotHeld) or (isinstance(error, Later) and error.reason is None):
+            self.crawl.give_back(lease)
+            return
         if isinstance(error, Withdrawn):
             if hop := hop_of(request):
                 self.crawl.broken_off(lease, hop)
@@ -109,10 +112,7 @@ class InfluenceSpider(Spider):
             self.crawl.redirected(lease, error.page)
             return
         if isinstance(error, Later):
-            if error.reason is None:
-                self.crawl.give_back(lease)
-            else:
-                self.crawl.failed(lease, error.reason, getattr(error.__cause__, "why", None), final=error.final)
+            self.crawl.failed(lease, str(error.reason), getattr(error.__cause__, "why", None), final=error.final)
             return
         if isinstance(error, InputError):
             self._end(error)

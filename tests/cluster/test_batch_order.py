@@ -13,6 +13,7 @@ from cluster_helpers import Died, HostsCorpus, Worker, differing, merged, random
 from driven_crawl import Driven, pages_at_once
 
 from crawl4llm.cluster import crawl as cluster_crawl
+from crawl4llm.cluster import worker
 from crawl4llm.policies import NO, known_policies, load_policy
 from crawl4llm.warc import ArchiveWriter
 
@@ -24,7 +25,8 @@ ALL = [*POLICIES, "scorer:length"]
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers look often for what others have put: hints of these never reach another one."""
-    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+    monkeypatch.setattr(cluster_crawl, "POLL", 0.002)
+    monkeypatch.setattr(worker, "POLL", 0.002)
 
 
 def one_process(web: HostsCorpus, folder: Path, seeds: list[str], **options: Any) -> Path:

@@ -95,7 +95,7 @@ def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"STORAGE": "", "CLUSTER": "valkey://127.0.0.1:1/0"}, "CLUSTER is set, and STORAGE is not"),
-        ({"CRAWL_BATCH_SIZE": 0}, "continuous order"),
+        ({"CRAWL_BATCH_SIZE": 0, "SIMULATION_OWNER_DELAY": 1}, "SIMULATION_OWNER_DELAY"),
         ({"JOBDIR": "job"}, "JOBDIR"),
         ({"NEAR_DUPLICATES": "follow"}, "NEAR_DUPLICATES"),
         ({"URL_POLICY": "link"}, "URL_POLICY link goes by all that was crawled"),
@@ -107,7 +107,7 @@ def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(settings: dict[str, object], said: str, demo_web: Web, tmp_path: Path) -> None:
     given = {**storage_at(tmp_path / "storage"), **settings}
     assert said in error_of(crawl(demo_web, tmp_path / "out", CRAWL_MAX_PAGES=10, **given))
-    assert not list((tmp_path / "storage").glob("i/*"))
+    assert not list((tmp_path / "storage").glob("[ip]/*"))
 
 
 def test_a_corpus_that_tells_no_urls(tmp_path: Path) -> None:

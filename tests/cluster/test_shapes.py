@@ -18,6 +18,7 @@ from driven_crawl import pages_at_once
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import crawl as cluster_crawl
 from crawl4llm.cluster import partition
+from crawl4llm.cluster import worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
 from crawl4llm.cluster.shapes import Maybe, Where, fits
 from crawl4llm.cluster.storage import Storage, pack, packed
@@ -53,7 +54,8 @@ def work(storage: Path, folder: Path, puts: float) -> None:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+    monkeypatch.setattr(cluster_crawl, "POLL", 0.002)
+    monkeypatch.setattr(cluster_worker, "POLL", 0.002)
     monkeypatch.setattr(partition, "_AT_LEAST", -2)
     with pages_at_once(4):
         yield

@@ -25,6 +25,7 @@ from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._action import Action
+from crawl4llm.tools.cluster import journals
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj
 from crawl4llm.warc.reader import read_record
 
@@ -39,7 +40,8 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     check_free(out)
     history = History(opts.arguments[0])
     with whole_folder(out) as folder, TemporaryDirectory(prefix="crawl4llm-") as segments:
-        pages = _Merge(history, folder, out, Path(segments), index_only=opts.index_only).run()
+        merge = _Merge(history, folder, out, Path(segments), index_only=opts.index_only)
+        pages = merge.run_journals() if history.is_continuous else merge.run()
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")
     yield Fact("ended", ended, "")
@@ -63,7 +65,7 @@ class _Merge:
         self._ended: Counter[str] = Counter()
         self._iterations = 0
         self._index_only = index_only or not self._facts["settings"]["WARC_ENABLED"]
-        self._archive = NullArchive() if self._index_only else self._open_archive()
+        self._archive = NullArchive() if self._index_only or history.is_continuous else self._open_archive()
         names = ("model_digest", "extractor", "corpus")
         self._writer = PageWriter(
             self._archive,
@@ -75,8 +77,7 @@ class _Merge:
 
     def run(self) -> int:
         """Write everything; return the number of pages."""
-        write_json(self._folder / SETTINGS, self._facts)
-        (self._folder / SEEDS).write_bytes(self._history.storage.get(objects.SEEDS) or b"")
+        self._write_facts()
         self._log = CrawlLog(self._folder)
         self._counters.counts.update(self._history.crawl["seeds"])
         news = news_of(self._history.offers(0))
@@ -87,8 +88,25 @@ class _Merge:
             self._merge(batch)
         self._log.close()
         self._archive.close()
-        write_json(self._folder / STATS, self._stats())
+        write_json(self._folder / STATS, self._stats() | self._reason())
         return self._counters.crawled
+
+    def run_journals(self) -> int:
+        """Do the same of a crawl in continuous order."""
+        self._write_facts()
+        merge = journals.Merge(self._history, self._folder, index_only=self._index_only)
+        figures = merge.run()
+        for key, count in self._history.crawl["seeds"].items():
+            figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
+        write_json(self._folder / STATS, dict(sorted(figures.items())) | self._reason())
+        return merge.pages
+
+    def _write_facts(self) -> None:
+        write_json(self._folder / SETTINGS, self._facts)
+        (self._folder / SEEDS).write_bytes(self._history.storage.get(objects.SEEDS) or b"")
+
+    def _reason(self) -> dict[str, Any]:
+        return {"finish_reason": self._history.end["reason"]} if self._history.end else {}
 
     def _merge(self, batch: Batch) -> None:
         news, rows = news_of(batch.after), batch.rows()
@@ -182,8 +200,7 @@ class _Merge:
             "influence/mean": self._counters.mean_influence,
             "iterations": self._iterations,
         }
-        reason = {"finish_reason": self._history.end["reason"]} if self._history.end else {}
-        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items())) | reason
+        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
 
 
 class _Contents:

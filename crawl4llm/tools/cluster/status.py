@@ -16,6 +16,7 @@ from crawl4llm.cluster.history import History
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
+from crawl4llm.tools.cluster.journals import newest_heads
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -23,6 +24,31 @@ if TYPE_CHECKING:
 
 def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     history = History(opts.arguments[0])
+    yield from _of_journals(history) if history.is_continuous else _of_batches(history)
+    if read_options(settings).cluster is None:
+        yield "workers are told with -s CLUSTER=valkey://HOST:PORT/0"
+        return
+    workers = _liveness(settings, history).workers()
+    rows = [(one.id, list(one.partitions), int(one.figures.get("pages", 0)), one.silent) for one in workers]
+    yield Rows("workers", ("id", "partitions", "pages", "silent_seconds"), rows, digits=1)
+
+
+def _of_journals(history: History) -> Iterator[Part]:
+    heads = dict(newest_heads(history))
+    at_rest = [partition for partition, head in heads.items() if head["rest"] is not None]
+    yield from facts(
+        {
+            "pages": sum(head["crawled"] for head in heads.values()),
+            "wanted": history.max_pages,
+            "ended": history.end["reason"] if history.end else "no",
+            "partitions": history.partitions,
+            "begun": len(heads),
+        }
+    )
+    yield Fact("at_rest", at_rest, f"nothing to do in partitions {_numbers(at_rest)}" if at_rest else "")
+
+
+def _of_batches(history: History) -> Iterator[Part]:
     iteration = history.last_iteration()
     crawled, waits_for, missing = 0, "offers", list(range(history.partitions))
     if iteration is not None:
@@ -42,12 +68,6 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         }
     )
     yield Fact("waits_for", {waits_for: missing}, f"{waits_for} of partitions {_numbers(missing)}" if missing else "")
-    if read_options(settings).cluster is None:
-        yield "workers are told with -s CLUSTER=valkey://HOST:PORT/0"
-        return
-    workers = _liveness(settings, history).workers()
-    rows = [(one.id, list(one.partitions), int(one.figures.get("pages", 0)), one.silent) for one in workers]
-    yield Rows("workers", ("id", "partitions", "pages", "silent_seconds"), rows, digits=1)
 
 
 def _waits_for(history: History, iteration: int) -> tuple[str, list[int]]:

@@ -13,6 +13,7 @@ from crawl4llm.cluster.history import Batch, History, news_of
 from crawl4llm.cluster.objects import Exchange
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.tools._action import Action
+from crawl4llm.tools.cluster.journals import Verify
 from crawl4llm.warc.cdxj import parse_index_line
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield ``sound`` and the equation; or raise InputError that names what is wrong."""
     history = History(opts.arguments[0])
+    equation = Verify(history).run() if history.is_continuous else _of_batches(history)
+    yield Fact("sound", value=True, shown="")
+    yield Fact("equation", equation, "")
+    yield Line(f"sound: {equation}")
+
+
+def _of_batches(history: History) -> str:
+    """Return the equation of a crawl in batch order. Raises InputError."""
     ended, done = MemoryVisited(), _Done()
     discovered = _found(history, history.offers(0), ended, done)
     for batch in history.batches():
@@ -34,10 +43,7 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             states = f"{len(ended):,} ended + {queued:,} queued"
             raise _wrong(history, f"after iteration {batch.number}, {discovered:,} discovered are not {states}")
     equation = f"{discovered:,} discovered = {done.archived:,} archived + {done.failed:,} failed or dropped + "
-    equation += f"{discovered - len(ended):,} queued"
-    yield Fact("sound", value=True, shown="")
-    yield Fact("equation", equation, "")
-    yield Line(f"sound: {equation}")
+    return equation + f"{discovered - len(ended):,} queued"
 
 
 class _Done:

@@ -1,0 +1,388 @@
+"""A crawl in continuous order whose documents lie in partitions, of which this worker has some.
+
+Each partition is a crawl of its own, which ends with all others. The best document is next of all that this worker's
+partitions may be asked for now; what they crawl is in the storage from their next commit on, and what it leads to in
+other partitions is read there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster import objects, shapes
+from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
+from crawl4llm.cluster.journal import Quotas
+from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.post import Post
+from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
+from crawl4llm.cluster.worker import POLL, WorkerCrawl
+from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.policies import NO, CrawledPage
+
+if TYPE_CHECKING:
+    from crawl4llm.base.pages import Capture
+    from crawl4llm.cluster.liveness import Liveness
+    from crawl4llm.frontier import Lease
+
+logger = logging.getLogger(__name__)
+
+_COMMIT: Final = "commit"
+"""What is announced: that a partition has one more."""
+_LEAST_CLAIM: Final = 16
+"""Pages that a partition claims, where so many are left for each."""
+
+
+class _OfOwners:
+    """Stands for the frontier where only its owners are asked for."""
+
+    def __init__(self, owners: RoutedOwners) -> None:
+        self.owners = owners
+
+
+class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
+    """See the module."""
+
+    def __init__(self, parts: Parts, liveness: Liveness, *, is_new: bool) -> None:
+        self._routes = routes = RoutedOwners(parts.partitions.of)
+        frontier: Any = None if parts.clock is None else _OfOwners(routes)
+        super().__init__(parts, liveness, is_new=is_new, visited=RoutedVisited(routes), by_owners=frontier)
+        routes.lead_to(self._own, self._workable)
+        self._post = Post(parts.storage, parts.options.partitions)
+        self._quotas = Quotas(parts.storage, parts.options.crawl_max_pages)
+        self._touched: set[int] = set()
+        """Partitions with answers, or with links that were read."""
+        self._handing_over: set[int] = set()
+        self._pulse = asyncio.Event()
+        """Set when something may have happened elsewhere, and each second."""
+        self._pulsing: asyncio.Task[None] | None = None
+        self._announced: set[int] = set()
+        self._read_at = -POLL
+        self._compares = getattr(self.policy, "partitioned", NO) != NO
+        """Whether scores of different partitions can be compared."""
+        self._stood_still = False
+        """Whether nothing could be done the last time."""
+
+    # -- as the scheduler sees it ---------------------------------------------------------------------------------
+
+    def dequeue(self) -> list[Lease]:
+        """Lease the best documents of all that may be had now."""
+        leases: list[Lease] = []
+        if self._ended is not None or self._leaving or self.lag():
+            return leases
+        waiting = {one.number: one for one in self._workable() if one.left > 0}
+        while waiting and len(self._of) < self._concurrent_leases:
+            ready = [(key, one.number) for one in waiting.values() if (key := one.best()) is not None]
+            if not ready:
+                break
+            partition = waiting[self._next_of(ready)]
+            if (
+                not (some := partition.lease_one()) or partition.left <= 0
+            ):  # a budget is spent: it has set documents aside
+                del waiting[partition.number]
+            self._of.update((id(lease.entry), (partition, lease)) for lease in some)
+            leases += some
+        return leases
+
+    def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
+        """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
+        that was crawled has learnt in each something else, so that its scores tell nothing of another one's documents:
+        then it is the one whose last pages were the best."""
+        if self._compares:
+            return min(ready)[1]
+        mean = self.counters.mean_influence or 0.0
+        return max(ready, key=lambda one: (self._own[one[1]].expected(mean), -one[1]))[1]
+
+    def give_back(self, lease: Lease) -> None:
+        if partition := self._partition_of(lease):
+            partition.give_back(lease)
+
+    def redirected(self, lease: Lease, page: Any) -> None:
+        if partition := self._partition_of(lease):
+            partition.redirected(lease, page)
+
+    def unanswered(self) -> list[Lease]:
+        return [lease for _, lease in self._of.values()]
+
+    def follow(self, links: CrawledPage) -> None:
+        """Let the partition follow links that all their owner's documents are in; drop them where it is another's."""
+        partition = self._own.get(self._parts.partitions.of(links.entry.key))
+        if partition is not None:
+            partition.follow(links)
+            self._touched.add(partition.number)
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive it with the partition that it is asked for, or with another one of this worker."""
+        partition = self._own.get(self._parts.partitions.of(capture.url)) or next(iter(self._own.values()), None)
+        if partition is not None:
+            partition.is_dirty = True
+            partition.keep_exchange(capture, purpose, about)
+            self.failure = self.failure or partition.failure
+
+    def may_send(self, url: str, *, led: bool = False) -> bool:
+        return self._routes.may_work(url) or (led and not self._routes.is_own(url))
+
+    @property
+    def may_lease(self) -> bool:
+        return len(self._of) < self._concurrent_leases and self._ended is None and not self.lag()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._of)
+
+    @property
+    def answered(self) -> int:
+        return sum(one.answered for one in self._own.values())
+
+    @property
+    def can_advance(self) -> bool:
+        if self.finished is not None or self._leaving:
+            return False
+        return bool(self._touched) or self._pulse.is_set() or not self._of
+
+    @property
+    def must_wait(self) -> bool:
+        return self.answered >= 2 * self.pages_at_once
+
+    @property
+    def only_parked(self) -> bool:
+        return self._post.rests() >= {"only_parked"}
+
+    @property
+    def crawled(self) -> int:
+        """Pages crawled by all workers, as far as is known."""
+        return self._post.crawled + sum(one.crawled - self._post.crawled_of(one.number) for one in self._own.values())
+
+    async def advance(self, *, expand: bool = True) -> None:
+        """Merge what was fetched, and do all else that is due. Raises InputError."""
+        if self._pulsing is None:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
+            self._pulsing = asyncio.ensure_future(self._pulse_on())
+        is_due = self._pulse.is_set() or self._stood_still
+        self._pulse.clear()
+        touched = await self._advance_touched()
+        if is_due:
+            await self._look_around()
+            touched |= await self._advance_touched()
+        stands_still = not self._of and not touched
+        some = self._own.keys() if is_due or stands_still else touched
+        if await self._commit(some, all_of_them=stands_still):
+            touched |= await self._advance_touched()
+            self._see_end()
+        await self._claim_pages(some)
+        if stands_still and not touched and self._stood_still and self._ended is None and not self._leaving:
+            self._see_end()
+            await self._pulse.wait()
+        self._stood_still = stands_still and not touched
+
+    async def wind_up(self) -> None:
+        """Commit what was fetched, and hand the partitions over."""
+        if self._pulsing is not None:
+            self._pulsing.cancel()
+        self._of.clear()
+        for partition in self._own.values():
+            if partition.is_dirty or partition.unanswered():
+                await partition.wind_up()
+        await self._put_commits()
+        await super().wind_up()
+
+    def leave(self) -> None:
+        super().leave()
+        self._pulse.set()
+
+    def statistics(self) -> dict[str, float | None]:
+        """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
+        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
+        queued = sum(len(one.frontier) for one in self._own.values())
+        visited = sum(len(one.visited) for one in self._own.values())
+        self._liveness.figures({"pages": counts["pages/crawled"], "queued": queued})
+        return {**counts, "pages/visited": visited, "frontier/queued": queued, **self._figures()}
+
+    # -- one thing after the other --------------------------------------------------------------------------------
+
+    async def _go_on(self) -> None:
+        """Begin: read what is there, and take partitions."""
+        self._see_whether_ended()
+        if self._ended is None:
+            await self._post.begin()
+            await asyncio.to_thread(self._quotas.look)
+            await self._look_around()
+            await self._commit(self._own, all_of_them=True)
+            await self._claim_pages(self._own)
+
+    async def _pulse_on(self) -> None:
+        with suppress(asyncio.CancelledError):
+            while True:
+                self._announced |= await self._liveness.wait(_COMMIT, POLL)
+                self._pulse.set()
+                self.wake()
+
+    async def _advance_touched(self) -> set[int]:
+        """Let partitions take their answers, and the links that others have for them; return which."""
+        self._touched |= await self._post.deliver(self._own.values())
+        touched, self._touched = self._touched & self._own.keys(), set()
+        for number in sorted(touched):
+            partition = self._own[number]
+            await partition.advance()
+            self.failure = self.failure or partition.failure
+        if touched:
+            each = [one.counters for one in self._own.values()]
+            self.counters.errors_in_row = max(one.errors_in_row for one in each)
+            self.counters.influence_sum = sum(one.influence_sum for one in each)
+            self.counters.influence_pages = sum(one.influence_pages for one in each)
+        return touched
+
+    async def _look_around(self) -> None:
+        """Look after leases, and read what others have put."""
+        await self._look_after_leases(floor=self._post.turn + 1)
+        for number in [one for one in self._handing_over if self._is_quiet(one)]:
+            await self._let_go(number)
+        if self._announced or time.monotonic() >= self._read_at + POLL:
+            self._read_at = time.monotonic()
+            self._announced.clear()
+            self._leave_pages()
+            await self._post.look(one for one in range(self.options.partitions) if one not in self._own)
+            await asyncio.to_thread(self._quotas.look)  # who had a partition before may have claimed for it
+            for number, partition in self._own.items():
+                partition.quota = self._quotas.of.get(number, 0)
+            self._see_whether_ended()
+
+    async def _commit(self, some: Iterable[int], *, all_of_them: bool) -> bool:
+        """Let partitions commit whose time has come; return whether any did."""
+        oldest = time.monotonic() - self.options.commit_interval_seconds
+        for number in some:
+            partition = self._own[number]
+            late = all_of_them or partition.committed_at <= oldest
+            if not partition.prepared and (partition.is_urgent or (partition.is_dirty and late)):
+                partition.commit_now()
+        return await self._put_commits()
+
+    async def _put_commits(self) -> bool:
+        """Put the commits that partitions have made; return whether there were any."""
+        due = [partition for partition in self._own.values() if partition.prepared]
+        await asyncio.gather(*map(self._put_commits_of, due))
+        return bool(due)
+
+    async def _put_commits_of(self, partition: ContinuousPartition) -> None:
+        while partition.prepared:
+            commit = await asyncio.to_thread(partition.put, partition.prepared.pop(0))
+            if commit is None:
+                partition.prepared.clear()
+                self._lose(partition)
+                return
+            self._post.add(partition.number, commit)
+            self._liveness.announce(_COMMIT, partition.number)
+
+    def _lose(self, partition: ContinuousPartition) -> None:
+        """Throw a partition away of which another worker has put a commit."""
+        if self.options.cluster is None:
+            raise InputError(
+                f"STORAGE {self._storage.url}: another worker crawls partition {partition.number}; give all of them "
+                "the same CLUSTER, or let one alone crawl"
+            )
+        self._drop(partition.number)
+        self._liveness.give_up([partition.number])
+
+    async def _claim_pages(self, some: Iterable[int]) -> None:
+        """Claim pages for partitions that have documents, and few pages left to crawl."""
+        for partition in [self._own[number] for number in some if number in self._own]:
+            if partition.left > partition.low or not partition.is_ready:
+                continue
+            most = self.options.crawl_max_pages + self._post.returned
+            share = (most - self._quotas.dealt) // (2 * self.options.partitions)
+            wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawled)))
+            if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
+                partition.low = claimed // 4
+                partition.quota = self._quotas.of[partition.number]
+
+    def _leave_pages(self) -> None:
+        """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
+        if self._quotas.dealt >= self.options.crawl_max_pages + self._post.returned:
+            for partition in self._own.values():
+                if partition.left > 0 and not (partition.in_flight or partition.answered or partition.is_ready):
+                    partition.leave_pages()
+
+    def _see_end(self) -> None:
+        """Note that the crawl is over, if it is."""
+        if self._ended is not None:
+            return
+        if self._post.crawled >= self.options.crawl_max_pages:
+            self._note_end(MAX_PAGES)
+        elif (rests := self._post.rests()) and rests <= {FRONTIER_EMPTY, BUDGETS_SPENT}:
+            self._note_end(BUDGETS_SPENT if BUDGETS_SPENT in rests else FRONTIER_EMPTY)
+
+    def _note_end(self, reason: str) -> None:
+        self._storage.put_packed(objects.END, {"reason": reason, "iteration": 0, "crawled": self._post.crawled})
+        self._ended = reason
+        self._liveness.announce(_COMMIT, -1)
+
+    def _see_whether_ended(self) -> None:
+        if (end := shapes.read_if_there(self._storage, objects.END, shapes.END)) is not None:
+            self._ended = end["reason"]
+
+    # -- which partitions are this worker's -----------------------------------------------------------------------
+
+    def _workable(self) -> Iterable[ContinuousPartition]:
+        """Return the partitions that may be worked on now."""
+        held = self._liveness.held()
+        return [
+            partition for number, partition in self._own.items() if number in held and number not in self._handing_over
+        ]
+
+    async def _open(self, number: int) -> None:
+        """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
+        may still do goes nowhere."""
+        told = await asyncio.to_thread(told_of, self._parts, number)
+        await self._post.look([number])
+        clock = self._parts.clock
+        longest = 0.0 if clock is None else max(clock.delay, 2 * self.options.cluster_lease)
+        partition = ContinuousPartition(number, self._parts, told, longest=longest)
+        partition.turns = self.turns
+        partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
+        if partition.owners is not None and told.head is not None:
+            partition.owners.hold_all(self.clock.now() + longest)
+        self._own[number] = partition
+        self._handing_over.discard(number)
+        partition.quota = self._quotas.of.get(number, 0)
+        await partition.begin(seeds_of(self._parts, number))
+        if told.head is not None:
+            partition.commit_now()
+        self._post.look_again()
+        self._touched.add(number)
+
+    async def _hand_over(self, numbers: Sequence[int]) -> None:
+        """Ask nothing more of the owners of partitions; they are let go when all was answered."""
+        self._handing_over.update(numbers)
+
+    def _is_quiet(self, number: int) -> bool:
+        partition = self._own.get(number)
+        if partition is None:
+            return True
+        return not partition.in_flight and (partition.owners is None or not partition.owners.counts.busy)
+
+    async def _let_go(self, number: int) -> None:
+        self._handing_over.discard(number)
+        if (partition := self._own.get(number)) is not None:
+            await partition.wind_up()
+            await self._put_commits_of(partition)
+            self._drop(number)
+            self._liveness.give_up([number])
+
+    def _drop(self, number: int) -> None:
+        self._touched.discard(number)
+        if self.turns is not None:
+            for partition, lease in self._of.values():
+                if partition.number == number:
+                    self.turns.end(lease)
+        super()._drop(number)
+
+    def _partition_of(self, lease: Lease) -> ContinuousPartition | None:
+        found = self._of.pop(id(lease.entry), None)
+        if found is None or found[0].number not in self._own:
+            return None
+        self._touched.add(found[0].number)
+        return found[0]

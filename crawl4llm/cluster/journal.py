@@ -1,0 +1,196 @@
+"""The journal of a partition in continuous order: its commits, each an object that is put once.
+
+``p/0003/log/00000042`` is commit 42 of partition 3: a head, links to documents of other partitions apart for each, the
+lines of both logs, and what has changed of its store. The newest one is its state; who finds the number of its next one
+taken has lost the partition. ``p/0003/all/00000042`` is a snapshot of the store at that commit, and
+``p/0003/pages-00000042-DIGEST.warc.gz`` with its ``.cdxj`` what was archived since the one before.
+``quota/00000007`` says how many more pages a partition may crawl.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.pages import Link
+from crawl4llm.cluster import shapes
+from crawl4llm.cluster.objects import LinksByTarget
+from crawl4llm.cluster.shapes import read, read_if_there
+from crawl4llm.cluster.storage import Storage, pack
+from crawl4llm.frontier import Entry
+
+LOG, ALL = "log", "all"
+QUOTA: Final = "quota"
+_SIZES: Final = struct.Struct("<III")
+
+
+def folder(partition: int, kind: str) -> str:
+    """Return the folder of a partition's commits, or of its snapshots."""
+    return f"p/{partition:04}/{kind}"
+
+
+def name(partition: int, kind: str, number: int) -> str:
+    """Return the name of a commit or a snapshot."""
+    return f"{folder(partition, kind)}/{number:08}"
+
+
+def pages_name(partition: int, number: int) -> str:
+    """Return how the names begin of what was archived for a commit."""
+    return f"p/{partition:04}/pages-{number:08}"
+
+
+class Head(NamedTuple):
+    """What all workers know of a commit."""
+
+    turn: int
+    """Ascends with the commits of a partition, and above those whose links are applied in it."""
+    crawled: int
+    """Pages so far."""
+    returned: int
+    """Pages that it was to crawl, and has left to others, so far."""
+    rest: str | None
+    """Why it has nothing more to do, as a crawl of its own would end; None where it has."""
+    marks: list[int]
+    """By partition, the last of its commits whose links are applied."""
+    pages: str | None
+    """Name of the WARC file."""
+    mail: list[list[int]]
+    """Partitions with documents to which there are links, and the bytes of each section."""
+
+
+class Commit(NamedTuple):
+    """A commit as it was read."""
+
+    number: int
+    head: Head
+    sections: Mapping[int, bytes]
+    """By partition, links to its documents, packed."""
+    lines: bytes
+    """Pages and failures, packed."""
+    changes: bytes
+    """Packed."""
+    fingerprints: bytes
+
+
+def encode(head: Head, sections: Sequence[bytes], lines: bytes, changes: bytes, fingerprints: bytes) -> bytes:
+    """Return a commit as bytes; ``head.mail`` names the sections."""
+    packed_head = pack(list(head))
+    sizes = _SIZES.pack(len(packed_head), len(lines), len(changes))
+    return b"".join([sizes, packed_head, *sections, lines, changes, fingerprints])
+
+
+def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit:
+    """Return the commit that was encoded. Raises StorageError."""
+    called = name(partition, LOG, number)
+    if len(data) < _SIZES.size:
+        raise storage.damaged(called)
+    head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
+    place = _SIZES.size + head_bytes
+    try:
+        head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
+        sections = {}
+        for target, size in head.mail:
+            sections[target] = data[place : place + size]
+            place += size
+    except (TypeError, ValueError) as error:
+        raise storage.damaged(called, str(error)) from None
+    lines, place = data[place : place + line_bytes], place + line_bytes
+    changes, place = data[place : place + change_bytes], place + change_bytes
+    if place > len(data):
+        raise storage.damaged(called)
+    return Commit(number, head, sections, lines, changes, data[place:])
+
+
+def commits(storage: Storage, partition: int, after: int = 0) -> Iterator[Commit]:
+    """Yield the commits of a partition, in order, those behind a number only. Raises StorageError."""
+    number = after + 1
+    while (data := storage.get(name(partition, LOG, number))) is not None:
+        yield decode(storage, partition, number, data)
+        number += 1
+
+
+def newest(storage: Storage, partition: int) -> int:
+    """Return the number of the newest commit; 0 where there is none. Raises StorageError."""
+    snapshots = _numbers(storage, folder(partition, ALL), "")
+    after = name(partition, LOG, snapshots[-1]) if snapshots else ""
+    return max([0, *snapshots, *_numbers(storage, folder(partition, LOG), after)])
+
+
+def latest(storage: Storage, partition: int) -> tuple[int, bytes | None]:
+    """Return the newest snapshot and its number; 0 and None where there is none. Raises StorageError."""
+    if found := _numbers(storage, folder(partition, ALL), ""):
+        return found[-1], storage.get(name(partition, ALL, found[-1]))
+    return 0, None
+
+
+def _numbers(storage: Storage, inside: str, after: str) -> list[int]:
+    return [int(last) for one in storage.names(inside, after) if (last := one.rpartition("/")[2]).isdecimal()]
+
+
+class Mail(LinksByTarget):
+    """Links to documents of other partitions, since the last commit, and redirects that led there."""
+
+    def __init__(self, own: int, partitions: int, *, anchors: bool) -> None:
+        super().__init__(own, partitions, anchors=anchors)
+        self._redirects: dict[int, list[list[Any]]] = {}
+
+    def redirected(self, partition: int, target: Entry) -> None:
+        """Add a document that is to take the place of one that led there."""
+        fields = [target.key, target.score, target.depth, target.parent, target.hops]
+        self._redirects.setdefault(partition, []).append(fields)
+
+    def packed(self) -> dict[int, bytes]:
+        """Return the sections by partition, without empty ones."""
+        return {
+            partition: pack({"targets": list(targets), "pages": pages, "redirects": self._redirects.get(partition, [])})
+            for partition, (targets, pages) in enumerate(zip(self._targets, self._pages, strict=True))
+            if pages or partition in self._redirects
+        }
+
+
+def redirects_in(section: Mapping[str, Any]) -> list[Entry]:
+    """Return the documents of redirects in a section."""
+    return [
+        Entry(key, key, score, depth, parent, hops=hops) for key, score, depth, parent, hops in section["redirects"]
+    ]
+
+
+def own_links(links: Sequence[Link], partitions: Sequence[int], own: int) -> list[Link]:
+    """Return the links to a partition's own documents."""
+    return [link for link, partition in zip(links, partitions, strict=True) if partition == own]
+
+
+class Quotas:
+    """How many of the N pages each partition may crawl: dealt by objects under ascending numbers, so that whoever deals
+    knows of all that was dealt before. Methods raise StorageError."""
+
+    def __init__(self, storage: Storage, most: int) -> None:
+        self._storage, self._most = storage, most
+        self._read = 0
+        self.dealt = 0
+        self.of: dict[int, int] = {}
+        """Pages by partition."""
+
+    def look(self) -> None:
+        """Read what was dealt since the last time."""
+        while (found := read_if_there(self._storage, f"{QUOTA}/{self._read + 1:08}", shapes.QUOTA)) is not None:
+            self._note(*found)
+
+    def claim(self, partition: int, wanted: int, returned: int) -> int:
+        """Deal up to so many pages, and return how many; ``returned``: what partitions have left to others, as far as
+        is known."""
+        while True:
+            left = self._most + returned - self.dealt
+            if left <= 0:
+                return 0
+            pages = max(1, min(wanted, left))
+            if self._storage.put_packed(f"{QUOTA}/{self._read + 1:08}", [partition, pages]):
+                self._note(partition, pages)
+                return pages
+            self.look()
+
+    def _note(self, partition: int, pages: int) -> None:
+        self._read += 1
+        self.dealt += pages
+        self.of[partition] = self.of.get(partition, 0) + pages

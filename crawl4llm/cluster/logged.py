@@ -1,0 +1,297 @@
+"""The working store of a partition in continuous order: what a commit changes of it, and how it is made anew.
+
+A commit's changes are those of the tables in which a document, a piece of a policy or an owner's wait stands once.
+Indexes and sorted runs are made of them again when the partition is taken over, so that what is uploaded does not
+depend on how large the frontier is. A fingerprint of the visited set is told once, when it is new.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import shutil
+import struct
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.cluster.storage import packed, unpacked
+from crawl4llm.crawl.commits import LmdbCrawlStore
+from crawl4llm.crawl.page_writer import Balance
+from crawl4llm.crawl.pieces import PREFIX
+from crawl4llm.crawl.turns import Clock, patience_of
+from crawl4llm.frontier import Patience
+from crawl4llm.frontier.durable import LEASES
+from crawl4llm.frontier.durable import STATE as FRONTIER
+from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, LastingOwners
+from crawl4llm.frontier.fingerprints import FingerprintRuns
+from crawl4llm.frontier.holds import Hold
+from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
+from crawl4llm.frontier.store import NAME, TABLES, Store
+from crawl4llm.frontier.visited import STATE as VISITED
+from crawl4llm.options import Options
+
+_TOLD: Final = ("state", LEASES, CURRENT, "aside")
+"""Tables whose changes are told."""
+_HEAD: Final = struct.Struct("<BHI")
+_ENDS: Final = struct.Struct("<HH")
+_IS_DELTA: Final = 0x80
+_LONGEST: Final = 0xFFFF
+_VERSION: Final = 8
+"""Bytes of a document's version number."""
+_GONE: Final = 0xFFFFFFFF
+"""Stands for the size of a value that was deleted."""
+_FINGERPRINT: Final = 16
+_AT_ONCE: Final = 10_000
+_HOLD: Final = b"hold/"
+
+
+class Delta(NamedTuple):
+    """A value that has changed in the middle alone, as that of a document does with a new score."""
+
+    start: int
+    """Bytes at the beginning that are as before."""
+    end: int
+    """Bytes at the end that are."""
+    middle: bytes
+
+    def applied_to(self, before: bytes) -> bytes:
+        """Return the new value."""
+        return before[: self.start] + self.middle + before[len(before) - self.end :]
+
+
+class LoggedStore(Store):
+    """A store that remembers what changes of the tables that are told, until it is taken."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, fsync=False)
+        self._before: dict[tuple[int, bytes], bytes | None] = {}
+        """Of what has changed, the values before."""
+
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        self._remember(table, key)
+        super().put(table, key, value)
+
+    def delete(self, table: str, key: bytes) -> bool:
+        self._remember(table, key)
+        return super().delete(table, key)
+
+    def restore(self, changes: bytes) -> None:
+        """Take changes over that were told before. Raises ValueError where they are none."""
+        for table, key, value in records(changes):
+            if value is None:
+                super().delete(table, key)
+            else:
+                new = value if isinstance(value, bytes) else value.applied_to(self.get(table, key) or b"")
+                super().put(table, key, new)
+
+    def take(self) -> bytes:
+        """Return what has changed, and begin anew."""
+        before, self._before = self._before, {}
+        return _encoded(
+            (TABLES[number], key, value, old)
+            for (number, key), old in sorted(before.items(), key=itemgetter(0))
+            if (value := self.get(TABLES[number], key)) != old
+        )
+
+    def whole(self) -> bytes:
+        """Return the tables that are told as changes of an empty store."""
+        return _encoded((table, key, value, None) for table in _TOLD for key, value in self.items(table))
+
+    def _remember(self, table: str, key: bytes) -> None:
+        if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
+            self._before[place] = self.get(table, key)
+
+
+class StoredHolds:
+    """Which owners may not be asked: :class:`crawl4llm.frontier.holds.Holds` in a store. A wait that is taken over
+    counts anew, from then on: clocks of two machines are not compared."""
+
+    def __init__(self, store: Store, longest: float) -> None:
+        """``longest``: seconds for which whoever takes over lets all owners wait."""
+        self._store, self._longest = store, longest
+        self._holds: dict[str, Hold] = {}
+        self._ends: list[tuple[float, str]] = []
+        self.is_urgent = False
+        """Whether there is a new wait for which whoever takes over would not wait by itself."""
+        for key, value in store.items("state", _HOLD):
+            if not key.startswith(_HOLD):
+                break
+            hold = Hold(*json.loads(value))
+            self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with what is in force."""
+        now = time.time()
+        return ((name, hold) for name, hold in list(self._holds.items()) if hold.in_force(now))
+
+    def get(self, owner: str) -> Hold:
+        """Return what is written of an owner, which may be over."""
+        return self._holds.get(owner, Hold())
+
+    def set(self, owner: str, hold: Hold) -> None:
+        """Write down that this holds for an owner, and nothing else."""
+        self._note(owner, hold)
+        self._write(owner, hold)
+        self.is_urgent |= hold.wait > self._longest
+
+    def pass_by(self) -> None:
+        """Forget waits that are over; before a commit."""
+        now = time.monotonic()
+        while self._ends and self._ends[0][0] <= now:
+            _, owner = heapq.heappop(self._ends)
+            hold = self._holds.get(owner)
+            if hold is not None and hold.wait and hold.until <= time.time():
+                self._write(owner, hold._replace(until=0.0, wait=0.0))
+        self.is_urgent = False
+
+    def _note(self, owner: str, hold: Hold) -> None:
+        self._holds[owner] = hold
+        if hold.wait:
+            heapq.heappush(self._ends, (time.monotonic() + hold.wait, owner))
+
+    def _write(self, owner: str, hold: Hold) -> None:
+        key = _HOLD + owner.encode()
+        if hold == Hold():
+            self._holds.pop(owner, None)
+            self._store.delete("state", key)
+        else:
+            self._holds[owner] = hold
+            self._store.put("state", key, json.dumps(hold).encode())
+
+
+class LoggedOwnerFrontier(DurableOwnerFrontier):
+    """The frontier of owners whose waits are in the store itself."""
+
+    def __init__(self, store: Store, holds: StoredHolds, patience: Patience, **clock: Any) -> None:
+        self.holds = holds
+        super().__init__(store, patience=patience, **clock)
+
+    def _index(self, _holds: Any, *others: Any) -> LastingOwners:
+        return super()._index(self.holds, *others)  # type: ignore[arg-type]
+
+
+class Working(LmdbCrawlStore):
+    """Frontier, visited set and all else of a partition, in a folder that is thrown away with the process."""
+
+    tables: LoggedStore
+    frontier: IndexedFrontier
+
+    def __init__(
+        self, folder: Path, options: Options, clock: Clock | None, told: Iterable[tuple[bytes, bytes]], longest: float
+    ) -> None:
+        """Begin in a folder that is not there yet; ``told``: changes and fingerprints, packed, from the first commit or
+        a snapshot on. The frontier goes by owners if there is a clock; ``longest``: see StoredHolds. Raises InputError,
+        and ValueError where they are none."""
+        folder.mkdir(parents=True)
+        self._folder = folder
+        tables = LoggedStore(folder / NAME)
+        runs = FingerprintRuns(tables)
+        for changes, fingerprints in told:
+            tables.restore(unpacked(changes))
+            runs.add(sorted(_each(fingerprints)))
+        if len(runs):
+            tables.put("state", VISITED, json.dumps({"runs": runs.state(), "filter": None}).encode())
+        if (stored := tables.get("state", FRONTIER)) is not None:
+            tables.put("state", FRONTIER, json.dumps({**json.loads(stored), "runs": None, "queued": 0}).encode())
+        self.holds: StoredHolds | None = None
+        self.owned: LoggedOwnerFrontier | None = None
+        """The frontier, if it goes by owners."""
+        frontier: IndexedFrontier
+        if clock is None:
+            frontier = IndexedFrontier(tables)
+        else:
+            self.holds, patience = StoredHolds(tables, longest), patience_of(options, clock)
+            frontier = self.owned = LoggedOwnerFrontier(tables, self.holds, patience, clock=clock.now)
+        super().__init__(tables, frontier, folder / "visited.filter", options)
+        self._fill()
+        tables.take()  # nothing has changed of what is told
+        self._fingerprints = b""
+
+    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        self._fingerprints += b"".join(self.visited.fresh())
+        super().commit(balance, state)
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Return what the commits since the last call have changed, packed, and the fingerprints of what is new."""
+        fingerprints, self._fingerprints = self._fingerprints, b""
+        return packed(self.tables.take()), fingerprints
+
+    def whole(self) -> tuple[bytes, bytes]:
+        """Return the same of all commits together; right after a commit."""
+        state = json.loads(self.tables.get("state", VISITED) or b"{}")
+        return packed(self.tables.whole()), b"".join(FingerprintRuns(self.tables, state.get("runs")).since(0))
+
+    def close(self) -> None:
+        """Throw it away."""
+        self.tables.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _fill(self) -> None:
+        """Queue the documents that the store has; those on lease stay so."""
+        start = b""
+        while batch := list(islice(self.tables.items(CURRENT, start), _AT_ONCE)):
+            start = batch[-1][0] + b"\0"
+            self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
+
+
+def _encoded(changes: Iterable[tuple[str, bytes, bytes | None, bytes | None]]) -> bytes:
+    """Return changes as bytes, each with table, key, new value and the one before."""
+    parts: list[bytes] = []
+    for table, key, value, before in changes:
+        kind, told = TABLES.index(table), value
+        if table == "state" and key == VISITED:
+            continue
+        if table == "state" and key == FRONTIER and value is not None:
+            told = json.dumps({**json.loads(value), "runs": None}).encode()  # which are made anew
+        elif value is not None and before is not None and (table == CURRENT or key.startswith(PREFIX)):
+            start, end, middle = _delta(before, value)
+            if max(start, end) <= _LONGEST:
+                kind, told = kind | _IS_DELTA, _ENDS.pack(start, end) + middle
+        parts += [_HEAD.pack(kind, len(key), _GONE if told is None else len(told)), key, told or b""]
+    return b"".join(parts)
+
+
+def _delta(before: bytes, value: bytes) -> Delta:
+    """Return how a value differs from the one before; the version numbers of documents, which are given anew, do not
+    count."""
+    if is_document(value) and is_document(before):
+        value = before[:_VERSION] + value[_VERSION:]
+    start = _same(before, value)
+    end = _same(before[start:][::-1], value[start:][::-1])
+    return Delta(start, end, value[start : len(value) - end])
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """Return with how many equal bytes two values begin."""
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size], "big") ^ int.from_bytes(other[:size], "big")
+    return size - (differing.bit_length() + 7) // 8
+
+
+def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | Delta | None]]:
+    """Yield table, key and value of each change, None of one that was deleted. Raises ValueError where there are none
+    such."""
+    place = 0
+    while place < len(data):
+        if len(data) - place < _HEAD.size:
+            raise ValueError("it is cut short")
+        kind, key_bytes, size = _HEAD.unpack_from(data, place)
+        start = place + _HEAD.size
+        middle = start + key_bytes
+        place = middle + (0 if size == _GONE else size)
+        number = kind & ~_IS_DELTA
+        if place > len(data) or number >= len(TABLES):
+            raise ValueError("it is cut short")
+        value: bytes | Delta | None = None if size == _GONE else data[middle:place]
+        if kind & _IS_DELTA and isinstance(value, bytes):
+            at_start, at_end = _ENDS.unpack_from(value)
+            value = Delta(at_start, at_end, value[_ENDS.size :])
+        yield TABLES[number], data[start:middle], value
+
+
+def _each(fingerprints: bytes) -> Iterator[bytes]:
+    return (fingerprints[at : at + _FINGERPRINT] for at in range(0, len(fingerprints), _FINGERPRINT))

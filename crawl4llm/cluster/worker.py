@@ -1,0 +1,216 @@
+"""A worker's part of a crawl: the partitions that are its own, as the scheduler sees one crawl.
+
+Batch and continuous order share who has which partition, how one is dropped, and how a worker leaves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from crawl4llm.base.errors import Why
+from crawl4llm.base.pages import PageRecord
+from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
+from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.page_writer import Balance, NoCommits
+from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.warc import NullArchive
+
+if TYPE_CHECKING:
+    from crawl4llm.cluster.partition import Parts
+    from crawl4llm.crawl.reorder_buffer import Hop
+    from crawl4llm.frontier import Lease, OwnerFrontier
+    from crawl4llm.frontier.visited import VisitedSet
+
+POLL: Final = 1.0
+"""Seconds after which is looked for what others have put, announced or not."""
+
+
+class _NoLog:
+    def write(self, pages: object, failures: object) -> None:
+        """Drop the lines: the partitions keep theirs."""
+
+
+class OnePartition(Crawl):
+    """A partition, which is a crawl of its own documents."""
+
+    number: int
+
+    def counted(self) -> Counter[str]:
+        """Return what was counted by this worker."""
+        return self.counters.counts
+
+    def close(self) -> None:
+        """Throw away what the storage does not have."""
+        raise NotImplementedError
+
+
+P = TypeVar("P", bound=OnePartition)
+
+
+class WorkerCrawl(Crawl, Generic[P]):
+    """Drives the partitions of this worker as the scheduler drives a :class:`crawl4llm.crawl.algorithm.Crawl`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        liveness: Liveness,
+        *,
+        is_new: bool,
+        visited: VisitedSet | None = None,
+        by_owners: OwnerFrontier | None = None,
+    ) -> None:
+        """``is_new``: whether the storage shows no work yet. ``visited`` and ``by_owners`` are asked what this worker's
+        partitions have visited, and whose turn it is."""
+        archive = NullArchive()
+        super().__init__(
+            parts.options,
+            policy=parts.make_policy(),
+            rate=parts.rate,
+            frontier=MemoryFrontier(),
+            visited=MemoryVisited() if visited is None else visited,
+            by_owners=by_owners,
+            clock=parts.clock,
+            archive=archive,
+            log=_NoLog(),
+            commits=NoCommits(archive),
+            provenance={},
+            limits=parts.limits,
+            rules=parts.rules,
+            concurrent_leases=parts.concurrent_leases,
+        )
+        self.seeds = len(parts.seeds)
+        self._parts = parts
+        self._storage = parts.storage
+        self._liveness = liveness
+        self._is_new = is_new
+        self._own: dict[int, P] = {}
+        """This worker's partitions."""
+        self._of: dict[int, tuple[P, Lease]] = {}
+        """Leases handed out or ready to be, by the identity of their entry: a partition that comes again has others."""
+        self._ended: str | None = None
+        self._leaving = False
+        self._looked = -POLL
+
+    # -- as the scheduler sees it ---------------------------------------------------------------------------------
+
+    async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
+        """Join the workers, and go on to the first documents to fetch."""
+        self._liveness.join({"crawl_id": str(self._parts.info.crawl_id)})
+        await self._go_on()
+
+    def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
+        if partition := self._partition_of(lease):
+            partition.fetched(lease, page, status)
+
+    def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
+        if partition := self._partition_of(lease):
+            partition.failed(lease, reason, why, final=final)
+
+    def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
+        if partition := self._partition_of(lease):
+            partition.dropped(lease, reason, why)
+
+    def hop_of(self, lease: Lease) -> Hop | None:
+        return None
+
+    @property
+    def finished(self) -> str | None:
+        return self._ended
+
+    @property
+    def lasting(self) -> bool:
+        return True
+
+    def leave(self) -> None:
+        self._leaving = True
+
+    async def wind_up(self) -> None:
+        """Hand the partitions over."""
+        self.close()
+        await self._liveness.leave()
+
+    def close(self) -> None:
+        """Throw away what the storage does not have, and let others have the partitions: also after an error."""
+        if own := list(self._own):
+            for number in own:
+                self._drop(number)
+            self._liveness.give_up(own)
+
+    @property
+    def balance(self) -> Balance:
+        """The states of the documents of this worker's partitions."""
+        of_each = [one.balance for one in self._own.values()]
+        return Balance._make([*(sum(one[place] for one in of_each) for place in range(len(Balance._fields) - 1)), True])
+
+    def _figures(self) -> dict[str, float]:
+        """Return the figures of the storage, which all workers tell."""
+        return {
+            "storage/puts": self._storage.puts,
+            "storage/bytes": self._storage.put_bytes,
+            "storage/gets": self._storage.gets,
+        }
+
+    # -- for what a crawl is --------------------------------------------------------------------------------------
+
+    async def _go_on(self) -> None:
+        """Do what can be done until there are documents to fetch, or nothing is left."""
+        raise NotImplementedError
+
+    async def _open(self, number: int) -> None:
+        """Begin with a partition as the storage has it."""
+        raise NotImplementedError
+
+    async def _hand_over(self, numbers: Sequence[int]) -> None:
+        """Let go of partitions that others may take at once."""
+        for number in numbers:
+            self._drop(number)
+        self._liveness.give_up(numbers)
+
+    # -- which partitions are this worker's -----------------------------------------------------------------------
+
+    async def _look_after_leases(self, *, floor: int) -> None:
+        """Leave to others what is theirs now, and take what is free. ``floor``: see Liveness.claim()."""
+        for number in self._liveness.renew():
+            self._drop(number)
+        if self._own and time.monotonic() < self._looked + POLL:
+            return
+        self._looked = time.monotonic()
+        if (asked := self._liveness.requested()) is not None:
+            self.stop(asked, _SAID[asked])
+            return
+        if surplus := self._liveness.surplus():
+            await self._hand_over(sorted(self._own)[-surplus:])
+        if not self._own:
+            self._see_whether_ended()
+        if self._ended is None:
+            for number in self._liveness.claim(floor=0 if self._is_new else floor):
+                await self._open(number)
+        self._is_new = False
+
+    def _see_whether_ended(self) -> None:
+        """Look for the end that others have noted."""
+        raise NotImplementedError
+
+    def _drop(self, number: int) -> None:
+        """Throw a partition away."""
+        if partition := self._own.pop(number, None):
+            for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
+                self._forget(key)
+            self.counters.counts.update(partition.counted())
+            partition.close()
+
+    def _forget(self, key: int) -> None:
+        del self._of[key]
+
+    def _partition_of(self, lease: Lease) -> P | None:
+        found = self._of.get(id(lease.entry))
+        return found[0] if found else None
+
+
+_SAID: Final = {
+    DRAIN: "this worker was asked to hand its partitions over (scrapy cluster drain); the others go on",
+    STOP: "the crawl was asked to stop (scrapy cluster stop); the same command goes on with it",
+}

@@ -1,0 +1,270 @@
+"""A crawl in continuous order, read back from its journals: merged, verified, and how far it is.
+
+Commits are taken by turn and then by partition, so that the order depends on nothing but the storage. A turn is above
+those of all commits that its worker knew of, so that it follows the time in which they were made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.run_folder import WARC
+from crawl4llm.base.stats import PREFIX
+from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.history import History
+from crawl4llm.cluster.journal import Commit
+from crawl4llm.cluster.logged import Delta, records
+from crawl4llm.cluster.objects import links_in
+from crawl4llm.cluster.shapes import read
+from crawl4llm.cluster.storage import unpacked
+from crawl4llm.crawl.commits import CRAWL
+from crawl4llm.crawl.page_writer import REDIRECTS
+from crawl4llm.frontier.aside import TABLE as ASIDE
+from crawl4llm.frontier.durable import LEASES, STATE
+from crawl4llm.frontier.fingerprints import fingerprint
+from crawl4llm.frontier.indexed import CURRENT, decode_stored, is_document
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.runs import decode, unpack
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.series import FileNames
+
+_FINGERPRINT: Final = 16
+_NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}
+"""Counts of links that no rule leaves alone."""
+
+
+class Figures:
+    """Sums of the partitions' states, as of their newest commits."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
+
+    def take(self, partition: int, commit: Commit) -> None:
+        """Note the state in a commit."""
+        for table, key, value in records(unpacked(commit.changes)):
+            if table == "state" and key in (CRAWL, STATE) and isinstance(value, bytes):
+                self._states[partition][key] = json.loads(value)
+
+    def counts(self, partition: int) -> dict[str, int]:
+        """Return the figures of a partition that are counted."""
+        counts: Counter[str] = Counter(self._states[partition][CRAWL]["crawl"]["counts"])
+        for outcome, reason, count in self._states[partition][STATE]["outcomes"]:
+            counts[f"{outcome}/{reason}"] += count
+        return counts
+
+    def all(self, visited: int) -> dict[str, Any]:
+        """Return the figures of the crawl, with the prefix that stats have."""
+        counts: Counter[str] = Counter()
+        influence, rated = 0.0, 0
+        for partition, state in self._states.items():
+            counts.update(self.counts(partition))
+            counts["frontier/queued"] += state[STATE]["queued"]
+            some, pages = state[CRAWL]["crawl"]["influence"]
+            influence, rated = influence + some, rated + pages
+        mean = influence / rated if rated else None
+        figures: dict[str, Any] = {**counts, "pages/visited": visited, "influence/mean": mean}
+        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
+
+
+class Merge:
+    """Writes a crawl as one run folder."""
+
+    def __init__(self, history: History, folder: Path, *, index_only: bool) -> None:
+        self._history, self._folder, self._index_only = history, folder, index_only
+        self.pages = self._visited = 0
+        self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
+        self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
+        """By partition, the order in the crawl of each of its pages."""
+        self._figures = Figures()
+        self._file: IO[bytes] | None = None
+        self._names = FileNames(history.crawl["archive"]["prefix"], "")
+
+    def run(self) -> dict[str, Any]:
+        """Write logs and archive; return the figures."""
+        (self._folder / WARC).mkdir()
+        log, serial = CrawlLog(self._folder), -1
+        most = self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+        with (self._folder / WARC / cdxj.INDEX_NAME).open("wb") as index:
+            for partition, commit in self._history.commits():
+                lines, failures = self._lines(partition, commit)
+                log.write(lines, failures)
+                self._figures.take(partition, commit)
+                if commit.head.pages is None:
+                    continue
+                name = commit.head.pages
+                data = b"" if self._index_only else _object(self._history, name)
+                if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
+                    serial += 1
+                    self._begin_file(serial, name)
+                self._put(index, name, data)
+        log.close()
+        if self._file is not None:
+            self._file.close()
+        return self._figures.all(self._visited)
+
+    def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
+        called = journal.name(partition, journal.LOG, commit.number)
+        lines, failures = read(self._history.storage, called, commit.lines, shapes.LINES)
+        for line in lines:
+            self._own_fetched[partition] = line["fetched"]
+            others = self._visited - self._own_visited[partition]
+            line |= {"order": self.pages, "visited": others + line["visited"], "fetched": self._own_fetched.total()}
+            if (like := line.get("near_duplicate_of")) is not None:
+                line["near_duplicate_of"] = self._orders[partition][like]
+            if "near_duplicate_of" in line:
+                self._orders[partition].append(self.pages)
+            self.pages += 1
+        new = len(commit.fingerprints) // _FINGERPRINT
+        self._own_visited[partition] += new
+        self._visited += new
+        return lines, failures
+
+    def _begin_file(self, serial: int, name: str) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = (self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}").open("wb")
+
+    def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
+        """Put a segment into the present file, and its lines into the index."""
+        start, filename = 0, name
+        if self._file is not None:
+            start, filename = self._file.tell(), Path(self._file.name).name
+            self._file.write(data)
+        base = name.partition(".")[0]
+        for line in _object(self._history, f"{base}.cdxj").splitlines(keepends=True):
+            if (parsed := cdxj.parse_index_line(line)) is None:
+                raise InputError(f"STORAGE {self._history.storage.url}: {base}.cdxj is damaged")
+            _, offset, length = parsed.place
+            index.write(parsed.at(filename, start + offset, length))
+
+
+class Verify:
+    """Checks that each document is in one state, nothing is archived twice or lost, and links came where they lead."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._discovered, self._ended = MemoryVisited(), MemoryVisited()
+        self._waiting: dict[int, dict[bytes, str]] = defaultdict(dict)
+        """By partition, the keys of documents that have not ended, by where they lie."""
+        self._mail: dict[tuple[int, int], list[tuple[int, list[str]]]] = defaultdict(list)
+        """By sender and receiver: commits and the documents that links in them lead to, until the receiver has them."""
+        self._missing: Counter[int] = Counter()
+        """Documents that links lead to and were not discovered, by receiver."""
+        self._figures = Figures()
+        self.archived = self.others = 0
+
+    def run(self) -> str:
+        """Return the equation. Raises InputError that names what is wrong."""
+        for partition, commit in self._history.commits():
+            self._check(partition, commit)
+        partitions = list(self._waiting)
+        hops = 0
+        for partition in partitions:
+            counts = self._figures.counts(partition)
+            hops += counts.get(REDIRECTS, 0)
+            left_alone = sum(count for key, count in counts.items() if key.startswith("links/") and key not in _NO_RULE)
+            if self._missing[partition] > left_alone:
+                raise self._wrong(f"partition {partition} lacks {self._missing[partition]} documents it had links to")
+            for key in self._waiting[partition].values():
+                if key in self._ended:
+                    raise self._wrong(f"{key} has come to an end, and waits")
+        waiting = sum(map(len, self._waiting.values()))
+        discovered = len(self._discovered)
+        equation = f"{discovered:,} discovered = {self.archived:,} archived + {self.others:,} failed, dropped or "
+        equation += f"redirected + {hops:,} redirect hops + {waiting:,} waiting"
+        if discovered != self.archived + self.others + hops + waiting:
+            raise self._wrong(f"{equation} does not hold")
+        if self.archived > self._history.max_pages:
+            raise self._wrong(f"{self.archived:,} pages are more than {self._history.max_pages:,}")
+        end = self._history.end
+        if end is not None and end["reason"] == "frontier_empty" and any(self._mail.values()):
+            raise self._wrong("it has ended, and links were not read")
+        return equation
+
+    def _check(self, partition: int, commit: Commit) -> None:
+        storage, called = self._history.storage, journal.name(partition, journal.LOG, commit.number)
+        lines, failures = read(storage, called, commit.lines, shapes.LINES)
+        for at in range(0, len(commit.fingerprints), _FINGERPRINT):
+            if not self._discovered.add([commit.fingerprints[at : at + _FINGERPRINT].hex()]):
+                raise self._wrong(f"{called} has a document that was discovered before")
+        for line in [*lines, *failures]:
+            if not self._ended.add([line["id"]]):
+                raise self._wrong(f"{line['id']} has come to an end twice")
+            if not self._is_discovered(line["id"]):
+                raise self._wrong(f"{line['id']} was never discovered")
+        self.archived += len(lines)
+        self.others += len(failures)
+        self._figures.take(partition, commit)
+        waiting = self._waiting[partition]
+        for table, key, value in records(unpacked(commit.changes)):
+            _note(waiting, table, key, value)
+        for receiver, section in commit.sections.items():
+            mail = read(storage, called, section, shapes.MAIL)
+            found = {link.key for links in links_in(mail).values() for link in links.links}
+            found |= {entry.key for entry in journal.redirects_in(mail)}
+            self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
+        for sender, mark in enumerate(commit.head.marks):
+            waits = self._mail[sender, partition]
+            while waits and waits[0][0] <= mark:
+                self._missing[partition] += sum(not self._is_discovered(key) for key in waits.pop(0)[1])
+        _check_pages(self._history, commit, [line["id"] for line in lines])
+
+    def _is_discovered(self, key: str) -> bool:
+        return fingerprint(key).hex() in self._discovered
+
+    def _wrong(self, how: str) -> InputError:
+        return InputError(f"STORAGE {self._history.storage.url} is not sound: {how}")
+
+
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | None) -> None:
+    """Note what a change says of documents that have not ended."""
+    place = table.encode() + key
+    if value is None:
+        waiting.pop(place, None)
+    elif isinstance(value, Delta):
+        return
+    elif table == CURRENT and is_document(value):
+        waiting[place] = decode_stored(value).key
+    elif table in (LEASES, ASIDE):
+        (record,) = unpack(value)
+        waiting[place] = decode(record).key
+
+
+def _check_pages(history: History, commit: Commit, ids: list[str]) -> None:
+    """Check what was archived for a commit: the file has the digest in its name, the index lists the pages."""
+    name = commit.head.pages
+    if name is None:
+        listed: list[str] = []
+    else:
+        base = name.partition(".")[0]
+        data, index = _object(history, name), _object(history, f"{base}.cdxj")
+        if hashlib.sha256(data).hexdigest() != base.rpartition("-")[2]:
+            raise InputError(f"STORAGE {history.storage.url} is not sound: {name} is damaged: it has another digest")
+        lines = [cdxj.parse_index_line(line) for line in index.splitlines(keepends=True)]
+        listed = [line.id for line in lines if line is not None and line.id]
+    archives = history.crawl["facts"]["settings"]["WARC_ENABLED"]
+    if archives and listed != ids:
+        raise InputError(f"STORAGE {history.storage.url} is not sound: {name} has other pages than were crawled")
+
+
+def _object(history: History, name: str) -> bytes:
+    if (data := history.storage.get(name)) is None:
+        raise InputError(f"STORAGE {history.storage.url}: {name} is missing")
+    return data
+
+
+def newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield partitions with what their newest commits say."""
+    for partition in range(history.partitions):
+        number = journal.newest(history.storage, partition)
+        data = history.storage.get(journal.name(partition, journal.LOG, number)) if number else None
+        if data is not None:
+            yield partition, journal.decode(history.storage, partition, number, data).head._asdict()

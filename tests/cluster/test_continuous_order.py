@@ -1,0 +1,189 @@
+"""Continuous order in partitions: whoever dies, each document comes to one end, and owners are left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from live_helpers import live_args
+from valkey_helpers import eventually, url_of, valkey_server
+
+from crawl4llm.cluster.journal import Quotas
+from crawl4llm.cluster.logged import LoggedStore
+from crawl4llm.cluster.storage import Storage
+from tests.testweb import DemoPages, LocalWeb, read_log, running, waits
+
+ALL = {"CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 5000, "URL_POLICY": "parent_first", "CRAWL_SEEDS": 30}
+OFTEN = {"COMMIT_INTERVAL_PAGES": 20, "COMMIT_INTERVAL_SECONDS": 1}
+DELAY = 0.5
+
+
+def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
+    folder.mkdir()
+    return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": partitions}
+
+
+def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
+    """Start a worker, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **env},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def commits_in(folder: Path) -> int:
+    return len(list(folder.glob("p/*/log/*")))
+
+
+def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
+    """Merge a crawl, after it was verified; the archive of that is whole."""
+    url = str(storage["STORAGE"])
+    for command in (["cluster", "verify", url], ["cluster", "merge", url, "--out", str(out)]):
+        done = scrapy(*command)
+        assert done.returncode == 0, done.stderr
+    checked = scrapy("archive", "check", str(out))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    return crawl_log(out)
+
+
+def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_path: Path) -> None:
+    """To the end of the frontier: the same documents come to the same ends as in one process, although workers die."""
+    assert crawl(demo_web, tmp_path / "alone", **ALL).returncode == 0
+    storage = storage_at(tmp_path / "storage")
+    worker = begin(crawl_args(demo_web, tmp_path / "first", **ALL, **OFTEN, **storage))
+    eventually(lambda: commits_in(tmp_path / "storage") > 12, 120)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.communicate()
+    again = crawl(demo_web, tmp_path / "again", **ALL, **OFTEN, **storage)
+    assert (again.returncode, "frontier_empty" in again.stdout) == (0, False), again.stderr
+    log = merged(storage, tmp_path / "merged")
+    alone = crawl_log(tmp_path / "alone")
+    assert {(line["id"], line["influence"]) for line in log} == {(line["id"], line["influence"]) for line in alone}
+    assert [line["order"] for line in log] == list(range(len(alone)))
+    figures, expected = stats(tmp_path / "merged"), stats(tmp_path / "alone")
+    same = ("links/seen", "links/new", "pages/crawled", "pages/visited", "pages/no_text", "frontier/queued")
+    assert {key: figures[key] for key in same} == {key: expected[key] for key in same}
+    status = json.loads(scrapy("cluster", "status", str(storage["STORAGE"]), "--json").stdout)
+    assert (status["pages"], status["ended"]) == (len(alone), "frontier_empty")
+
+
+def test_n_is_not_exceeded_and_a_lost_object_is_found(demo_web: Web, tmp_path: Path) -> None:
+    storage, few = storage_at(tmp_path / "storage"), {**ALL, "CRAWL_MAX_PAGES": 60, "URL_POLICY": "link"}
+    assert crawl(demo_web, tmp_path / "one", **few, **storage).returncode == 0
+    log = merged(storage, tmp_path / "merged")
+    assert len(log) == 60
+    assert [line["visited"] for line in log] == sorted(line["visited"] for line in log)
+    file = next((tmp_path / "storage").glob("p/*/pages-*.warc.gz"))
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    assert "another digest" in error_of(scrapy("cluster", "verify", str(storage["STORAGE"])))
+    file.write_bytes(content)
+    next((tmp_path / "storage").glob("p/*/log/00000001")).unlink()
+    assert "it is missing" in error_of(scrapy("cluster", "verify", str(storage["STORAGE"])))
+
+
+def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) -> None:
+    storage = storage_at(tmp_path / "storage")
+    web = LocalWeb(tmp_path / "web", DemoPages(400, 24, 0), robots={"*": "User-agent: *\nAllow: /\n"})
+    with running(web), valkey_server() as server:
+        given: dict[str, object] = {
+            **storage,
+            **OFTEN,
+            "CLUSTER": url_of(server),
+            "CLUSTER_LEASE": 1,
+            "CRAWL_BATCH_SIZE": 0,
+            "CRAWL_MAX_PAGES": 150,
+            "DNS_HOSTS": web.hosts_file,
+            "DOWNLOAD_DELAY": DELAY,
+            "DELAY_FACTOR": 0,
+            "URL_POLICY": "link",
+        }
+        workers = [
+            begin(live_args(web.seeds, tmp_path / f"worker{number}", **given), SCRAPY_PROJECT="live")
+            for number in range(3)
+        ]
+        try:
+            eventually(lambda: commits_in(tmp_path / "storage") > 12, 120)
+            os.killpg(workers[0].pid, signal.SIGKILL)
+            os.killpg(workers[1].pid, signal.SIGSTOP)
+            eventually(lambda: commits_in(tmp_path / "storage") > 28, 120)
+            os.killpg(workers[1].pid, signal.SIGCONT)
+            assert [worker.wait(120) for worker in workers[1:]] == [0, 0]
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.communicate()
+    log = merged(storage, tmp_path / "merged")
+    assert len({line["id"] for line in log}) == 150
+    early = {owner: min(some) for owner, some in waits(read_log(web.log_file)).items() if some and min(some) < DELAY}
+    assert early == {}
+
+
+def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:
+    """Two workers without CLUSTER do not know of each other: the one that comes second to a commit ends."""
+    storage = storage_at(tmp_path / "storage", 2)
+    workers = [
+        begin(crawl_args(demo_web, tmp_path / f"worker{number}", **{**ALL, "CRAWL_MAX_PAGES": 300}, **OFTEN, **storage))
+        for number in range(2)
+    ]
+    said = "".join(worker.communicate(timeout=200)[1] for worker in workers)
+    assert "another worker crawls partition" in said
+    assert scrapy("cluster", "verify", str(storage["STORAGE"])).returncode == 0
+
+
+def test_a_store_is_made_anew_of_its_changes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    store, copy = LoggedStore(tmp_path / "one/store"), LoggedStore(tmp_path / "other/store")
+    document = b"\0" * 8 + b"score---" + b"http://a.example/" * 3
+    steps: list[list[tuple[str, bytes, bytes | None]]] = [
+        [("current", b"a", document), ("current", b"b", b'["x",1]'), ("state", b"policy/p", b"[1,2,3]")],
+        [("current", b"a", document.replace(b"score", b"SCORE")), ("current", b"b", b'["x",12]')],
+        [
+            ("current", b"c", b"[]"),
+            ("current", b"b", None),
+            ("state", b"policy/p", b"[1,4,3]"),
+            ("frontier", b"f", b""),
+        ],
+        [("current", b"c", None), ("current", b"a", b""), ("aside", b"d", b"e")],
+    ]
+    sizes = []
+    for step in steps:
+        for table, key, value in step:
+            if value is None:
+                store.delete(table, key)
+            else:
+                store.put(table, key, value)
+        changes = store.take()
+        sizes.append(len(changes))
+        copy.restore(changes)
+        for table in ("current", "state", "aside"):
+            assert list(copy.items(table)) == list(store.items(table))
+    assert sizes[1] < 80
+    assert list(copy.items("frontier")) == []
+    store.close()
+    copy.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_no_more_pages_are_dealt_than_there_are(tmp_path: Path, partitions: int) -> None:
+    storage = Storage(f"file://{tmp_path}")
+    workers = [Quotas(storage, 20) for _ in range(3)]
+    dealt = [worker.claim(number % partitions, 3, 0) for number, worker in enumerate(workers * 4)]
+    assert (sum(dealt), dealt[-1]) == (20, 0)
+    assert workers[0].claim(0, 5, returned=2) == 2
+    for worker in workers:
+        worker.look()
+        assert sum(worker.of.values()) == 22
