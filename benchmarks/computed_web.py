@@ -2,12 +2,12 @@
 
     python -m benchmarks.computed_web [--documents 10M] [--pages 300k] [--small 100k] [--runs 3] [--out FOLDER]
 
-Documents are a tree: each of the first third has three links to others that nothing else leads to, and about ten to
-those between it and the root; the rest have the latter alone. Scores are drawn by a hash, and are lower where a
+Documents are a tree: each of the first third has three links to others that nothing else leads to, and eight to those
+before it on the way from the root; the rest have eleven of these. Scores are drawn by a hash, and are lower where a
 document leads no further: so a page leads to three new documents in any crawl of less than a third of them. A small web
-and a large one are crawled by influence, with JOBDIR and by one worker of a cluster; the large one with JOBDIR in three
-parts, each by a process of its own. CPU is without that of a crawl of the seeds; memory is the peak of what is
-anonymous, as files that are mapped can be given back.
+and a large one are crawled by influence, with JOBDIR and by one worker of a cluster; the large one with JOBDIR in as
+many parts as there are runs, each by a process of its own. CPU is without that of a crawl of the seeds; memory is the
+peak of what is anonymous, as files that are mapped can be given back.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -38,11 +39,11 @@ DOCUMENTS = "COMPUTED_WEB_DOCUMENTS"
 """The variable of the environment that says how many there are."""
 MOST_GROWTH = 1.15
 MOST_BYTES = 1.1
-"""Of a queued URL at the end, by those at a third of the crawl."""
+"""Of a queued URL at the end, by those after the first part."""
 SETTINGS = {"VISITED_CACHE": 100_000, "VISITED_FILTER_BYTES": 4 << 20}
-MOST_MEMORY = 100
-"""MiB that these settings, and 65,536 documents of the frontier, may take besides what a crawl of the seeds does."""
-PARTITIONS, SEEDS = 16, 100
+MOST_MEMORY = 150
+"""MiB besides those of a crawl of the seeds: 40 by these settings and the frontier, the rest for batches, snapshots."""
+PARTITIONS, SEEDS, LINKS = 16, 100, 11
 _HOST = 100
 """Documents of a host."""
 _LOOK = 0.1
@@ -73,7 +74,7 @@ class ComputedWeb:
     def outlinks(self, key: str) -> list[Link]:
         one = self._number(key)
         linked = [3 * one + place for place in (1, 2, 3) if 3 * one + 3 < self._documents]
-        while one:
+        while one and len(linked) < LINKS:
             one = (one - 1) // 3
             linked.append(one)
         return [Link(url, url, "", False) for url in map(_url, linked)]
@@ -148,7 +149,7 @@ class Cost(NamedTuple):
     memory: float
     """MiB."""
     stored: int
-    """Bytes, of the store in JOBDIR or of the storage of a cluster."""
+    """Bytes, of the store in JOBDIR or of the storage of a cluster without the archive."""
 
     @property
     def of_page(self) -> float:
@@ -169,7 +170,6 @@ def crawl(folder: Path, documents: int, pages: int, *, cluster: bool) -> Cost:
         "CRAWL_MAX_PAGES": pages,
         "CRAWL_BATCH_SIZE": 1000,
         "SCORING_WORKERS": 0,
-        "WARC_ENABLED": False,
         "SCORE_CACHE": "",
         "OUTPUT_DIR": folder / "run",
         **SETTINGS,
@@ -185,7 +185,7 @@ def crawl(folder: Path, documents: int, pages: int, *, cluster: bool) -> Cost:
             raise subprocess.CalledProcessError(process.returncode, command, (folder / "errors").read_text())
     stats = json.loads((folder / "run/stats.json").read_text())
     crawled, queued = (stats[f"crawl4llm/{name}"] for name in ("pages/crawled", "frontier/queued"))
-    files = (folder / "storage").rglob("*") if cluster else [folder / "job/store.mdb"]
+    files = (folder / "storage").rglob("*[0-9]") if cluster else [folder / "job/store.mdb"]  # without the archive
     return Cost(crawled, queued, cpu, memory, sum(file.stat().st_size for file in files if file.is_file()))
 
 
@@ -213,38 +213,38 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=number, default=number("10M"), help="of the large web")
     parser.add_argument("--pages", type=number, default=number("300k"), help="crawled of it")
     parser.add_argument("--small", type=number, default=number("100k"), help="documents of the small web")
-    parser.add_argument("--runs", type=int, default=3, help="of the small crawls; medians of CPU count")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="of the small crawls, whose medians count, and parts of the large one"
+    )
     add_output(parser)
     args = parser.parse_args(argv)
     result, rows = Result("computed_web", []), []
     few = 3 * args.small // 10
     for name, cluster in (("JOBDIR", False), ("cluster", True)):
         nothing = Cost(0, 0, 0.0, 0.0, 0)
+        starts, small, parts = [], [], [nothing]
         with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
-            starts, small = [], []
             for run in range(args.runs):
                 starts.append(crawl(Path(folder, f"start{run}"), args.small, 1, cluster=cluster))
                 small.append(crawl(Path(folder, f"small{run}"), args.small, few, cluster=cluster))
-            start = starts[0]._replace(cpu=statistics.median(one.cpu for one in starts))
-            at_first = small[0]._replace(cpu=statistics.median(one.cpu for one in small))
-            steps = [at_first]
-            done = nothing
-            for part in (3,) if cluster else (1, 2, 3):
-                so_far = crawl(Path(folder, "large"), args.documents, part * args.pages // 3, cluster=cluster)
-                steps.append(so_far)
-                rows.append(_row(name, args.documents, so_far, _less(so_far, done, start)))
-                done = so_far
-        costs = [_less(one, before, start) for one, before in zip(steps[1:], [nothing, *steps[1:]], strict=False)]
-        of_page = 1000 * sum(one.cpu for one in costs) / steps[-1].pages
-        of_few = _less(at_first, nothing, start).of_page
-        rows.insert(len(rows) - len(costs), _row(name, args.small, at_first, _less(at_first, nothing, start)))
+                if not cluster or run == args.runs // 2:  # in between, as what a machine does changes
+                    pages = args.pages if cluster else (run + 1) * args.pages // args.runs
+                    parts.append(crawl(Path(folder, "large"), args.documents, pages, cluster=cluster))
+        start = starts[0]._replace(cpu=statistics.median(one.cpu for one in starts))
+        of_few = _less(small[0]._replace(cpu=statistics.median(one.cpu for one in small)), nothing, start)
+        rows.append(_row(name, args.small, small[0], of_few))
+        costs = [_less(one, before, start) for before, one in pairwise(parts)]
+        rows += [_row(name, args.documents, one, cost) for one, cost in zip(parts[1:], costs, strict=True)]
+        of_page = 1000 * sum(one.cpu for one in costs) / args.pages
         what = f"{name}: CPU a page at {args.documents:,} documents / at {args.small:,}"
-        result.figures.append(Figure(what, of_page / of_few, MOST_GROWTH))
-        beyond = max(one.memory for one in steps) - start.memory
+        result.figures.append(Figure(what, of_page / of_few.of_page, MOST_GROWTH))
+        beyond = max(one.memory for one in parts) - start.memory
         result.figures.append(Figure(f"{name}: memory besides that of the seeds", beyond, MOST_MEMORY, "MiB"))
         if not cluster:
-            first, last = (one.stored / one.queued for one in (steps[1], steps[-1]))
-            result.figures.append(Figure(f"{name}: bytes a queued URL, last / first third", last / first, MOST_BYTES))
+            first, last = (one.stored / one.queued for one in (parts[1], parts[-1]))
+            result.figures.append(
+                Figure(f"{name}: bytes a queued URL, at the end / after the first part", last / first, MOST_BYTES)
+            )
     columns = ("", "documents", "pages", "ms CPU a page", "bytes stored a queued URL", "a page", "MiB")
     result.tables.append(Table(f"Crawls of a computed web, {SETTINGS}", columns, rows))
     publish(result, args)

@@ -317,6 +317,7 @@ class Partition(OnePartition):
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
+        self._store.flush()
         self.iteration += 1
         self.stage = Stage.BEGUN
 
