@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cluster import Crawl, add_faults
+from benchmarks.cluster import Crawl, add_faults, chosen_faults
 from benchmarks.live_web import EvenPages, politeness, served, some_misbehave
 from tests.testweb import LocalWeb, read_log
 
@@ -27,8 +28,8 @@ _CRAWL_DELAY = 3
 class LiveCrawl(Crawl):
     """A live crawl of a local web."""
 
-    def __init__(self, folder: Path, given: argparse.Namespace, web: LocalWeb) -> None:
-        super().__init__(folder, given)
+    def __init__(self, folder: Path, given: argparse.Namespace, draw: random.Random, web: LocalWeb) -> None:
+        super().__init__(folder, given, draw)
         self._web = web
 
     @property
@@ -50,7 +51,7 @@ class LiveCrawl(Crawl):
             *options,
         ]
         env = {**os.environ, "SCRAPY_SETTINGS_MODULE": "benchmarks.live_settings"}
-        log = output.with_suffix(".log").open("wb")
+        log = output.with_suffix(".err").open("wb")
         return subprocess.Popen(command, env=env, start_new_session=True, stdout=log, stderr=log)
 
 
@@ -73,8 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         site = EvenPages(given.owners, 10_000)
         misbehaving = some_misbehave(list(site.homes), 0.1, _KINDS)
         with served(folder / "web", site, misbehaving, _robots(list(site.homes))) as servers:
-            crawl = LiveCrawl(folder / "crawl", given, servers.web)
-            crawl.run(given.workers)
+            draw = random.Random(given.seed)
+            crawl = LiveCrawl(folder / "crawl", given, draw, servers.web)
+            crawl.run(given.workers, chosen_faults(given, draw))
         requests = read_log(servers.web.log_file)
         _, verified = _cluster("verify", crawl.storage)
         merged = folder / "merged"

@@ -10,6 +10,7 @@ import enum
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +28,7 @@ from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.options import Options
-from crawl4llm.policies import COUNTED, NOT_OURS, Candidate, CrawledPage, Policy, Rating
+from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Policy, Rating
 from crawl4llm.warc import ArchiveInfo
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ class Partition(OnePartition):
             url_of_seed=parts.url_of_seed,
         )
         self._begun = True
+        self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled
+        """Whether the policy is told of pages too that have no link to this partition, as most are where it is one of
+        many."""
         self.iteration = iteration
         self.stage = Stage.BEGUN
         state = self._store.state()
@@ -268,19 +272,19 @@ class Partition(OnePartition):
 
     async def follow_links(self, exchanges: Sequence[Exchange]) -> None:
         """Follow the links of all pages of the batch to its own documents, in the order of pages and links."""
-        links = [exchange.links_to(self.number) for exchange in exchanges]
-        pages = sorted((row[0], row[1], number) for number, one in enumerate(exchanges) for row in one.rows if row[1])
-        at_once = self.pages_at_once
-        slices: dict[int, list[tuple[int, Mapping[str, Any], int]]] = {}
-        for page in pages:
-            slices.setdefault(page[0] // at_once, []).append(page)
-        for some in slices.values():
-            for place, line, number in some:
-                self._follow_page(place, line, links[number].get(place))
+        slices: dict[int, list[tuple[int, Mapping[str, Any], objects.Links | None]]] = {}
+        for exchange in exchanges:
+            links = exchange.links_to(self.number)
+            for place in exchange.lines if self._hears_all else exchange.lines.keys() & links.keys():
+                page = place, exchange.lines[place], links.get(place)
+                slices.setdefault(place // self.pages_at_once, []).append(page)
+        for number in sorted(slices):
+            for page in sorted(slices[number], key=itemgetter(0)):
+                self._follow_page(*page)
             if not self.is_counted:
                 await self.queue_found(None)
         self._since += sum(exchange.size for exchange in exchanges)
-        self.pages_before += len(pages)
+        self.pages_before += sum(exchange.pages for exchange in exchanges)
 
     @property
     def is_counted(self) -> bool:
@@ -313,6 +317,7 @@ class Partition(OnePartition):
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
+        self._store.flush()
         self.iteration += 1
         self.stage = Stage.BEGUN
 
@@ -340,7 +345,7 @@ class Partition(OnePartition):
 
     def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
         entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-        if links is None:  # as most are where there are many partitions
+        if links is None:
             self.policy.crawled(CrawledPage(entry, line["influence"], ()))
             return
         known, refused = len(self.visited), len(self._refused)

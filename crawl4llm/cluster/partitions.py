@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
@@ -10,8 +11,9 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.pages import Corpus
 
-_MOST: Final = 1 << 20
-"""Keys whose partition is remembered."""
+_PLACES: Final = 1 << 20
+"""For keys whose partition is remembered, by their hashes, which nobody can choose; 12 MB."""
+_UNKNOWN: Final = -1
 
 
 class Partitions:
@@ -21,8 +23,9 @@ class Partitions:
     def __init__(self, count: int, corpus: Corpus) -> None:
         """Raise InputError where there are several partitions and the corpus does not tell URLs."""
         self.count = count
-        self._known: dict[str, int] = {}
-        self._url: Callable[[str], str] | None = getattr(corpus, "url", None)
+        self._hashes = array("q", bytes(8 * _PLACES))
+        self._numbers = array("i", [_UNKNOWN]) * _PLACES
+        self._url: Callable[[str], str] | None = getattr(corpus, "site", None) or getattr(corpus, "url", None)
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
             raise InputError(
@@ -34,10 +37,12 @@ class Partitions:
         """Return the partition of a document."""
         if self.count == 1:
             return 0
-        if (number := self._known.get(key)) is None:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            number = self._known[key] = self._of_name(owner_of(self._url_of(key)) or key)
+        hashed = hash(key)
+        place = hashed % _PLACES
+        if self._hashes[place] == hashed and (number := self._numbers[place]) != _UNKNOWN:
+            return number
+        number = self._of_name(owner_of(self._url_of(key)) or key)
+        self._hashes[place], self._numbers[place] = hashed, number
         return number
 
     def _url_of(self, key: str) -> str:

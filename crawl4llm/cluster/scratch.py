@@ -21,6 +21,8 @@ from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 
 _HEAD: Final = struct.Struct("<BHI")
+_LEAST_FRESH: Final = 1024
+"""Records of a partition's frontier in memory, however many partitions there are."""
 
 
 class Scratch(LmdbCrawlStore):
@@ -35,10 +37,15 @@ class Scratch(LmdbCrawlStore):
         for table, key, value in _records(unpacked(snapshot)) if snapshot is not None else ():
             tables.put(table, key, value)
         frontier = (IndexedFrontier if policy.reranks else DurableFrontier)(tables)
+        frontier.most_fresh = max(frontier.most_fresh // options.partitions, _LEAST_FRESH)
         super().__init__(tables, frontier, folder / "visited.filter", options)
         self.keep(policy)
         if snapshot is not None:
             policy.load(self.policy_state())
+
+    def flush(self) -> None:
+        """Let what was written take no memory: LMDB has a transaction there that has not ended."""
+        self.tables.commit()
 
     def snapshot(self) -> bytes:
         """Return all of it; nothing may have changed since the last commit."""

@@ -15,7 +15,7 @@ from crawl4llm.frontier.store import Store
 
 STATE, LEASES = b"frontier", "leases"
 _MOST_FRESH = 65_536
-"""Records in memory at most; about 25 MB."""
+"""Records in memory, about 25 MB, where there is one frontier."""
 _BYTES_IN_MEMORY = 400
 """Of such a record."""
 _MANY = 2048
@@ -38,6 +38,8 @@ class DurableFrontier:
         """Take up what the store holds. Raises StoreError where that is damaged."""
         self._store = store
         self._caps = caps
+        self.most_fresh = _MOST_FRESH
+        """Records in memory at most."""
         stored = store.get("state", STATE)
         state: dict[str, Any] = json.loads(stored) if stored else {}
         self._runs = SortedRuns(store, state.get("runs"), keep=self._keep())
@@ -199,7 +201,7 @@ class DurableFrontier:
         for entry in entries:
             heapq.heappush(self._fresh, self._record(entry))
             self._queued += 1
-            if len(self._fresh) >= _MOST_FRESH:
+            if len(self._fresh) >= self.most_fresh:
                 self._store_fresh()
 
     def _store_fresh(self) -> None:

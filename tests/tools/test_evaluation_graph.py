@@ -11,8 +11,8 @@ from crawl4llm.tools.evaluate.graph import LinkGraph
 
 
 def graph(size: int, *links: tuple[int, int]) -> LinkGraph:
-    sources, targets = (np.array([link[end] for link in links], dtype=np.int64) for end in (0, 1))
-    return LinkGraph(size, sources, targets)
+    sources, targets = (np.array([link[end] for link in sorted(links)], dtype=np.int64) for end in (0, 1))
+    return LinkGraph(size, np.bincount(sources, minlength=size), targets)
 
 
 SMALL = graph(6, (0, 1), (0, 2), (1, 2), (2, 3), (3, 0), (4, 0))

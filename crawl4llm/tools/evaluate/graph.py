@@ -17,12 +17,15 @@ _PAGERANK_TOLERANCE = 1e-10
 class LinkGraph:
     """Links between the documents of a corpus: each once, none from a document to itself.
 
-    ``sources`` and ``targets`` are the numbers of the documents at the two ends of each link.
+    ``degrees`` are the numbers of links from each document, ``targets`` the numbers of the documents that they lead to,
+    in the order of those that they come from. A link takes 12 bytes.
     """
 
-    def __init__(self, size: int, sources: Integers, targets: Integers) -> None:
+    def __init__(self, size: int, degrees: Integers, targets: Integers) -> None:
         self.size = size
-        self._links = sparse.csr_matrix((np.ones(len(sources)), (sources, targets)), shape=(size, size))
+        starts = np.concatenate([[0], np.cumsum(degrees)])
+        self._links = sparse.csr_matrix((np.ones(len(targets)), targets, starts), shape=(size, size))
+        self._links.sort_indices()
 
     def __len__(self) -> int:
         return int(self._links.nnz)
@@ -55,7 +58,7 @@ class LinkGraph:
         """
         outdegree = self.outdegree()
         shares = damping / np.maximum(outdegree, 1)
-        incoming = self._links.T.tocsr()
+        incoming = self._links.T
         rank, step = np.ones(self.size), np.inf
         while step > _PAGERANK_TOLERANCE:
             to_everyone = damping * rank[outdegree == 0].sum() / self.size

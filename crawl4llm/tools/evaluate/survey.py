@@ -20,7 +20,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.options import Options
-from crawl4llm.scoring.passes import Arrays, Pages, Task, blocks_of, run_pass
+from crawl4llm.scoring.passes import Arrays, Pages, Task, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
 from crawl4llm.scoring.text import count_tokens
 from crawl4llm.scoring.topic import Mentions, mentions_of
@@ -133,11 +133,16 @@ class Survey:
 
     def scores(self, rater: PageRater, scorer: str) -> Scores:
         """Return the influence by the rater's scorer, which SCORER names ``scorer``."""
-        blocks = list(self._scored(rater, scorer))
-        reasons: Counter[str] = Counter()
-        for block in blocks[: blocks_of(self.surveyed)]:
-            reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
-        return Scores(_joined(blocks, "influence"), _joined(blocks, "tokens").astype(np.int64), reasons)
+        count = sum(part.count for part in self._parts)
+        influence, tokens, reasons = np.empty(count), np.empty(count, dtype=np.int64), Counter[str]()
+        start = 0
+        for block in self._scored(rater, scorer):  # which are not all held at once
+            if start < self.surveyed:
+                reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
+            end = start + len(block["influence"])
+            influence[start:end], tokens[start:end] = block["influence"], block["tokens"]
+            start = end
+        return Scores(influence, tokens, reasons)
 
     def _scored(self, rater: PageRater, scorer: str) -> Iterator[Arrays]:
         depends_on = {
@@ -171,12 +176,14 @@ class Survey:
         """Return the links between all documents; None where only a sample is looked at."""
         if self.sampled:
             return None
-        blocks = list(self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater))
-        counts = np.concatenate([block["counts"] for block in blocks])
-        linked = self.documents.numbers(np.concatenate([block["fingerprints"] for block in blocks]))
-        sources = np.repeat(np.arange(self.size), counts)
-        held = linked != ABSENT
-        return LinkGraph(self.size, sources[held], linked[held])
+        degrees, targets_of = [], []
+        for block in self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater):
+            linked = self.documents.numbers(block["fingerprints"])
+            held = linked != ABSENT
+            sources = np.repeat(np.arange(len(block["counts"])), block["counts"])
+            degrees.append(np.bincount(sources[held], minlength=len(block["counts"])))
+            targets_of.append(linked[held].astype(np.int32 if self.size < 1 << 31 else np.int64))
+        return LinkGraph(self.size, np.concatenate(degrees), np.concatenate(targets_of))
 
     def _text(self, rater: PageRater) -> dict[str, Any]:
         """Return all that decides the text of a page."""
