@@ -8,7 +8,6 @@ other partitions is read there.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Capture
     from crawl4llm.cluster.liveness import Liveness
     from crawl4llm.frontier import Lease
-
-logger = logging.getLogger(__name__)
 
 _COMMIT: Final = "commit"
 """What is announced: that a partition has one more."""
