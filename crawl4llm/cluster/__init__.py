@@ -4,7 +4,8 @@
 - ``crawl``: drives a worker's partitions from batch to batch. ``partition``: one of them; ``partitions``: which
   document belongs to which. ``board``: what all have put of an iteration.
 - ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
-  went, read back from them. ``segments``: the archive of a batch; ``scratch``: a partition's store, and its snapshots.
+  went, read back from them. ``shapes``: what an object must look like. ``segments``: the archive of a batch;
+  ``compacted``: many of them in one. ``scratch``: a partition's store, and its snapshots.
 - ``liveness``: the protocol of leases, announcements and requests, and what its implementations share.
 - ``valkey``: the same on a Valkey server. Imports valkey-py.
 - ``alone``: the same for a single worker.

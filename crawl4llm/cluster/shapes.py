@@ -8,6 +8,7 @@ of the time of one after the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -31,7 +32,7 @@ class Where:
     """A shape, and what holds of a value that has it."""
 
     shape: Any
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], object]
 
 
 def fits(values: Sequence[Any], shape: Any) -> bool:
@@ -77,6 +78,10 @@ def _is_ranked(offered: Mapping[str, Any]) -> bool:
     return len(offered["keys"]) == len(offered["scores"])
 
 
+def _has_facts(exchange: Mapping[str, Any]) -> bool:
+    return all((line is None) == (facts is None) for _, line, _, facts in exchange["rows"])
+
+
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     pages = links["pages"]
     used = set(chain.from_iterable(page[1] for page in pages))
@@ -113,7 +118,9 @@ _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
 WHOLE: Final = Where(_SHOWN, _is_ranked)
 OFFER: Final = Where({"queued": _WHOLE, **_SHOWN, **_NEWS}, _is_ranked)
 PLAN: Final = Where((_WHOLE, [_WHOLE], [_TEXT], _NUMBER), lambda plan: len(plan[1]) == len(plan[2]))
-EXCHANGE: Final = {
+_SEGMENT: Final = Where(_TEXT, re.compile(r"i/\d{8}/pages-\d{4,}-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch)
+SEGMENTS: Final = Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
+_EXCHANGE: Final = {
     "rows": [
         (
             _WHOLE,
@@ -122,10 +129,11 @@ EXCHANGE: Final = {
             Maybe({"date": Maybe(_TEXT), "language": Maybe(_TEXT), "opt_outs": _TEXT}),
         )
     ],
-    "pages": Maybe(_TEXT),
+    "pages": Maybe(_SEGMENT),
     "counts": _COUNTS,
     "influence": (_NUMBER, _WHOLE),
 }
+EXCHANGE: Final = Where(_EXCHANGE, _has_facts)
 _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)

@@ -1,4 +1,5 @@
-"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory.
+"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory;
+segments of the archive are deleted once they are compacted.
 
 One primitive keeps it consistent: :meth:`Storage.put` makes an object if there is none of its name ("if none match" of
 the S3 API, a hard link in a directory), so that of several workers who write the same step one wins and the others see
@@ -92,6 +93,26 @@ class Storage:
             return None
         except self._faults as error:
             raise self._error(f"give {name}", error) from None
+
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return a part of an object that is there."""
+        self.gets += 1
+        try:
+            data = bytes(self._store.get_range(name, start=start, length=size)) if size else b""
+        except (*self._faults, ValueError, OverflowError) as error:
+            raise self._error(f"give {name}", error) from None
+        if len(data) != size:
+            raise self.damaged(name)
+        return data
+
+    def delete(self, name: str) -> None:
+        """Delete an object whose content is elsewhere, if it is there."""
+        try:
+            self._store.delete(name)
+        except (self._exceptions.NotFoundError, FileNotFoundError):
+            pass
+        except self._faults as error:
+            raise self._error(f"delete {name}", error) from None
 
     def names(self, prefix: str, after: str = "") -> Iterator[str]:
         """Yield the names of the objects in a folder and below, in ascending order; of those behind a name only."""

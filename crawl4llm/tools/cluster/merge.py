@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import CrawlLog
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
@@ -191,8 +191,8 @@ class _Contents:
 
     def __init__(self, history: History, batch: Batch, folder: Path, warc: Path, *, index_only: bool) -> None:
         self._history, self._batch, self._folder = history, batch, folder
-        self._entries: dict[int, dict[str, cdxj.Entry]] = {}
-        self._lines: dict[int, dict[str, bytes]] = {}
+        self._lines: dict[int, dict[str, cdxj.IndexLine]] = {}
+        self._places: dict[int, tuple[str, int]] = {}
         self._warc = warc
         self._index_only = index_only
         self.index: Any = None
@@ -205,12 +205,11 @@ class _Contents:
         for number, name in enumerate(names):
             if name is None:
                 continue
-            base = name.partition(".")[0]
-            index = self._folder / f"{number}.cdxj"
-            index.write_bytes(self._object(f"{base}.cdxj"))
-            self._entries[number] = {entry.id: entry for entry in cdxj.read(index)}
-            if not self._index_only:
-                (self._folder / next(iter(self._entries[number].values())).filename).write_bytes(self._object(name))
+            self._lines[number] = self._history.pages.index(name)
+            if self._index_only:
+                self._places[number] = self._history.pages.place(name)
+            else:
+                (self._folder / str(number)).write_bytes(self._history.pages.get(name))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -221,32 +220,33 @@ class _Contents:
 
     def page(self, partition: int, entry: Entry, about: Mapping[str, Any]) -> PageRecord:
         """Return a page as it was archived. Raises InputError and PageError."""
-        at = self._entry(partition, entry.key)
-        content = read_record(self._folder, at)
+        _, offset, length = self._line(partition, entry.key).place
+        line = self._line(partition, entry.key).at(str(partition), offset, length)
+        at = cdxj.parse_entry(line.decode(), f"STORAGE {self._history.storage.url}: the index of {entry.key}")
+        try:
+            content = read_record(self._folder, at)
+        except PageError as error:
+            name = self._batch.exchanges[partition].head["pages"]
+            raise self._history.storage.damaged(name, str(error).rpartition("/")[2]) from None
         page = PageRecord(entry.key, entry.url, about["date"], language=about["language"], opt_outs=about["opt_outs"])
         if at.mime == "text/html":
             page.html = content
         else:
-            page.text = content.decode()
+            page.text = content.decode("utf-8", "replace")
         return page
 
     def line(self, partition: int, key: str) -> bytes:
         """Return the line of the index of all, which names objects of the storage."""
-        entry, name = self._entry(partition, key), self._batch.exchanges[partition].head["pages"]
-        parsed = cdxj.parse_index_line(entry.line())
-        assert parsed is not None
-        return parsed.at(name, entry.offset, entry.length)
+        name, start = self._places[partition]
+        line = self._line(partition, key)
+        _, offset, length = line.place
+        return line.at(name, start + offset, length)
 
-    def _entry(self, partition: int, key: str) -> cdxj.Entry:
+    def _line(self, partition: int, key: str) -> cdxj.IndexLine:
         try:
-            return self._entries[partition][key]
+            return self._lines[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
-
-    def _object(self, name: str) -> bytes:
-        if (data := self._history.storage.get(name)) is None:
-            raise InputError(f"STORAGE {self._history.storage.url}: {name} is missing")
-        return data
 
 
 async def _no_rating(pages: Sequence[PageRecord]) -> list[Any]:
