@@ -37,17 +37,18 @@ class Pages:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._lists: list[str] = []
+        self.compacted: list[str] = []
+        """The lists of segments, in their order."""
         self._read = lru_cache(maxsize=_KEPT)(self._read_list)
         self.look_again()
 
     def look_again(self) -> None:
         """List again what is compacted."""
-        self._lists = [name for name in self._storage.names(WARC) if name.endswith(_SEGMENTS)]
+        self.compacted = [name for name in self._storage.names(WARC) if name.endswith(_SEGMENTS)]
 
     def last(self) -> Sequence[Segment]:
         """Return the segments that were compacted last, in their order; empty where none were."""
-        return list(self._read(self._lists[-1]).values()) if self._lists else []
+        return list(self._read(self.compacted[-1]).values()) if self.compacted else []
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the object that holds a segment, and where it begins there."""
@@ -102,9 +103,9 @@ class Pages:
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
     def _find(self, name: str) -> tuple[str, Segment] | None:
-        at = bisect_right(self._lists, _base(name) + _SEGMENTS)
-        segment = self._read(self._lists[at - 1]).get(name) if at else None
-        return None if segment is None else (self._lists[at - 1].removesuffix(_SEGMENTS), segment)
+        at = bisect_right(self.compacted, _base(name) + _SEGMENTS)
+        segment = self._read(self.compacted[at - 1]).get(name) if at else None
+        return None if segment is None else (self.compacted[at - 1].removesuffix(_SEGMENTS), segment)
 
     def _read_list(self, name: str) -> dict[str, Segment]:
         segments = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)

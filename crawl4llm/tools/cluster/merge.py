@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_free, whole_folder
+from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
@@ -38,19 +39,28 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
-    with whole_folder(out) as folder, TemporaryDirectory(prefix="crawl4llm-") as segments:
-        pages = _Merge(history, folder, out, Path(segments), index_only=opts.index_only).run()
+    with whole_folder(out) as folder:
+        pages = merge(history, folder, out, index_only=opts.index_only)
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")
     yield Fact("ended", ended, "")
     yield Line(f"{out}: {pages:,} pages" + ("" if ended else "; the crawl has not ended"))
 
 
+def merge(history: History, folder: Path, out: Path, *, index_only: bool, flat: bool = False) -> int:
+    """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
+    :func:`crawl4llm.base.object_store.flat_name` in the index. Raises InputError."""
+    with TemporaryDirectory(prefix="crawl4llm-") as segments:
+        return _Merge(history, folder, out, Path(segments), index_only=index_only, flat=flat).run()
+
+
 class _Merge:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.algorithm.Crawl` would have gone through it."""
 
-    def __init__(self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool) -> None:
-        self._history, self._folder, self._segments = history, folder, segments
+    def __init__(
+        self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool, flat: bool
+    ) -> None:
+        self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
         self._facts: dict[str, Any] = history.crawl["facts"]
         self._facts["settings"]["OUTPUT_DIR"] = str(out)
         self._policy = str(self._facts["policy"])
@@ -135,7 +145,7 @@ class _Merge:
                 rated = Rated(line["influence"], None)
                 self._writer.archive(page, entry, rated, policy=self._policy, iteration=batch.number)
             elif contents.index is not None:
-                contents.index.write(contents.line(partition, entry.key))
+                contents.index.write(contents.line(partition, entry.key, flat=self._flat))
             found = news.visited.get(place, (0, 0))
             if may_be_last:
                 self._waiting = self._waiting[0] + found[0], self._waiting[1] + found[1]
@@ -235,12 +245,12 @@ class _Contents:
             page.text = content.decode("utf-8", "replace")
         return page
 
-    def line(self, partition: int, key: str) -> bytes:
+    def line(self, partition: int, key: str, *, flat: bool) -> bytes:
         """Return the line of the index of all, which names objects of the storage."""
         name, start = self._places[partition]
         line = self._line(partition, key)
         _, offset, length = line.place
-        return line.at(name, start + offset, length)
+        return line.at(flat_name(name) if flat else name, start + offset, length)
 
     def _line(self, partition: int, key: str) -> cdxj.IndexLine:
         try:
