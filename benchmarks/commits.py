@@ -131,8 +131,8 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
         options,
         policy=policy,
         rate=_rate,  # type: ignore[arg-type]
-        frontier=job.frontier,
-        visited=job.visited,
+        frontier=job.store.frontier,
+        visited=job.store.visited,
         archive=archive,
         log=log,
         commits=commits,
@@ -153,7 +153,7 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
             seconds.append(time.perf_counter() - started)
             written.append((resource.getrusage(resource.RUSAGE_SELF).ru_oublock - before) / 2048)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        return Commit(statistics.median(seconds), len(job.frontier), statistics.median(written), memory)
+        return Commit(statistics.median(seconds), len(job.store.frontier), statistics.median(written), memory)
 
     return asyncio.run(run())
 

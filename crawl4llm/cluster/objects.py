@@ -19,6 +19,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.pages import Link
@@ -121,10 +122,15 @@ class Exchange:
     _storage: Storage
     _sections: Sequence[bytes]
 
+    @cached_property
+    def lines(self) -> Mapping[int, Mapping[str, Any]]:
+        """The crawl log's lines of the pages, by place."""
+        return {place: line for place, line, *_ in self.rows if line is not None}
+
     @property
     def pages(self) -> int:
         """Pages crawled."""
-        return sum(row[1] is not None for row in self.rows)
+        return len(self.lines)
 
     def links_to(self, partition: int) -> dict[int, Links]:
         """Return the links of pages to a partition's documents, by place of the page."""

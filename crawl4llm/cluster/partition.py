@@ -10,6 +10,7 @@ import enum
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,14 +21,15 @@ from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Segments
+from crawl4llm.cluster.shapes import SNAPSHOT, fits
 from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.page_writer import NoCommits, RatePages
+from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.options import Options
-from crawl4llm.policies import COUNTED, NOT_OURS, Candidate, CrawledPage, Policy, Rating
+from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Policy, Rating
 from crawl4llm.warc import ArchiveInfo
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _AT_LEAST: Final = 16
 """Documents offered besides those that are to be expected in a batch."""
+_ENDED: Final = (f"{Outcome.FAILED.value}/", f"{Outcome.DROPPED.value}/")
 
 
 class Stage(enum.IntEnum):
@@ -95,17 +98,20 @@ class Partition(Crawl):
         policy = parts.make_policy()
         iteration, data = snapshot or (0, None)
         try:
-            self._scratch = Scratch(folder / "store", parts.options, policy, data)
+            self._store = Scratch(folder / "store", parts.options, policy, data)
         except (ValueError, ArithmeticError, LookupError, TypeError, struct.error, zstd.ZstdError) as error:
             raise parts.storage.damaged(objects.snapshot_name(number, iteration), str(error)) from None
+        if data is not None and not fits([self._store.state()], SNAPSHOT):
+            self._store.close()
+            raise parts.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
         self._segments = Segments(folder / "warc", parts.options, parts.info, number)
         self._lines = _Lines()
         super().__init__(
             parts.options,
             policy=policy,
             rate=parts.rate,
-            frontier=self._scratch.frontier,
-            visited=self._scratch.visited,
+            frontier=self._store.frontier,
+            visited=self._store.visited,
             archive=self._segments,
             log=self._lines,
             commits=NoCommits(self._segments),
@@ -115,9 +121,12 @@ class Partition(Crawl):
             url_of_seed=parts.url_of_seed,
         )
         self._begun = True
+        self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled
+        """Whether the policy is told of pages too that have no link to this partition, as most are where it is one of
+        many."""
         self.iteration = iteration
         self.stage = Stage.BEGUN
-        state = self._scratch.state
+        state = self._store.state()
         self.pages_before: int = state.get("crawled", 0)
         """Pages of the whole crawl before this iteration."""
         self._share: int = state.get("share", 0)
@@ -143,6 +152,8 @@ class Partition(Crawl):
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
         self.counters.counts.update(state.get("counts", {}))
+        self._ended_before = Counter[str](state.get("ended", {}))
+        """Documents that never entered the frontier, by stats key, of which a worker told that had it before."""
 
     # -- the offer ------------------------------------------------------------------------------------------------
 
@@ -227,6 +238,11 @@ class Partition(Crawl):
             self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
 
     @property
+    def balance(self) -> Balance:
+        counts = self.counters.counts + self._ended_before
+        return balance(self.visited, self.frontier, counts, None)._replace(hops_counted=True)
+
+    @property
     def is_merged(self) -> bool:
         """Whether all its documents of the batch are."""
         return not self._buffer
@@ -265,19 +281,19 @@ class Partition(Crawl):
 
     async def follow_links(self, exchanges: Sequence[Exchange]) -> None:
         """Follow the links of all pages of the batch to its own documents, in the order of pages and links."""
-        links = [exchange.links_to(self.number) for exchange in exchanges]
-        pages = sorted((row[0], row[1], number) for number, one in enumerate(exchanges) for row in one.rows if row[1])
-        at_once = self.pages_at_once
-        slices: dict[int, list[tuple[int, Mapping[str, Any], int]]] = {}
-        for page in pages:
-            slices.setdefault(page[0] // at_once, []).append(page)
-        for some in slices.values():
-            for place, line, number in some:
-                self._follow_page(place, line, links[number].get(place))
+        slices: dict[int, list[tuple[int, Mapping[str, Any], objects.Links | None]]] = {}
+        for exchange in exchanges:
+            links = exchange.links_to(self.number)
+            for place in exchange.lines if self._hears_all else exchange.lines.keys() & links.keys():
+                page = place, exchange.lines[place], links.get(place)
+                slices.setdefault(place // self.pages_at_once, []).append(page)
+        for number in sorted(slices):
+            for page in sorted(slices[number], key=itemgetter(0)):
+                self._follow_page(*page)
             if not self.is_counted:
                 await self.queue_found(None)
         self._since += sum(exchange.size for exchange in exchanges)
-        self.pages_before += len(pages)
+        self.pages_before += sum(exchange.pages for exchange in exchanges)
 
     @property
     def is_counted(self) -> bool:
@@ -321,20 +337,23 @@ class Partition(Crawl):
         counts = self._counts()
         self._counted.subtract(counts)  # they are told in the offer
         about = {"crawled": self.pages_before, "share": self._share, "counts": counts}
-        data = self._scratch.dump({**about, "news": self._news, "failures": self._failures})
+        ended = sorted(item for item in (self._ended_before + self._counted).items() if item[0].startswith(_ENDED))
+        about |= {"news": self._news, "failures": self._failures, "ended": dict(ended)}
+        self._store.commit(self.balance, about)
+        data = self._store.snapshot()
         self._snapshot_bytes = len(data)
         return data
 
     def close(self) -> None:
         """Throw away what the storage does not have."""
         self._segments.close()
-        self._scratch.close()
+        self._store.close()
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
         entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-        if links is None:  # as most are where there are many partitions
+        if links is None:
             self.policy.crawled(CrawledPage(entry, line["influence"], ()))
             return
         known, refused = len(self.visited), len(self._refused)

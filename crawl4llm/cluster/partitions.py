@@ -22,7 +22,7 @@ class Partitions:
         """Raise InputError where there are several partitions and the corpus does not tell URLs."""
         self.count = count
         self._known: dict[str, int] = {}
-        self._url: Callable[[str], str] | None = getattr(corpus, "url", None)
+        self._url: Callable[[str], str] | None = getattr(corpus, "site", None) or getattr(corpus, "url", None)
         example = next(iter(corpus.keys()), "")
         if count > 1 and self._url is None and "://" not in example:
             raise InputError(

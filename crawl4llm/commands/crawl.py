@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_COLLECTIONS = 50_000, 5, 10
+"""When Python's collector runs: modules and pages leave few cycles, and it would look at all that is alive again and
+again. But each collection promotes the connections that are open, which end soon, in cycles, and wait for a later one:
+so the older generations are not left alone for long."""
+
 
 class Command(ScrapyCrawl):
     """Runs the ``influence`` spider on a run that is opened, and found good, before the reactor starts.
@@ -49,6 +54,7 @@ class Command(ScrapyCrawl):
         super().process_options(args, opts)
         if args != ["influence"]:
             return
+        gc.set_threshold(*_COLLECTIONS)
 
         from crawl4llm.base.errors import InputError
         from crawl4llm.engine.json_log import log_in_json
@@ -157,17 +163,14 @@ class Command(ScrapyCrawl):
     def _crawl(self, crawler: Crawler, run: Run) -> str:
         """Run the crawl to its end; return why it ended."""
         assert self.crawler_process is not None
-        # What is alive now stays so to the end, and a page leaves few cycles: Python's collector would look at it all
-        # again and again. But each collection promotes the connections that are open, which end soon, in cycles, and
-        # wait for a later one: so the older generations are not left alone for long.
-        gc.freeze()
-        gc.set_threshold(50_000, 5, 10)
+        gc.freeze()  # what is alive now stays so to the end
         try:
             raise_if_interrupted()
             self.crawler_process.crawl(crawler, run=run)
             self.crawler_process.start()
         finally:
             run.close()
+            gc.freeze()  # or Python would look for garbage in all of it once more before it ends
         unfinished = "start_failed" if self.crawler_process.bootstrap_failed else "shutdown"
         return str(self._stats(crawler).get("finish_reason", unfinished))
 

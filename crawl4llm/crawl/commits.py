@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.pieces import StoredPieces
+from crawl4llm.frontier import Frontier, Lease
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
+from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive, ArchivePosition
 from crawl4llm.warc.series import SeriesPosition
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.budgets import Budgets
+    from crawl4llm.crawl.mixture import Mixture
+    from crawl4llm.crawl.near_duplicates import NearDuplicates
+    from crawl4llm.crawl.page_writer import Balance
+    from crawl4llm.frontier.visited import VisitedSet
 
 
 class Commits(Protocol):
@@ -33,6 +42,36 @@ class Commits(Protocol):
 
     def commit_now(self, crawl: Crawl) -> None:
         """Do the same at once."""
+
+
+class CrawlStore(Protocol):
+    """The documents of a crawl, or of a partition of it, and what else it must have to go on, which last together.
+
+    To visit documents and to push those that are wanted is one operation, though they are scored in between: no commit
+    parts the two, as one is refused while a document is in no state, or in two.
+
+    A lease is the process's that has the store: its owner and deadline are the store's. In memory and in a JOBDIR,
+    which is locked, it lasts as long as the process; in a cluster as long as the worker's lease of the partition
+    (:class:`crawl4llm.cluster.liveness.Liveness`). Whoever opens the store next has the leases of the last commit.
+
+    All stores pass one contract test suite.
+    """
+
+    @property
+    def frontier(self) -> Frontier:
+        """The frontier."""
+
+    @property
+    def visited(self) -> VisitedSet:
+        """The visited set."""
+
+    def leases(self) -> list[Lease]:
+        """Return what is on lease, in the order of tokens, to whoever takes up a commit."""
+
+    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
+        documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
+        before stands."""
 
 
 _CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
@@ -97,6 +136,58 @@ def move_output(store: Store, log: LogPosition, archive: SeriesPosition, texts: 
     store.put("state", _CRAWL, json.dumps({**state, "log": log, "archive": archive, "texts": texts}).encode())
 
 
+class LmdbCrawlStore:
+    """Implements :class:`CrawlStore` in the tables of a store: all is as it was at its last commit."""
+
+    def __init__(
+        self, tables: Store, frontier: DurableFrontier, filter_path: Path, options: Options, *, progress: bool = False
+    ) -> None:
+        """Raise StoreError where what the tables hold is damaged. ``progress``: with a bar, where much is read."""
+        self.tables = tables
+        self.frontier = frontier
+        self.visited = DurableVisited(
+            tables,
+            filter_path,
+            cache=options.visited_cache // options.partitions,
+            filter_bytes=options.visited_filter_bytes // options.partitions,
+            fsync=tables.fsync,
+        )
+        self.visited.load_filter(progress=progress)
+        self._pieces = StoredPieces(tables)
+        self._policy: Policy | None = None
+
+    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
+        """Keep the state of the policy, and of others, from now on."""
+        self._policy = policy
+        for other in others:
+            if other is not None:
+                other.keep_in(self._pieces)
+        if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
+            keep_in(self._pieces)
+
+    def leases(self) -> list[Lease]:
+        return self.frontier.leases()
+
+    def state(self) -> dict[str, Any]:
+        """Return the state at the last commit; empty before the first one."""
+        state: dict[str, Any] = json.loads(self.tables.get("state", _CRAWL) or b"{}")
+        return state
+
+    def policy_state(self) -> bytes:
+        """Return the policy's, without what it keeps in pieces."""
+        return self.tables.get("state", _POLICY) or b""
+
+    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        balance.check()
+        self.frontier.save()
+        self.visited.save()
+        self.tables.put("state", _CRAWL, json.dumps(state).encode())
+        if self._policy is not None:
+            self.tables.put("state", _POLICY, self._policy.save())
+        self._pieces.save()
+        self.tables.commit()
+
+
 @dataclass
 class JobCommits:
     """Commits to a JOBDIR every COMMIT_INTERVAL_PAGES pages or COMMIT_INTERVAL_SECONDS seconds.
@@ -107,10 +198,7 @@ class JobCommits:
 
     lasting = True
 
-    store: Store
-    frontier: DurableFrontier
-    visited: DurableVisited
-    pieces: StoredPieces
+    store: LmdbCrawlStore
     log: CrawlLog
     archive: Archive
     options: Options
@@ -126,20 +214,12 @@ class JobCommits:
             self.commit_now(crawl)
 
     def commit_now(self, crawl: Crawl) -> None:
-        """Commit. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
-        before stands."""
-        if problem := crawl.balance.problem:
-            raise RuntimeError(f"not committed: {problem}")
+        """Commit. Raises as :meth:`CrawlStore.commit` does."""
         self.log.flush(fsync=self.options.commit_fsync)
         self.archive.flush(fsync=self.options.commit_fsync)
-        self.frontier.save()
-        self.visited.save()
         archive = self.archive.position()
         state = {"crawl": crawl.save(), "log": self.log.position(), "archive": archive.pages, "texts": archive.texts}
-        self.store.put("state", _CRAWL, json.dumps(state).encode())
-        self.store.put("state", _POLICY, crawl.policy.save())
-        self.pieces.save()
-        self.store.delete("state", _SEEDS)
-        self.store.commit()
+        self.store.tables.delete("state", _SEEDS)
+        self.store.commit(crawl.balance, state)
         crawl.committed()
         self._pages, self._time = crawl.crawled, time.monotonic()

@@ -17,10 +17,9 @@ from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, wri
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.commits import JobCommits, State, read_state
+from crawl4llm.crawl.commits import JobCommits, LmdbCrawlStore, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JobDir
 from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps
@@ -29,7 +28,6 @@ from crawl4llm.frontier.durable import LEASES, DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store
-from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
@@ -42,10 +40,9 @@ if TYPE_CHECKING:
 class Job:
     """A JOBDIR in use. After :meth:`settle` and :meth:`open`, in this order, all its parts are there."""
 
-    frontier: DurableFrontier
+    store: LmdbCrawlStore
     by_owners: DurableOwnerFrontier | None
     """The frontier, if it goes by owners."""
-    visited: DurableVisited
     state: State
     output: Path
     crawl_id: str
@@ -124,50 +121,38 @@ class Job:
         clock, and by classes if there are ``shares``. Processes that are forked later must not touch them."""
         options = self._options
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        self._store = Store(self._dir.store_path, fsync=options.commit_fsync)
-        self._opened.callback(self._store.close)
-        self.state = read_state(self._store)
-        self._pieces = StoredPieces(self._store)
+        self._tables = tables = Store(self._dir.store_path, fsync=options.commit_fsync)
+        self._opened.callback(tables.close)
+        self.state = read_state(tables)
         self.by_owners = None
         times: dict[str, Any] = {} if clock is None else {"patience": patience_of(options, clock), "clock": clock.now}
+        frontier: DurableFrontier
         if shares is not None:
             from crawl4llm.frontier.durable_mixed import DurableMixedFrontier
 
-            self.frontier = mixed = DurableMixedFrontier(
-                self._store, shares, caps, by_owners=clock is not None, **times
-            )
+            frontier = mixed = DurableMixedFrontier(tables, shares, caps, by_owners=clock is not None, **times)
             self.by_owners = None if clock is None else mixed
         elif clock is not None:
-            self.frontier = self.by_owners = DurableOwnerFrontier(self._store, caps, **times)
+            frontier = self.by_owners = DurableOwnerFrontier(tables, caps, **times)
         else:
-            self.frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(self._store, caps)
-        self.visited = DurableVisited(
-            self._store,
-            self._dir.filter_path,
-            cache=options.visited_cache,
-            filter_bytes=options.visited_filter_bytes,
-            fsync=options.commit_fsync,
-        )
-        self._opened.callback(self.visited.close)
-        self.visited.load_filter(progress=wants_bar(options.progress_bar))
+            frontier = (IndexedFrontier if reranks or caps.per_host else DurableFrontier)(tables, caps)
+        progress = wants_bar(options.progress_bar)
+        self.store = LmdbCrawlStore(tables, frontier, self._dir.filter_path, options, progress=progress)
+        self._opened.callback(self.store.visited.close)
 
     def aside(self) -> StoredAside:
         """Return the documents set aside."""
-        return StoredAside(self._store)
+        return StoredAside(self._tables)
 
     def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
         """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
         InputError."""
-        for other in others:
-            if other is not None:
-                other.keep_in(self._pieces)
-        if keep_in := getattr(policy, "keep_in", None):  # policies of others need not have it
-            keep_in(self._pieces)
+        self.store.keep(policy, *others)
         if self.state.crawl is not None:
             try:
                 policy.load(self.state.policy)
             except (ArithmeticError, LookupError, AttributeError, RecursionError, TypeError, ValueError, struct.error):
-                raise self._store.damaged(f"the state of its policy is not that of {policy.name}") from None
+                raise self._tables.damaged(f"the state of its policy is not that of {policy.name}") from None
 
     def answers(self) -> AnswerSpool:
         """Return the spool for answers that cannot be taken yet. Raises InputError."""
@@ -177,7 +162,7 @@ class Job:
 
     def commits(self, log: CrawlLog, archive: Archive) -> JobCommits:
         """Return the object that commits the crawl to this JOBDIR."""
-        return JobCommits(self._store, self.frontier, self.visited, self._pieces, log, archive, self._options)
+        return JobCommits(self.store, log, archive, self._options)
 
     def close(self) -> None:
         """Forget what was not committed, and let others use the JOBDIR."""

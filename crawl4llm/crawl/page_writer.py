@@ -6,19 +6,22 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawl4llm.base.crawl_log import ComparedLine, CrawlLine
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.frontier import Entry, Frontier, Outcome, Owners
+from crawl4llm.frontier import Entry, Frontier, Lease, Outcome, Owners
+from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.options import Options
 from crawl4llm.policies import CrawledPage, Policy
 from crawl4llm.scoring.rating import RatedText, Rating
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, ArchivePosition, NullArchive
 
 if TYPE_CHECKING:
+    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.commits import CrawlStore
     from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.frontier.visited import VisitedSet
@@ -60,6 +63,11 @@ class Balance(NamedTuple):
             return None
         what = f"{missing:,} documents are in no state" if missing > 0 else f"{-missing:,} documents are in two states"
         return f"{what}: {self} does not hold"
+
+    def check(self) -> None:
+        """Raise RuntimeError where not every document is accounted for."""
+        if problem := self.problem:
+            raise RuntimeError(f"not committed: {problem}")
 
 
 def balance(
@@ -282,19 +290,40 @@ class PageWriter:
 logger = logging.getLogger(__name__)
 
 
+class MemoryCrawlStore:
+    """Implements :class:`crawl4llm.crawl.commits.CrawlStore`; ends with the process."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.visited: VisitedSet = MemoryVisited()
+
+    def leases(self) -> list[Lease]:
+        """Return nothing: no process comes after this one."""
+        return []
+
+    def commit(self, balance: Balance, state: Mapping[str, Any]) -> None:
+        """Raise RuntimeError where a document is lost; nothing lasts."""
+        balance.check()
+
+
 class NoCommits:
     """The commits of a crawl that ends with its process: log and archive are all that stays."""
 
     lasting = False
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, store: CrawlStore | None = None) -> None:
         self._archive = archive
+        self._store = store
 
     def commit(self, crawl: object) -> None:
         """Finish archive files that are full."""
         self._archive.flush()
 
-    commit_now = commit
+    def commit_now(self, crawl: Crawl) -> None:
+        """Do the same, and see to it that no document was lost: RuntimeError."""
+        self._archive.flush()
+        if self._store is not None:
+            self._store.commit(crawl.balance, {})
 
 
 def open_archive(directory: Path, options: Options, info: ArchiveInfo, at: ArchivePosition | None = None) -> Archive:

@@ -28,7 +28,7 @@ from crawl4llm.crawl.blocklists import publish
 from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.page_writer import NoCommits, open_archive, warcinfo_fields
+from crawl4llm.crawl.page_writer import MemoryCrawlStore, NoCommits, open_archive, warcinfo_fields
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -38,8 +38,8 @@ from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
-from crawl4llm.frontier import IMPATIENT, Caps, Frontier, OwnerFrontier
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
+from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
+from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
@@ -52,6 +52,7 @@ from crawl4llm.warc import Archive, ArchiveInfo
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawl4llm.crawl.commits import CrawlStore
     from crawl4llm.crawl.job import Job
     from crawl4llm.crawl.mixture import Mixture
 
@@ -177,9 +178,10 @@ class Run:
         archive = self._open_archive(identity)
         opened.callback(archive.close)
         caps = Caps(options.frontier_max_urls or None, options.frontier_max_urls_per_host or None)
-        frontier: Frontier
+        store: CrawlStore
         owned: OwnerFrontier | None
-        frontier, owned = (job.frontier, job.by_owners) if job else self._frontier_in_memory(caps)
+        store, owned = (job.store, job.by_owners) if job else self._store_in_memory(caps)
+        frontier = store.frontier
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         budgets = Budgets(options.url_budget) if options.url_budget else None
         if budgets is not None:
@@ -194,10 +196,10 @@ class Run:
             rate=web.rating(self.workers, text=archive.keeps_text, signature=options.compares_texts),
             frontier=frontier,
             by_owners=owned,
-            visited=job.visited if job else MemoryVisited(),
+            visited=store.visited,
             archive=archive,
             log=log,
-            commits=job.commits(log, archive) if job else NoCommits(archive),
+            commits=job.commits(log, archive) if job else NoCommits(archive, store),
             provenance=_provenance(identity),
             concurrent_leases=(clock and clock.most_leases) or leases,
             opted_out=[Domain(name) for name in job.state.purged] if job else [],
@@ -212,7 +214,7 @@ class Run:
         if job is not None:
             job.take_up(policy, budgets, near_duplicates, self._mixture)
         if job is not None and job.state.crawl is not None:
-            crawl.load(job.state.crawl, job.frontier.leases())
+            crawl.load(job.state.crawl, store.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
                 logger.info("%d owners are parked no longer: CRAWL_DELAY_CAP is as long as they ask for", number)
         else:
@@ -244,8 +246,8 @@ class Run:
         opened.callback(crawl.close)
         return crawl
 
-    def _frontier_in_memory(self, caps: Caps) -> tuple[Frontier, OwnerFrontier | None]:
-        """Return a frontier that ends with this process; the second is the same, if it goes by owners."""
+    def _store_in_memory(self, caps: Caps) -> tuple[CrawlStore, OwnerFrontier | None]:
+        """Return a store that ends with this process, and its frontier, if that goes by owners."""
         clock, mixture = self._clock, self._mixture
         patience = IMPATIENT if clock is None else patience_of(self.options, clock)
         owned: OwnerFrontier
@@ -258,8 +260,8 @@ class Run:
 
             owned = MemoryOwnerFrontier(caps, patience)
         else:
-            return MemoryFrontier(caps), None
-        return owned, None if clock is None else owned
+            return MemoryCrawlStore(MemoryFrontier(caps)), None
+        return MemoryCrawlStore(owned), None if clock is None else owned
 
     @property
     def finished(self) -> str | None:

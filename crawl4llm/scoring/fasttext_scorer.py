@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
@@ -128,9 +128,15 @@ def _warn(options: Options, rules: ModelRules) -> None:
         )
 
 
+_RARE_BREAKS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a line for ``str.splitlines``, but for the line feed."""
+
+
 def one_line(text: str) -> str:
     """Return the text on one line, as DCLM has it: ``" ".join(text.strip().splitlines())``."""
-    line = " ".join(text.strip().splitlines())
+    line = text.strip()
+    has_rare = any(map(line.__contains__, _RARE_BREAKS))
+    line = " ".join(line.splitlines()) if has_rare else line.replace("\n", " ")  # the same, in less time
     if line.isascii():
         return line
     return line.encode("utf-8", "replace").decode()  # fastText's binding refuses half a surrogate pair

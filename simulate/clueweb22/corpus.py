@@ -151,6 +151,12 @@ class ClueWeb22Corpus:
         html = self._html(key)
         return (html and html.url) or self._url_beside_html(key, self._text(key), self._links(OUTLINK, key))
 
+    def site(self, key: str) -> str:
+        """Return a URL of the page's owner: :meth:`url`, perhaps cut at its first comma, which no host has."""
+        html = self._html(key)
+        text = None if html and html.url else self._text(key)
+        return (html and html.url) or (text and text.url) or self.url(key)
+
     def __contains__(self, key: object) -> bool:
         place = split_id(key) if isinstance(key, str) else None
         return place is not None and any(place[1] < self._files.count(kind, place[0]) for kind in self._document_kinds)

@@ -223,15 +223,15 @@ class JobCrawl(Driven):
             self.crawl = self._new_crawl(
                 checked,
                 leases,
-                frontier=job.frontier,
-                visited=job.visited,
+                frontier=job.store.frontier,
+                visited=job.store.visited,
                 archive=self.archive,
                 log=self._log,
                 commits=job.commits(self._log, self.archive),
             )
             job.take_up(self.crawl.policy, self._budgets, self._near_duplicates)
             if job.state.crawl is not None:
-                self.crawl.load(job.state.crawl, job.frontier.leases())
+                self.crawl.load(job.state.crawl, job.store.leases())
             opened.pop_all()
         self.dequeued = []
 

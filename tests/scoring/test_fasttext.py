@@ -20,7 +20,7 @@ import pytest
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.scoring.fasttext_file import inspect_model
-from crawl4llm.scoring.fasttext_scorer import FastTextScorer
+from crawl4llm.scoring.fasttext_scorer import FastTextScorer, one_line
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 HQ = "__label__hq"
@@ -291,6 +291,15 @@ def test_a_probability_beyond_1_is_clipped(models: dict[str, Trained]) -> None:
 @pytest.mark.parametrize("text", ["", " ", "\n", " \t\r\n\x0b\x0c\x1c\x85\u00a0\u2028\u3000 "])
 def test_text_without_a_word_scores_0(two: Trained, text: str) -> None:
     assert FastTextScorer(two.path, HQ).score(["therefore", text])[1:] == [0.0]
+
+
+def test_every_line_break_of_unicode_is_a_space() -> None:
+    breaks = [chr(code) for code in range(0x110000) if len(f"a{chr(code)}b".splitlines()) > 1]
+    assert len(breaks) > 5
+    for one in breaks:
+        text = f" a{one}b\n\nc\r\nd{one}{one}\u00e9{one}"
+        assert one_line(text) == " ".join(text.strip().splitlines())
+        assert one_line(f"a{one}\nb") == " ".join(f"a{one}\nb".splitlines())
 
 
 def test_half_a_surrogate_pair_is_one_unknown_character(two: Trained) -> None:

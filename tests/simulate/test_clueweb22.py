@@ -27,6 +27,7 @@ from clueweb22_helpers import (
 from corpus_contract import CorpusContract, digest, in_forked_processes
 
 from crawl4llm.base.compression import gunzip
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
@@ -243,6 +244,7 @@ def test_which_record_names_the_url(tmp_path: Path, urls: dict[str, str], url: s
         write_file(tmp_path, kind, FILE, [member(records[kind](said))])
     corpus = ClueWeb22Corpus(tmp_path)
     assert corpus.page(KEY).url == corpus.url(KEY) == url
+    assert owner_of(corpus.site(KEY)) == owner_of(url)
 
 
 def test_a_damaged_inlink_record_does_not_cost_the_page(tmp_path: Path) -> None:

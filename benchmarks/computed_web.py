@@ -1,0 +1,259 @@
+"""Crawls of a web that is computed from its keys, with nothing on disk: whether a page costs more in one of 10 million.
+
+    python -m benchmarks.computed_web [--documents 10M] [--pages 300k] [--small 100k] [--runs 3] [--out FOLDER]
+
+Documents are a tree: each of the first third has three links to others that nothing else leads to, and about ten to
+those between it and the root; the rest have the latter alone. Scores are drawn by a hash, and are lower where a
+document leads no further: so a page leads to three new documents in any crawl of less than a third of them. A small web
+and a large one are crawled by influence, with JOBDIR and by one worker of a cluster; the large one with JOBDIR in three
+parts, each by a process of its own. CPU is without that of a crawl of the seeds; memory is the peak of what is
+anonymous, as files that are mapped can be given back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+from benchmarks.frontier import number
+from benchmarks.results import PROJECT, Figure, Result, Table, add_output, publish
+from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.options import Options
+
+DOCUMENTS = "COMPUTED_WEB_DOCUMENTS"
+"""The variable of the environment that says how many there are."""
+MOST_GROWTH = 1.15
+MOST_BYTES = 1.1
+"""Of a queued URL at the end, by those at a third of the crawl."""
+SETTINGS = {"VISITED_CACHE": 100_000, "VISITED_FILTER_BYTES": 4 << 20}
+MOST_MEMORY = 100
+"""MiB that these settings, and 65,536 documents of the frontier, may take besides what a crawl of the seeds does."""
+PARTITIONS, SEEDS = 16, 100
+_HOST = 100
+"""Documents of a host."""
+_LOOK = 0.1
+_KEY = re.compile(r"https://www\.h(\d+)\.example/(\d+)")
+
+
+class ComputedWeb:
+    """Implements :class:`crawl4llm.base.pages.Corpus`: all that there is of a document is its number, in its URL."""
+
+    name = "computed web"
+
+    def __init__(self, documents: int) -> None:
+        self._documents = documents
+
+    @classmethod
+    def from_options(cls, options: Options) -> ComputedWeb:
+        return cls(int(os.environ[DOCUMENTS]))
+
+    def page(self, key: str) -> PageRecord:
+        return PageRecord(key, key, text=self.text(key), outlinks=self.outlinks(key))
+
+    def text(self, key: str) -> str:
+        return f"{self._number(key)} of {self._documents}"
+
+    def html(self, key: str) -> bytes:
+        return self.text(key).encode()
+
+    def outlinks(self, key: str) -> list[Link]:
+        one = self._number(key)
+        linked = [3 * one + place for place in (1, 2, 3) if 3 * one + 3 < self._documents]
+        while one:
+            one = (one - 1) // 3
+            linked.append(one)
+        return [Link(url, url, "", False) for url in map(_url, linked)]
+
+    def inlinks(self, key: str) -> list[Link]:
+        return []
+
+    def __contains__(self, key: object) -> bool:
+        found = _KEY.fullmatch(str(key))
+        return found is not None and int(found[2]) < self._documents and _url(int(found[2])) == key
+
+    def __len__(self) -> int:
+        return self._documents
+
+    def is_key(self, text: str) -> bool:
+        return _KEY.fullmatch(text) is not None
+
+    def keys(self) -> Iterator[str]:
+        return map(_url, range(self._documents))
+
+    def sample(self, n: int, seed: int) -> list[str]:
+        return [_url(one) for one in random.Random(seed).sample(range(self._documents), n)]
+
+    def resolve(self, url: str) -> str | None:
+        return url if url in self else None
+
+    def require(self, *parts: str) -> None:
+        if "inlinks" in parts:
+            raise InputError("CORPUS computed web: holds no inlinks")
+
+    def identity(self) -> str:
+        return f"{self._documents:x}"
+
+    def check(self) -> None:
+        """Nothing can be missing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _number(self, key: str) -> int:
+        if key not in self:
+            raise MissingRecord(f"CORPUS computed web: does not hold {key}")
+        return int(key.rpartition("/")[2])
+
+
+def _url(number: int) -> str:
+    return f"https://www.h{number // _HOST}.example/{number}"
+
+
+class HashScorer:
+    """A scorer that gives each text of that web a number which looks drawn."""
+
+    digest = hashlib.sha256(b"crc32").hexdigest()
+
+    @classmethod
+    def from_options(cls, options: Options) -> HashScorer:
+        return cls()
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        told = [map(int, text.split(" of ")) for text in texts]
+        return [crc32(b"%d" % one) / 2**32 + (3 * one + 3 < documents) for one, documents in told]
+
+
+class Cost(NamedTuple):
+    """What one process did, or several, one after the other."""
+
+    pages: int
+    queued: int
+    """0 in a cluster, whose workers leave nothing."""
+    cpu: float
+    """Seconds."""
+    memory: float
+    """MiB."""
+    stored: int
+    """Bytes, of the store in JOBDIR or of the storage of a cluster."""
+
+    @property
+    def of_page(self) -> float:
+        """Milliseconds of CPU."""
+        return 1000 * self.cpu / self.pages
+
+
+def crawl(folder: Path, documents: int, pages: int, *, cluster: bool) -> Cost:
+    """Begin a crawl in a folder, or with JOBDIR go on with it."""
+    (folder / "storage").mkdir(parents=True, exist_ok=True)
+    (folder / "seeds").write_text("".join(f"{_url(one)}\n" for one in range(SEEDS)))
+    kept: dict[str, object] = {"JOBDIR": folder / "job", "COMMIT_FSYNC": False}
+    if cluster:
+        kept = {"STORAGE": f"file://{folder}/storage", "CRAWL_PARTITIONS": PARTITIONS}
+    settings = {
+        "CORPUS": "benchmarks.computed_web.ComputedWeb",
+        "SCORER": "benchmarks.computed_web.HashScorer",
+        "CRAWL_MAX_PAGES": pages,
+        "CRAWL_BATCH_SIZE": 1000,
+        "SCORING_WORKERS": 0,
+        "WARC_ENABLED": False,
+        "SCORE_CACHE": "",
+        "OUTPUT_DIR": folder / "run",
+        **SETTINGS,
+        **kept,
+    }
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    command = [sys.executable, "-m", "scrapy", "crawl", "influence", "-a", f"seeds={folder}/seeds", *given]
+    env = {**os.environ, DOCUMENTS: str(documents), "PYTHONPATH": str(PROJECT), "PYTHONHASHSEED": "0"}
+    with (folder / "errors").open("w+") as errors:
+        process = subprocess.Popen(command, cwd=PROJECT, env=env, stdout=subprocess.DEVNULL, stderr=errors)
+        memory, cpu = _watch(process)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command, (folder / "errors").read_text())
+    stats = json.loads((folder / "run/stats.json").read_text())
+    crawled, queued = (stats[f"crawl4llm/{name}"] for name in ("pages/crawled", "frontier/queued"))
+    files = (folder / "storage").rglob("*") if cluster else [folder / "job/store.mdb"]
+    return Cost(crawled, queued, cpu, memory, sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def _watch(process: subprocess.Popen[bytes]) -> tuple[float, float]:
+    """Wait for a process; return the peak of its anonymous memory in MiB, and its CPU seconds."""
+    status, peak = Path(f"/proc/{process.pid}/status"), 0
+    while True:
+        found = re.search(r"RssAnon:\s+(\d+)", status.read_text())
+        peak = max(peak, int(found[1]) if found else 0)
+        pid, code, used = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(code)
+            return peak / 1024, used.ru_utime + used.ru_stime
+        time.sleep(_LOOK)
+
+
+def _less(cost: Cost, before: Cost, start: Cost) -> Cost:
+    """Return what a process did after another, less what it takes to start."""
+    return cost._replace(pages=cost.pages - before.pages, cpu=cost.cpu - start.cpu)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Crawl and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=number, default=number("10M"), help="of the large web")
+    parser.add_argument("--pages", type=number, default=number("300k"), help="crawled of it")
+    parser.add_argument("--small", type=number, default=number("100k"), help="documents of the small web")
+    parser.add_argument("--runs", type=int, default=3, help="of the small crawls; medians of CPU count")
+    add_output(parser)
+    args = parser.parse_args(argv)
+    result, rows = Result("computed_web", []), []
+    few = 3 * args.small // 10
+    for name, cluster in (("JOBDIR", False), ("cluster", True)):
+        nothing = Cost(0, 0, 0.0, 0.0, 0)
+        with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+            starts, small = [], []
+            for run in range(args.runs):
+                starts.append(crawl(Path(folder, f"start{run}"), args.small, 1, cluster=cluster))
+                small.append(crawl(Path(folder, f"small{run}"), args.small, few, cluster=cluster))
+            start = starts[0]._replace(cpu=statistics.median(one.cpu for one in starts))
+            at_first = small[0]._replace(cpu=statistics.median(one.cpu for one in small))
+            steps = [at_first]
+            done = nothing
+            for part in (3,) if cluster else (1, 2, 3):
+                so_far = crawl(Path(folder, "large"), args.documents, part * args.pages // 3, cluster=cluster)
+                steps.append(so_far)
+                rows.append(_row(name, args.documents, so_far, _less(so_far, done, start)))
+                done = so_far
+        costs = [_less(one, before, start) for one, before in zip(steps[1:], [nothing, *steps[1:]], strict=False)]
+        of_page = 1000 * sum(one.cpu for one in costs) / steps[-1].pages
+        of_few = _less(at_first, nothing, start).of_page
+        rows.insert(len(rows) - len(costs), _row(name, args.small, at_first, _less(at_first, nothing, start)))
+        what = f"{name}: CPU a page at {args.documents:,} documents / at {args.small:,}"
+        result.figures.append(Figure(what, of_page / of_few, MOST_GROWTH))
+        beyond = max(one.memory for one in steps) - start.memory
+        result.figures.append(Figure(f"{name}: memory besides that of the seeds", beyond, MOST_MEMORY, "MiB"))
+        if not cluster:
+            first, last = (one.stored / one.queued for one in (steps[1], steps[-1]))
+            result.figures.append(Figure(f"{name}: bytes a queued URL, last / first third", last / first, MOST_BYTES))
+    columns = ("", "documents", "pages", "ms CPU a page", "bytes stored a queued URL", "a page", "MiB")
+    result.tables.append(Table(f"Crawls of a computed web, {SETTINGS}", columns, rows))
+    publish(result, args)
+
+
+def _row(name: str, documents: int, so_far: Cost, cost: Cost) -> list[str | float | None]:
+    stored = [so_far.stored / so_far.queued if so_far.queued else None, so_far.stored / so_far.pages]
+    return [name, documents, so_far.pages, cost.of_page, *stored, so_far.memory]
+
+
+if __name__ == "__main__":
+    main()
