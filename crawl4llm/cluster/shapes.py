@@ -47,15 +47,15 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
     if isinstance(shape, dict):
         if types <= {dict} and ... in shape:
             return fits(list(chain.from_iterable(value.values() for value in values)), shape[...])
-        return types <= {dict} and all(
-            all(name in value for value in values) and fits([value[name] for value in values], of)
-            for name, of in shape.items()
-        )
+        try:
+            return types <= {dict} and all(fits([value[name] for value in values], of) for name, of in shape.items())
+        except KeyError:
+            return False
     if not types <= {list}:
         return False
     if isinstance(shape, list):
         return fits(list(chain.from_iterable(values)), shape[0])
-    return all(len(value) == len(shape) for value in values) and all(
+    return set(map(len, values)) <= {len(shape)} and all(
         fits([value[place] for value in values], of) for place, of in enumerate(shape)
     )
 

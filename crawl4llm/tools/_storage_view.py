@@ -36,8 +36,8 @@ def run_folder(given: str) -> Path:
     url = given.rstrip("/")
     history = History(url)
     last = history.last_iteration()
-    planned = last is not None and history.plan(last) is not None
-    state = [__version__, last, planned, history.end is not None, len(history.pages.compacted)]
+    is_begun = last is not None and bool(history.offers(last))  # by all, so that the batch before has ended
+    state = [__version__, last, is_begun, history.end is not None, len(history.pages.compacted)]
     view = views() / _digest([url, history.crawl["id"]]) / _digest(state)
     if not url.startswith("file://"):
         BUCKET_VIEWED.set()

@@ -19,7 +19,7 @@ from crawl4llm.tools._storage_view import run_folder
 
 
 def show_stored(url: str, most_partitions: int, most_best: int) -> Iterator[Part]:
-    """Yield what the storage tells. Raises InputError, at the end, where documents are lost."""
+    """Yield what the storage tells. Raises InputError, at the end, where a crawl that has ended has lost documents."""
     history = History(url)
     counts = read_json(run_folder(url) / STATS)
     offers, taken = _newest(history)
@@ -41,7 +41,7 @@ def show_stored(url: str, most_partitions: int, most_best: int) -> Iterator[Part
     yield Rows("partitions", ("queued", "partition"), largest[:most_partitions], title)
     best = _best([offer for offer in offers if offer["queued"]], taken)[:most_best]
     yield Rows("best", ("score", "id"), best, "\nThe best documents, as far as they were offered", digits=6)
-    if offers and sum(queued) != (stated := counts.get(f"{PREFIX}frontier/queued")):
+    if history.end is not None and sum(queued) != (stated := counts.get(f"{PREFIX}frontier/queued")):
         raise InputError(f"STORAGE {url} is damaged: {sum(queued):,} documents are queued, and should be {stated:,}")
 
 
