@@ -16,6 +16,7 @@ from typing import IO, Any, Final
 
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, shapes
@@ -60,13 +61,18 @@ class Figures:
             counts[f"{outcome}/{reason}"] += count
         return counts
 
+    def queued(self, partition: int) -> int:
+        """Return how many documents a partition has queued."""
+        state = self._states[partition].get(STATE)
+        return int(state["queued"]) if state else 0
+
     def all(self, visited: int) -> dict[str, Any]:
         """Return the figures of the crawl, with the prefix that stats have."""
         counts: Counter[str] = Counter()
         influence, rated = 0.0, 0
         for partition, state in self._states.items():
             counts.update(self.counts(partition))
-            counts["frontier/queued"] += state[STATE]["queued"]
+            counts["frontier/queued"] += self.queued(partition)
             some, pages = state[CRAWL]["crawl"]["influence"]
             influence, rated = influence + some, rated + pages
         mean = influence / rated if rated else None
@@ -77,8 +83,8 @@ class Figures:
 class Merge:
     """Writes a crawl as one run folder."""
 
-    def __init__(self, history: History, folder: Path, *, index_only: bool) -> None:
-        self._history, self._folder, self._index_only = history, folder, index_only
+    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
+        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
         self.pages = self._visited = 0
         self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
         self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
@@ -134,7 +140,7 @@ class Merge:
 
     def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
         """Put a segment into the present file, and its lines into the index."""
-        start, filename = 0, name
+        start, filename = 0, flat_name(name) if self._flat else name
         if self._file is not None:
             start, filename = self._file.tell(), Path(self._file.name).name
             self._file.write(data)
@@ -259,6 +265,14 @@ def _object(history: History, name: str) -> bytes:
     if (data := history.storage.get(name)) is None:
         raise InputError(f"STORAGE {history.storage.url}: {name} is missing")
     return data
+
+
+def queued_by_partition(history: History) -> list[int]:
+    """Return how many documents each partition had queued at its newest commit."""
+    figures = Figures()
+    for partition, commit in history.commits():
+        figures.take(partition, commit)
+    return [figures.queued(partition) for partition in range(history.partitions)]
 
 
 def newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
