@@ -65,7 +65,11 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._read_at = -POLL
         self._compares = getattr(self.policy, "partitioned", NO) != NO
         """Whether scores of different partitions can be compared."""
-        self._stood_still = False
+        self._lately = [0.0, 0.0, 0.0]
+        """What scores meant for the last pages of all its partitions."""
+        self._woken = asyncio.Event()
+        """Set with it, and by answers."""
+        self._was_idle = False
         """Whether nothing could be done the last time."""
 
     # -- as the scheduler sees it ---------------------------------------------------------------------------------
@@ -91,12 +95,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     def _next_of(self, ready: Sequence[tuple[bytes, int]]) -> int:
         """Return which partition is next of some, each with what its best document sorts by. A policy that goes by all
-        that was crawled has learnt in each something else, so that its scores tell nothing of another one's documents:
-        then it is the one whose last pages were the best."""
+        that was crawled has learnt in each something else, so that its scores are taken for what they meant there."""
         if self._compares:
             return min(ready)[1]
-        mean = self.counters.mean_influence or 0.0
-        return max(ready, key=lambda one: (self._own[one[1]].expected(mean), -one[1]))[1]
+        return max(ready, key=lambda one: (self._own[one[1]].expected(one[0], self._lately), -one[1]))[1]
 
     def give_back(self, lease: Lease) -> None:
         if partition := self._partition_of(lease):
@@ -115,6 +117,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if partition is not None:
             partition.follow(links)
             self._touched.add(partition.number)
+            self._woken.set()
 
     def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
         """Archive it with the partition that it is asked for, or with another one of this worker."""
@@ -162,22 +165,26 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Merge what was fetched, and do all else that is due. Raises InputError."""
         if self._pulsing is None:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
             self._pulsing = asyncio.ensure_future(self._pulse_on())
-        is_due = self._pulse.is_set() or self._stood_still
+        is_due = self._pulse.is_set() or self._was_idle
         self._pulse.clear()
+        self._woken.clear()
         touched = await self._advance_touched()
         if is_due:
             await self._look_around()
             touched |= await self._advance_touched()
-        stands_still = not self._of and not touched
+        is_idle = not self._of and not touched
+        stands_still = is_idle and not self._has_work
         some = self._own.keys() if is_due or stands_still else touched
         if await self._commit(some, all_of_them=stands_still):
             touched |= await self._advance_touched()
             self._see_end()
         await self._claim_pages(some)
-        if stands_still and not touched and self._stood_still and self._ended is None and not self._leaving:
+        is_idle = is_idle and not touched
+        if is_idle and self._was_idle and not self._leaving:
             self._see_end()
-            await self._pulse.wait()
-        self._stood_still = stands_still and not touched
+            if self._ended is None:
+                await self._woken.wait()
+        self._was_idle = is_idle
 
     async def wind_up(self) -> None:
         """Commit what was fetched, and hand the partitions over."""
@@ -192,7 +199,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     def leave(self) -> None:
         super().leave()
-        self._pulse.set()
+        self._woken.set()
 
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
@@ -219,7 +226,15 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             while True:
                 self._announced |= await self._liveness.wait(_COMMIT, POLL)
                 self._pulse.set()
+                self._woken.set()
                 self.wake()
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether there is a document that may be leased now, or later when its owner may be asked."""
+        if self.owners is not None:
+            return self._routes.next_ready() is not None
+        return any(one.left > 0 and len(one.frontier) for one in self._workable())
 
     async def _advance_touched(self) -> set[int]:
         """Let partitions take their answers, and the links that others have for them; return which."""
@@ -230,10 +245,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             await partition.advance()
             self.failure = self.failure or partition.failure
         if touched:
-            each = [one.counters for one in self._own.values()]
-            self.counters.errors_in_row = max(one.errors_in_row for one in each)
-            self.counters.influence_sum = sum(one.influence_sum for one in each)
-            self.counters.influence_pages = sum(one.influence_pages for one in each)
+            self.counters.errors_in_row = max(one.counters.errors_in_row for one in self._own.values())
+            self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
         return touched
 
     async def _look_around(self) -> None:
@@ -385,4 +398,5 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if found is None or found[0].number not in self._own:
             return None
         self._touched.add(found[0].number)
+        self._woken.set()
         return found[0]

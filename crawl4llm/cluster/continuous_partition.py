@@ -30,8 +30,9 @@ from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.commits import JobCommits
 from crawl4llm.crawl.near_duplicates import NearDuplicates
+from crawl4llm.crawl.page_writer import Rated
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.frontier import Entry, Frontier, Lease, OwnerFrontier
+from crawl4llm.frontier import Entry, Frontier, Lease, OwnerFrontier, score_of
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.policies import NO, Candidate, CrawledPage
 from crawl4llm.scope_options import OFF
@@ -139,8 +140,8 @@ class ContinuousPartition(OnePartition):
         """Returns whether nothing is expected from elsewhere."""
         self._best: bytes | None = None
         self._leaves = False
-        self._lately = [0.0, 0.0]
-        """Sum of the influence scores of its last pages and their number, those before counting less and less."""
+        self.lately = [0.0, 0.0, 0.0]
+        """Sums of the influence and of the scores of its last pages, and their number; earlier ones count less."""
         self._mail = self._new_mail()
         if told.head is not None:
             self._take_up()
@@ -148,11 +149,13 @@ class ContinuousPartition(OnePartition):
 
     # -- what it crawls -------------------------------------------------------------------------------------------
 
-    def expected(self, mean: float) -> float:
-        """Return the influence that its next pages can be expected to have, by that of its last ones; ``mean``: of all
-        pages, which weighs as much as some of them."""
-        total, weight = self._lately
-        return (total + _PRIOR * mean) / (weight + _PRIOR)
+    def expected(self, order: bytes, lately: Sequence[float]) -> float:
+        """Return the influence that can be expected of a document, by its score and what scores meant for its last
+        pages; ``lately``: the same of pages of all partitions, which weighs as much as some of these."""
+        own, score = self.lately, max(score_of(order), 0.0)
+        weight = _PRIOR / lately[2] if lately[2] else 0.0
+        scores = own[1] + weight * lately[1]
+        return score * (own[0] + weight * lately[0]) / scores if scores > 0 else score
 
     def best(self) -> bytes | None:
         """Return by what the next document sorts that may be leased; None where none may."""
@@ -203,11 +206,13 @@ class ContinuousPartition(OnePartition):
     async def advance(self, *, expand: bool = True) -> None:
         self._best = None
         self.is_dirty = True
-        total, pages = self.counters.influence_sum, self.counters.influence_pages
         await super().advance(expand=expand)
-        kept = _DECAY ** (self.counters.influence_pages - pages)
-        self._lately[0] = kept * self._lately[0] + self.counters.influence_sum - total
-        self._lately[1] = kept * self._lately[1] + self.counters.influence_pages - pages
+
+    def _archive(self, lease: Lease, page: PageRecord, rated: Rated) -> CrawledPage:
+        if rated.influence is not None:
+            new = (rated.influence, lease.entry.score, 1.0)
+            self.lately = [_DECAY * before + one for before, one in zip(self.lately, new, strict=True)]
+        return super()._archive(lease, page, rated)
 
     def receive(self, partition: int, commit: Commit) -> bool:
         """Take links to its documents from a commit of another partition, to be followed with the next advance();
@@ -261,7 +266,7 @@ class ContinuousPartition(OnePartition):
     def save(self) -> dict[str, Any]:
         if self._working.holds is not None:
             self._working.holds.pass_by()
-        return {**super().save(), "lately": self._lately}
+        return {**super().save(), "lately": self.lately}
 
     def committed(self) -> None:
         """Prepare the commit that was just made, to be put: before anything else changes."""
@@ -323,7 +328,7 @@ class ContinuousPartition(OnePartition):
     def _take_up(self) -> None:
         """Go on where the newest commit ends."""
         self.policy.load(self._working.policy_state())
-        self._lately = self._working.state()["crawl"]["lately"]
+        self.lately = self._working.state()["crawl"]["lately"]
         leases = self._working.leases()
         self.load(self._working.state()["crawl"], leases if self._by_owners is not None else [])
         if self._by_owners is None:
