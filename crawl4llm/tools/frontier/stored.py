@@ -14,10 +14,10 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Part, Rows
+from crawl4llm.cluster.figures import queued_by_partition
 from crawl4llm.cluster.history import History
 from crawl4llm.frontier import order_of
 from crawl4llm.tools._storage_view import run_folder
-from crawl4llm.tools.cluster.journals import queued_by_partition
 
 
 def show_stored(url: str, most_partitions: int, most_best: int) -> Iterator[Part]:
