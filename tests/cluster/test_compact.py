@@ -29,7 +29,7 @@ def files(storage: Path) -> dict[str, bytes]:
 
 
 def test_a_compaction_that_is_killed_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_crawl, "_POLL", 0.002)
+    monkeypatch.setattr(cluster_crawl, "POLL", 0.002)
     storage = tmp_path / "storage"
     storage.mkdir()
 
