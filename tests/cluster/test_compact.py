@@ -12,6 +12,7 @@ from cluster_helpers import Died, Worker, differing, merged, random_web
 from driven_crawl import pages_at_once
 
 from crawl4llm.cluster import crawl as cluster_crawl
+from crawl4llm.cluster import worker as cluster_worker
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.tools.cluster.compact import COMPACT
 
@@ -30,6 +31,7 @@ def files(storage: Path) -> dict[str, bytes]:
 
 def test_a_compaction_that_is_killed_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_crawl, "POLL", 0.002)
+    monkeypatch.setattr(cluster_worker, "POLL", 0.002)
     storage = tmp_path / "storage"
     storage.mkdir()
 
