@@ -134,6 +134,20 @@ class PreadFile:
             os.close(self._fd)
 
 
+def views() -> Path:
+    """Return the folder of the views of storages; see :mod:`crawl4llm.base.object_store`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "crawl4llm", "storages")
+
+
+def open_archive_file(path: Path) -> PreadFile:
+    """Open a file for reading, or the object in whose place it stands. Raises OSError."""
+    if not path.is_relative_to(views()):
+        return PreadFile(path)
+    from crawl4llm.base.object_store import open_object  # few need obstore
+
+    return open_object(path)
+
+
 _WANTED: Final = 4096
 """Open files that the limit is raised to; few systems refuse that many."""
 _RESERVED: Final = 64

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from crawl4llm.base.crawl_log import FailureLine
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, objects, shapes
+from crawl4llm.cluster.compacted import Pages
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.objects import Exchange, Plan, read_exchange
 from crawl4llm.cluster.shapes import read_if_there
@@ -53,6 +54,7 @@ class History:
         if crawl is None:
             raise InputError(f"STORAGE {url} holds no crawl")
         self.crawl = crawl
+        self.pages = Pages(self.storage)
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
         self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
@@ -71,6 +73,13 @@ class History:
             yield partition, commit
         if number < journal.newest(self.storage, partition):
             raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
+
+    def state(self) -> list[int]:
+        """Return numbers that grow as the crawl goes on."""
+        if self.is_continuous:
+            return [journal.newest(self.storage, partition) for partition in range(self.partitions)]
+        last = self.last_iteration()
+        return [] if last is None else [last, bool(self.offers(last))]  # by all, so that the batch before has ended
 
     def last_iteration(self) -> int | None:
         """Return the number of the newest iteration that was begun; None before the first."""
@@ -92,19 +101,25 @@ class History:
             found.append(offer)
         return found
 
+    def exchanges(self, iteration: int) -> list[Exchange]:
+        """Return what came of a batch, by partition; nothing where one has not put it yet."""
+        found: list[Exchange] = []
+        for partition in range(self.partitions):
+            name = objects.name(iteration, objects.EXCHANGE, partition)
+            if (data := self.storage.get(name)) is None:
+                return []
+            found.append(read_exchange(self.storage, name, data, self.partitions))
+        return found
+
     def batches(self) -> Iterator[Batch]:
         """Yield the iterations that all partitions have ended, with what came of their links."""
         number = 0
         while (plan := self.plan(number)) is not None:
-            exchanges: list[Exchange] = []
-            for partition in range(self.partitions):
-                name = objects.name(number, objects.EXCHANGE, partition)
-                if (data := self.storage.get(name)) is None:
-                    return
-                exchanges.append(read_exchange(self.storage, name, data, self.partitions))
+            if not (exchanges := self.exchanges(number)):
+                return
             is_last = self.end is not None and self.end["iteration"] == number
             after = self.offers(number + 1)
-            if exchanges and (after or is_last):
+            if after or is_last:
                 yield Batch(number, plan, exchanges, after)
             number += 1
 

@@ -8,6 +8,7 @@ of the time of one after the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -32,7 +33,7 @@ class Where:
     """A shape, and what holds of a value that has it."""
 
     shape: Any
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], object]
 
 
 def fits(values: Sequence[Any], shape: Any) -> bool:
@@ -47,15 +48,15 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
     if isinstance(shape, dict):
         if types <= {dict} and ... in shape:
             return fits(list(chain.from_iterable(value.values() for value in values)), shape[...])
-        return types <= {dict} and all(
-            all(name in value for value in values) and fits([value[name] for value in values], of)
-            for name, of in shape.items()
-        )
+        try:
+            return types <= {dict} and all(fits([value[name] for value in values], of) for name, of in shape.items())
+        except KeyError:
+            return False
     if not types <= {list}:
         return False
     if isinstance(shape, list):
         return fits(list(chain.from_iterable(values)), shape[0])
-    return all(len(value) == len(shape) for value in values) and all(
+    return set(map(len, values)) <= {len(shape)} and all(
         fits([value[place] for value in values], of) for place, of in enumerate(shape)
     )
 
@@ -76,6 +77,10 @@ def read_if_there(storage: Storage, name: str, shape: Any) -> Any:
 
 def _is_ranked(offered: Mapping[str, Any]) -> bool:
     return len(offered["keys"]) == len(offered["scores"])
+
+
+def _has_facts(exchange: Mapping[str, Any]) -> bool:
+    return all((line is None) == (facts is None) for _, line, _, facts in exchange["rows"])
 
 
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
@@ -122,7 +127,9 @@ _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
 WHOLE: Final = Where(_SHOWN, _is_ranked)
 OFFER: Final = Where({"queued": _WHOLE, **_SHOWN, **_NEWS}, _is_ranked)
 PLAN: Final = Where((_WHOLE, [_WHOLE], [_TEXT], _NUMBER), lambda plan: len(plan[1]) == len(plan[2]))
-EXCHANGE: Final = {
+_SEGMENT: Final = Where(_TEXT, re.compile(r"i/\d{8}/pages-\d{4,}-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch)
+SEGMENTS: Final = Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
+_EXCHANGE: Final = {
     "rows": [
         (
             _WHOLE,
@@ -131,10 +138,11 @@ EXCHANGE: Final = {
             Maybe({"date": Maybe(_TEXT), "language": Maybe(_TEXT), "opt_outs": _TEXT}),
         )
     ],
-    "pages": Maybe(_TEXT),
+    "pages": Maybe(_SEGMENT),
     "counts": _COUNTS,
     "influence": (_NUMBER, _WHOLE),
 }
+EXCHANGE: Final = Where(_EXCHANGE, _has_facts)
 _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)

@@ -1,4 +1,5 @@
-"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory.
+"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory;
+segments of the archive are deleted once they are compacted.
 
 One primitive keeps it consistent: :meth:`Storage.put` makes an object if there is none of its name ("if none match" of
 the S3 API, a hard link in a directory), so that of several workers who write the same step one wins and the others see
@@ -11,23 +12,16 @@ Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+from crawl4llm.base.object_store import open_store
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
 _LEVEL: Final = 6
-_PATIENCE: Final = timedelta(seconds=60)
-"""For how long a request that fails is tried again."""
 
 
 class StorageError(InputError):
@@ -44,25 +38,14 @@ class Storage:
         """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``, which must be there; the bucket is asked at first use."""
         try:
             from obstore import exceptions
-            from obstore.store import LocalStore, S3Store
         except ImportError:
             raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
         self.url = url
         self.puts = self.put_bytes = self.gets = 0
         self._exceptions: Any = exceptions
         self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
-        self._store: ObjectStore
-        parts = urlsplit(url)
         try:
-            if parts.scheme == "file":
-                self._store = LocalStore(unquote(parts.path))
-            else:
-                endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
-                self._store = S3Store.from_url(
-                    url,
-                    client_options={"allow_http": endpoint.startswith("http://"), "timeout": _PATIENCE},
-                    retry_config={"retry_timeout": _PATIENCE},
-                )
+            self._store = open_store(url)
         except (*self._faults, ValueError) as error:
             raise self._error("be opened", error) from None
 
@@ -93,6 +76,26 @@ class Storage:
         except self._faults as error:
             raise self._error(f"give {name}", error) from None
 
+    def get_range(self, name: str, start: int, size: int) -> bytes:
+        """Return a part of an object that is there."""
+        self.gets += 1
+        try:
+            data = bytes(self._store.get_range(name, start=start, length=size)) if size else b""
+        except (*self._faults, ValueError, OverflowError) as error:
+            raise self._error(f"give {name}", error) from None
+        if len(data) != size:
+            raise self.damaged(name)
+        return data
+
+    def delete(self, name: str) -> None:
+        """Delete an object whose content is elsewhere, if it is there."""
+        try:
+            self._store.delete(name)
+        except (self._exceptions.NotFoundError, FileNotFoundError):
+            pass
+        except self._faults as error:
+            raise self._error(f"delete {name}", error) from None
+
     def names(self, prefix: str, after: str = "") -> Iterator[str]:
         """Yield the names of the objects in a folder and below, in ascending order; of those behind a name only."""
         self.gets += 1
@@ -101,6 +104,14 @@ class Storage:
         except self._faults as error:
             raise self._error(f"list {prefix}", error) from None
         yield from sorted(names)
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return the bytes of each object in a folder and below."""
+        self.gets += 1
+        try:
+            return {one["path"]: one["size"] for page in self._store.list(prefix) for one in page}
+        except self._faults as error:
+            raise self._error(f"list {prefix}", error) from None
 
     def folders(self, prefix: str) -> list[str]:
         """Return the names of the folders right below a folder, in ascending order."""

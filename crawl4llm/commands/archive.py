@@ -22,4 +22,6 @@ class Command(ActionCommand):
         return "Finish, check or repair an archive, or purge a domain from it"
 
     def long_desc(self) -> str:
-        return f"{self.short_desc()}. DIR is the OUTPUT_DIR of a crawl, or a folder of WARC files."
+        return (
+            f"{self.short_desc()}. DIR is the OUTPUT_DIR of a crawl (check: or its storage), or a folder of WARC files."
+        )

@@ -16,6 +16,7 @@ class Command(ActionCommand):
         "drain": "crawl4llm.tools.cluster.status.DRAIN_WORKER",
         "stop": "crawl4llm.tools.cluster.status.STOP_ALL",
         "verify": "crawl4llm.tools.cluster.verify.VERIFY",
+        "compact": "crawl4llm.tools.cluster.compact.COMPACT",
         "merge": "crawl4llm.tools.cluster.merge.MERGE",
     }
 

@@ -8,7 +8,6 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
@@ -47,14 +46,15 @@ class Command(ScrapyCommand):
         from crawl4llm.base.terminal import print_lines, raise_when_interrupted
 
         raise_when_interrupted()
-        self.exitcode = print_lines(self._lines(Path(args[0]), opts))
+        self.exitcode = print_lines(self._lines(args[0], opts))
 
-    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[str]:
+    def _lines(self, path: str, opts: argparse.Namespace) -> Iterator[str]:
+        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.dashboard.server import Dashboard
         from crawl4llm.tools.dashboard.watch import open_crawl
 
         assert self.settings is not None
-        with Dashboard(open_crawl(path, self.settings), opts.port) as server:
+        with Dashboard(open_crawl(run_folder(path), self.settings), opts.port) as server:
             yield f"Dashboard of {path}: {server.url}  (Ctrl-C ends it)"
             sys.stdout.flush()
             if not opts.no_browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):

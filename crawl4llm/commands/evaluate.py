@@ -29,8 +29,8 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR. The corpus is scored once, and the scores are kept. "
-            "A contest crawls webs by policies, all from the same seeds, and ranks them by what they find "
+            f"{self.short_desc()}. RUN is a crawl's OUTPUT_DIR or storage. The corpus is scored once, and the scores "
+            "are kept. A contest crawls webs by policies, all from the same seeds, and ranks them by what they find "
             "(docs/contest.md)."
         )
 
@@ -91,6 +91,7 @@ class Command(ScrapyCommand):
 
     def _lines(self, args: list[str], opts: argparse.Namespace, scorers: list[str]) -> Iterator[Part]:
         from crawl4llm.base.files import check_free
+        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.evaluate.report import check_installed, write_report
 
         check_installed()
@@ -100,7 +101,7 @@ class Command(ScrapyCommand):
 
         assert self.settings is not None
         wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers, opts.tasks)
-        report = evaluate(self.settings, list(map(Path, args)), wanted)
+        report = evaluate(self.settings, list(map(run_folder, args)), wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:
             yield from facts(json.loads(report_json(report)))

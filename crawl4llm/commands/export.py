@@ -30,9 +30,9 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. SOURCE is a crawl's OUTPUT_DIR, its warc/ folder, or WARC files of any origin: a "
-            "file, a folder, a glob pattern, or a text file with a list of paths. The same command goes on where it "
-            "was killed."
+            f"{self.short_desc()}. SOURCE is a crawl's OUTPUT_DIR, its storage, its warc/ folder, or WARC files of any "
+            "origin: a file, a folder, a glob pattern, or a text file with a list of paths. The same command goes on "
+            "where it was killed."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.terminal import add_json_option
 from crawl4llm.tools._action import Action, ActionCommand
 
@@ -31,7 +32,7 @@ class Command(ActionCommand):
     }
 
     def syntax(self) -> str:
-        return "JOBDIR [options]"
+        return "JOBDIR|STORAGE [options]"
 
     def short_desc(self) -> str:
         return "Show, check or change what a crawl with JOBDIR holds"
@@ -39,7 +40,8 @@ class Command(ActionCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
-            "shown, also while the crawl runs."
+            "shown, also while the crawl runs. Of a storage (s3://BUCKET/FOLDER, file:///FOLDER) partitions are shown, "
+            "not hosts."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -56,9 +58,12 @@ class Command(ActionCommand):
 
     def choose(self, args: list[str], opts: argparse.Namespace) -> tuple[Action, list[str]]:
         if len(args) != 1:
-            raise UsageError("usage: scrapy frontier JOBDIR [options]", print_help=False)
+            raise UsageError(f"usage: scrapy frontier {self.syntax()}", print_help=False)
         given = [name for name in self.actions if getattr(opts, name, None) not in {None, False}]
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]} were given; give one, then the other")
+        if given and is_storage(args[0]):
+            other = "use scrapy cluster verify" if given == ["verify"] else "its frontier is with its workers"
+            raise InputError(f"--{given[0]} takes a JOBDIR, and {args[0]} is a storage: {other}")
         action = self.load(given[0] if given else _SHOW)
         return action, [*args, getattr(opts, given[0])] if action.arguments else args

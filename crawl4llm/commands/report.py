@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
@@ -49,17 +48,19 @@ class Command(ScrapyCommand):
 
         from crawl4llm.base.terminal import print_lines
 
-        self.exitcode = print_lines(self._lines(Path(args[0]), opts), as_json=opts.json)
+        self.exitcode = print_lines(self._lines(args[0], opts), as_json=opts.json)
 
-    def _lines(self, path: Path, opts: argparse.Namespace) -> Iterator[Part]:
+    def _lines(self, given: str, opts: argparse.Namespace) -> Iterator[Part]:
         from crawl4llm.base.crawl_log import FAILURES
         from crawl4llm.base.domains import Domain, owner_of
         from crawl4llm.base.errors import InputError
+        from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused
         from crawl4llm.tools.report.requests import Log
 
+        path = run_folder(given)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
         log = None if (path / FAILURES).is_file() else Log(path, opts.since)
         output, unknown = path, None

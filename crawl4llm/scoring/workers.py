@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.input_files import check_machine
+from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
@@ -89,11 +90,12 @@ class PageWorkers(Generic[R]):
     def _begin(self) -> Future[Any]:
         """Start processes; the result of what is returned is there when one of them answers."""
         self._load()
+        forks = hasattr(os, "fork") and not BUCKET_VIEWED.is_set()
         self._pool = ProcessPool(
             max_workers=self.processes,
             initializer=_initialise,
             initargs=(self.rater, os.getpid()),
-            context=multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn"),
+            context=multiprocessing.get_context("fork" if forks else "spawn"),
         )
         with sigint_blocked():
             return _submit(self._pool, _nothing)

@@ -25,6 +25,7 @@ from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
+from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
 from crawl4llm.warc.page_records import is_utc_date
@@ -49,6 +50,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[Par
     Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
     the corpus. Raises InputError and PageError.
     """
+    run = str(run_folder(run)) if run else None
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
     of_no_corpus = bool(run) and facts.get("corpus") in (None, LIVE)

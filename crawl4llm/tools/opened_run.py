@@ -19,6 +19,7 @@ from crawl4llm.base.input_files import open_input
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, read_json
 from crawl4llm.base.within import require_within
 from crawl4llm.tools._alongside import Alongside
+from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def open_run(path: str | Path) -> OpenedRun:
 
     Raises InputError where there is no crawl, or one of a version that this one cannot read.
     """
-    path = Path(path).expanduser()
+    path = run_folder(str(path))
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
         return OpenedRun(path)
     from crawl4llm.crawl.jobdir import JOB, JobDir

@@ -12,7 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from crawl4llm.base.compression import GZIP_WBITS
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError
-from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.base.input_files import PreadFile, keep_open, open_archive_file
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
@@ -55,7 +55,7 @@ def open_records(path: Path, points: Path) -> RecordFile:
 
     Raises UnreadableFile, and OSError where the file cannot be opened.
     """
-    file = PreadFile(path)
+    file = open_archive_file(path)
     return PlainRecords(_whole_gzip(file, points)) if points.exists() else _records(file)
 
 
@@ -64,7 +64,7 @@ def scan(path: Path, points: Path, collect: Callable[[Iterable[Frame]], T]) -> T
 
     Raises UnreadableFile, and OSError where the file cannot be read.
     """
-    file = PreadFile(path)
+    file = open_archive_file(path)
     records = _records(file)
     try:
         return collect(records.frames())
@@ -100,7 +100,7 @@ def _whole_gzip(file: PreadFile, points: Path) -> WholeGzip:
 
 def begins_like_archive(path: Path) -> bool:
     """Return whether a file begins like an archive file. Raises OSError where it cannot be read."""
-    start = PreadFile(path).read(LONGEST_LINE, 0)
+    start = open_archive_file(path).read(LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
             start = zlib.decompressobj(GZIP_WBITS).decompress(start, LONGEST_LINE)
@@ -183,7 +183,7 @@ def read_stored(directory: Path, filename: str, offset: int, length: int) -> Sto
     for candidate in (path, path.with_name(path.name + OPEN_SUFFIX)):
         require_within(directory, candidate)
         try:
-            file = PreadFile(candidate)
+            file = open_archive_file(candidate)
             data = _records(file).read(offset, min(length, file.size))
         except FileNotFoundError:
             continue
@@ -237,7 +237,7 @@ class WarcReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = PreadFile(path)
+        self._file = open_archive_file(path)
         self.size = self._file.size
         self._records = _records(self._file)
         self.read = self._records.read

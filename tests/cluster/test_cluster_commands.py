@@ -67,6 +67,27 @@ def test_workers_that_are_killed_and_interrupted_leave_what_one_process_does(dem
     assert (again.returncode, "400 of 400 pages" in again.stdout) == (0, True)
 
 
+def test_two_clusters_on_one_storage_do_the_same_work(demo_web: Web, tmp_path: Path) -> None:
+    """They know nothing of each other: what one has put, the other finds there."""
+    storage = storage_at(tmp_path / "storage") | {"CRAWL_MAX_PAGES": 120}
+    with valkey_server() as one, valkey_server() as other:
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "scrapy", *crawl_args(demo_web, tmp_path / name, **given)],
+                cwd=PROJECT,
+                stdout=subprocess.DEVNULL,
+            )
+            for name, server in (("one", one), ("other", other))
+            for given in [{**COMMON, **storage, "CLUSTER": url_of(server)}]
+        ]
+        assert [worker.wait(200) for worker in workers] == [0, 0]
+    assert crawl(demo_web, tmp_path / "alone", **COMMON | {"CRAWL_MAX_PAGES": 120}).returncode == 0
+    for command in (["verify"], ["merge", "--out", str(tmp_path / "merged")]):
+        done = scrapy("cluster", command[0], str(storage["STORAGE"]), *command[1:])
+        assert done.returncode == 0, done.stderr
+    assert differing(tmp_path / "alone", tmp_path / "merged") == []
+
+
 def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
     """A crawl in a storage is found damaged when an object of it is lost; another crawl is not let in."""
     storage = storage_at(tmp_path / "storage")
@@ -76,6 +97,7 @@ def test_what_the_storage_lacks_is_told(demo_web: Web, tmp_path: Path) -> None:
         ({"CRAWL_MAX_PAGES": 50}, "CRAWL_MAX_PAGES is 40 there, 50 here"),
         ({"CRAWL_PARTITIONS": 8}, "CRAWL_PARTITIONS is 16 there, 8 here"),
         ({"CRAWL_SEED": 1}, "seeds_digest"),
+        ({"SCORER": "length", "SCORER_MODEL": ""}, "model_digest"),
     ]:
         refused = crawl(demo_web, tmp_path / str(other), **{**small, **storage, **other})
         assert what in error_of(refused)

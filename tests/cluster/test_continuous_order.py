@@ -131,6 +131,19 @@ def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) 
     assert early == {}
 
 
+def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    storage = storage_at(tmp_path / "storage")
+    url = str(storage["STORAGE"])
+    crawl(demo_web, tmp_path / "worker", **ALL | {"CRAWL_MAX_PAGES": 60}, **storage)
+    log = merged(storage, tmp_path / "merged")
+    queue = json.loads(scrapy("frontier", url, "--json").stdout)
+    assert queue["queued"] == stats(tmp_path / "merged")["frontier/queued"] > 0
+    checked = scrapy("archive", "check", url, "--json")
+    assert json.loads(checked.stdout)["documents"] == len(log) == 60, checked.stderr
+    assert "continuous order are not compacted; merge it" in error_of(scrapy("cluster", "compact", url))
+
+
 def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:
     """Two workers without CLUSTER do not know of each other: the one that comes second to a commit ends."""
     storage = storage_at(tmp_path / "storage", 2)

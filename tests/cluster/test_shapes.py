@@ -22,6 +22,7 @@ from crawl4llm.cluster import worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
 from crawl4llm.cluster.shapes import Maybe, Where, fits
 from crawl4llm.cluster.storage import Storage, pack, packed
+from crawl4llm.tools.cluster.compact import COMPACT
 from crawl4llm.tools.cluster.merge import MERGE
 from crawl4llm.tools.cluster.status import STATUS
 from crawl4llm.tools.cluster.verify import VERIFY
@@ -38,6 +39,7 @@ KINDS: list[Kind] = [
     ("plan", "i/*/plan"),
     *((kind, f"i/*/{kind}-*") for kind in ("offer", "whole", "exchange", "found")),
     ("snapshot", "p/*/*"),
+    ("segments", "warc/*.segments"),
 ]
 
 
@@ -135,7 +137,9 @@ def test_an_object_of_another_shape(kind: str, pattern: str, begun: Path, ended:
     for turn in range(14):
         folder = tmp_path / str(turn)
         storage = folder / "storage"
-        shutil.copytree(ended if kind == "end.json" or turn % 2 else begun, storage)
+        shutil.copytree(ended if kind in ("end.json", "segments") or turn % 2 else begun, storage)
+        if kind == "segments":
+            run(COMPACT, storage)
         path = draw.choice(sorted(storage.glob(pattern)))
         if kind == "whole":  # nobody reads it again once there is a plan
             path = max(storage.glob(pattern))

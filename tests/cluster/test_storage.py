@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -11,33 +10,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-import boto3
 import pytest
 from cluster_helpers import Worker, differing, random_web
 from crawl_helpers import Web, crawl, error_of, scrapy
-from moto.server import ThreadedMotoServer
 
+from crawl4llm.base import object_store
 from crawl4llm.base.errors import InputError
-from crawl4llm.cluster import storage
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.storage import Storage, packed
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
-
-
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
-    """A bucket of a server on loopback, with the usual variables set."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    before = dict(os.environ)
-    os.environ.update(KEYS, AWS_ENDPOINT_URL=f"http://{host}:{port}")
-    boto3.client("s3").create_bucket(Bucket="crawls")
-    yield "s3://crawls"
-    os.environ.clear()
-    os.environ.update(before)
-    server.stop()
 
 
 @pytest.fixture(params=["directory", "bucket"])
@@ -136,7 +118,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Answers]]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for name, value in (KEYS | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(storage, "_PATIENCE", timedelta(seconds=0.3))
+    monkeypatch.setattr(object_store, "_PATIENCE", timedelta(seconds=0.3))
     yield Answers
     server.shutdown()
     server.server_close()

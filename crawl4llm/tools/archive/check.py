@@ -13,6 +13,7 @@ from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
 from crawl4llm.options import cores, read_options
 from crawl4llm.tools._action import Action
+from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.archive.changes import is_unfinished
 from crawl4llm.tools.archive.clueweb12 import check_lists, document_counts
 from crawl4llm.tools.archive.facts import CONTENT, IN_CONTENT, OF_NO_PAGE, TEXT, Facts
@@ -248,7 +249,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Yield a line for each problem, or what was found to be sound. Raises InputError where anything is wrong."""
-    dataset = idle_dataset(opts.arguments[0], settings)
+    dataset = idle_dataset(str(run_folder(opts.arguments[0])), settings)
     if is_unfinished(dataset.base):
         raise InputError(f"{dataset.base}: a purge or repair was interrupted; give its command again")
     executor = read_options(settings).tasks(opts.tasks)

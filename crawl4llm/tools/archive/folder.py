@@ -16,6 +16,7 @@ from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import move_output
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.tools._storage_view import refuse_storage
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 from crawl4llm.warc.series import OPEN_SUFFIX, FileNames
 
@@ -118,6 +119,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 def idle_dataset(given: str, settings: BaseSettings) -> Dataset:
     """Open a dataset. Raises InputError while a crawl writes it, or holds the JOBDIR that is set."""
+    refuse_storage(given)
     dataset = Dataset(Path(given))
     jobdir = settings.get("JOBDIR")
     holder = JobDir(Path(jobdir), lock=False).holder() if jobdir else None

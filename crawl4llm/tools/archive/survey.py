@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm import __version__
 from crawl4llm.base.errors import CorruptRecord, InputError
+from crawl4llm.base.input_files import open_archive_file
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
@@ -90,9 +91,10 @@ def _survey_into(job: FileJob, part: Path) -> None:
 
 def md5_of(path: Path) -> str:
     md5 = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        while data := file.read(_HASHED):
-            md5.update(data)
+    file, at = open_archive_file(path), 0
+    while data := file.read(_HASHED, at):
+        md5.update(data)
+        at += len(data)
     return md5.hexdigest()
 
 

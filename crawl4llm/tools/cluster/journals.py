@@ -7,7 +7,6 @@ those of all commits that its worker knew of, so that it follows the time in whi
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -16,19 +15,19 @@ from typing import IO, Any, Final
 
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
-from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.logged import Delta, records
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
-from crawl4llm.crawl.commits import CRAWL
 from crawl4llm.crawl.page_writer import REDIRECTS
 from crawl4llm.frontier.aside import TABLE as ASIDE
-from crawl4llm.frontier.durable import LEASES, STATE
+from crawl4llm.frontier.durable import LEASES
 from crawl4llm.frontier.fingerprints import fingerprint
 from crawl4llm.frontier.indexed import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.memory import MemoryVisited
@@ -41,44 +40,11 @@ _NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "n
 """Counts of links that no rule leaves alone."""
 
 
-class Figures:
-    """Sums of the partitions' states, as of their newest commits."""
-
-    def __init__(self) -> None:
-        self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
-
-    def take(self, partition: int, commit: Commit) -> None:
-        """Note the state in a commit."""
-        for table, key, value in records(unpacked(commit.changes)):
-            if table == "state" and key in (CRAWL, STATE) and isinstance(value, bytes):
-                self._states[partition][key] = json.loads(value)
-
-    def counts(self, partition: int) -> dict[str, int]:
-        """Return the figures of a partition that are counted."""
-        counts: Counter[str] = Counter(self._states[partition][CRAWL]["crawl"]["counts"])
-        for outcome, reason, count in self._states[partition][STATE]["outcomes"]:
-            counts[f"{outcome}/{reason}"] += count
-        return counts
-
-    def all(self, visited: int) -> dict[str, Any]:
-        """Return the figures of the crawl, with the prefix that stats have."""
-        counts: Counter[str] = Counter()
-        influence, rated = 0.0, 0
-        for partition, state in self._states.items():
-            counts.update(self.counts(partition))
-            counts["frontier/queued"] += state[STATE]["queued"]
-            some, pages = state[CRAWL]["crawl"]["influence"]
-            influence, rated = influence + some, rated + pages
-        mean = influence / rated if rated else None
-        figures: dict[str, Any] = {**counts, "pages/visited": visited, "influence/mean": mean}
-        return dict(sorted({PREFIX + key: value for key, value in figures.items()}.items()))
-
-
 class Merge:
     """Writes a crawl as one run folder."""
 
-    def __init__(self, history: History, folder: Path, *, index_only: bool) -> None:
-        self._history, self._folder, self._index_only = history, folder, index_only
+    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
+        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
         self.pages = self._visited = 0
         self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
         self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
@@ -134,7 +100,7 @@ class Merge:
 
     def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
         """Put a segment into the present file, and its lines into the index."""
-        start, filename = 0, name
+        start, filename = 0, flat_name(name) if self._flat else name
         if self._file is not None:
             start, filename = self._file.tell(), Path(self._file.name).name
             self._file.write(data)

@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.crawl_log import CrawlLog
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.files import check_free, whole_folder
+from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
@@ -39,20 +40,29 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
-    with whole_folder(out) as folder, TemporaryDirectory(prefix="crawl4llm-") as segments:
-        merge = _Merge(history, folder, out, Path(segments), index_only=opts.index_only)
-        pages = merge.run_journals() if history.is_continuous else merge.run()
+    with whole_folder(out) as folder:
+        pages = merge(history, folder, out, index_only=opts.index_only)
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")
     yield Fact("ended", ended, "")
     yield Line(f"{out}: {pages:,} pages" + ("" if ended else "; the crawl has not ended"))
 
 
+def merge(history: History, folder: Path, out: Path, *, index_only: bool, flat: bool = False) -> int:
+    """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
+    :func:`crawl4llm.base.object_store.flat_name` in the index. Raises InputError."""
+    with TemporaryDirectory(prefix="crawl4llm-") as segments:
+        writer = _Merge(history, folder, out, Path(segments), index_only=index_only, flat=flat)
+        return writer.run_journals() if history.is_continuous else writer.run()
+
+
 class _Merge:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.algorithm.Crawl` would have gone through it."""
 
-    def __init__(self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool) -> None:
-        self._history, self._folder, self._segments = history, folder, segments
+    def __init__(
+        self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool, flat: bool
+    ) -> None:
+        self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
         self._facts: dict[str, Any] = history.crawl["facts"]
         self._facts["settings"]["OUTPUT_DIR"] = str(out)
         self._policy = str(self._facts["policy"])
@@ -94,7 +104,7 @@ class _Merge:
     def run_journals(self) -> int:
         """Do the same of a crawl in continuous order."""
         self._write_facts()
-        merge = journals.Merge(self._history, self._folder, index_only=self._index_only)
+        merge = journals.Merge(self._history, self._folder, index_only=self._index_only, flat=self._flat)
         figures = merge.run()
         for key, count in self._history.crawl["seeds"].items():
             figures[PREFIX + key] = figures.get(PREFIX + key, 0) + count
@@ -153,7 +163,7 @@ class _Merge:
                 rated = Rated(line["influence"], None)
                 self._writer.archive(page, entry, rated, policy=self._policy, iteration=batch.number)
             elif contents.index is not None:
-                contents.index.write(contents.line(partition, entry.key))
+                contents.index.write(contents.line(partition, entry.key, flat=self._flat))
             found = news.visited.get(place, (0, 0))
             if may_be_last:
                 self._waiting = self._waiting[0] + found[0], self._waiting[1] + found[1]
@@ -208,8 +218,8 @@ class _Contents:
 
     def __init__(self, history: History, batch: Batch, folder: Path, warc: Path, *, index_only: bool) -> None:
         self._history, self._batch, self._folder = history, batch, folder
-        self._entries: dict[int, dict[str, cdxj.Entry]] = {}
-        self._lines: dict[int, dict[str, bytes]] = {}
+        self._lines: dict[int, dict[str, cdxj.IndexLine]] = {}
+        self._places: dict[int, tuple[str, int]] = {}
         self._warc = warc
         self._index_only = index_only
         self.index: Any = None
@@ -222,12 +232,11 @@ class _Contents:
         for number, name in enumerate(names):
             if name is None:
                 continue
-            base = name.partition(".")[0]
-            index = self._folder / f"{number}.cdxj"
-            index.write_bytes(self._object(f"{base}.cdxj"))
-            self._entries[number] = {entry.id: entry for entry in cdxj.read(index)}
-            if not self._index_only:
-                (self._folder / next(iter(self._entries[number].values())).filename).write_bytes(self._object(name))
+            self._lines[number] = self._history.pages.index(name)
+            if self._index_only:
+                self._places[number] = self._history.pages.place(name)
+            else:
+                (self._folder / str(number)).write_bytes(self._history.pages.get(name))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -238,32 +247,33 @@ class _Contents:
 
     def page(self, partition: int, entry: Entry, about: Mapping[str, Any]) -> PageRecord:
         """Return a page as it was archived. Raises InputError and PageError."""
-        at = self._entry(partition, entry.key)
-        content = read_record(self._folder, at)
+        _, offset, length = self._line(partition, entry.key).place
+        line = self._line(partition, entry.key).at(str(partition), offset, length)
+        at = cdxj.parse_entry(line.decode(), f"STORAGE {self._history.storage.url}: the index of {entry.key}")
+        try:
+            content = read_record(self._folder, at)
+        except PageError as error:
+            name = self._batch.exchanges[partition].head["pages"]
+            raise self._history.storage.damaged(name, str(error).rpartition("/")[2]) from None
         page = PageRecord(entry.key, entry.url, about["date"], language=about["language"], opt_outs=about["opt_outs"])
         if at.mime == "text/html":
             page.html = content
         else:
-            page.text = content.decode()
+            page.text = content.decode("utf-8", "replace")
         return page
 
-    def line(self, partition: int, key: str) -> bytes:
+    def line(self, partition: int, key: str, *, flat: bool) -> bytes:
         """Return the line of the index of all, which names objects of the storage."""
-        entry, name = self._entry(partition, key), self._batch.exchanges[partition].head["pages"]
-        parsed = cdxj.parse_index_line(entry.line())
-        assert parsed is not None
-        return parsed.at(name, entry.offset, entry.length)
+        name, start = self._places[partition]
+        line = self._line(partition, key)
+        _, offset, length = line.place
+        return line.at(flat_name(name) if flat else name, start + offset, length)
 
-    def _entry(self, partition: int, key: str) -> cdxj.Entry:
+    def _line(self, partition: int, key: str) -> cdxj.IndexLine:
         try:
-            return self._entries[partition][key]
+            return self._lines[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
-
-    def _object(self, name: str) -> bytes:
-        if (data := self._history.storage.get(name)) is None:
-            raise InputError(f"STORAGE {self._history.storage.url}: {name} is missing")
-        return data
 
 
 async def _no_rating(pages: Sequence[PageRecord]) -> list[Any]:

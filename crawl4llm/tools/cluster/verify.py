@@ -14,7 +14,6 @@ from crawl4llm.cluster.objects import Exchange
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.cluster.journals import Verify
-from crawl4llm.warc.cdxj import parse_index_line
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -83,16 +82,11 @@ def _check_pages(history: History, exchange: Exchange) -> None:
     name = exchange.head["pages"]
     if name is None:
         return
-    base = name.partition(".")[0]
-    data, index = history.storage.get(name), history.storage.get(f"{base}.cdxj")
-    if data is None or index is None:
-        raise _wrong(history, f"{name}, or its index, is missing")
-    if hashlib.sha256(data).hexdigest() != base.rpartition("-")[2]:
+    if hashlib.sha256(history.pages.get(name)).hexdigest() != name.partition(".")[0].rpartition("-")[2]:
         raise _wrong(history, f"{name} is damaged: it has another digest")
-    lines = [parse_index_line(line) for line in index.splitlines(keepends=True)]
-    listed = [line and line.id for line in lines]
+    listed = list(history.pages.index(name))
     if listed != [row[1]["id"] for row in exchange.rows if row[1] is not None]:
-        raise _wrong(history, f"{base}.cdxj lists other pages than were crawled")
+        raise _wrong(history, f"{name}: its index lists other pages than were crawled")
 
 
 def _note(history: History, key: str, ended: MemoryVisited) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import is_below
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import open_archive_file, open_input
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.blocklists import Blocklists, published
@@ -109,7 +109,7 @@ class ArchiveSource(Source):
             end = offset + length
             ends[file] = max(ends[file], end)
             next_file, next_at, _ = following[-3:] if following else (None, 0, 0)
-            if next_file != file:
+            if next_file != file or next_at < end:  # in the storage of a cluster they are not in crawl order
                 next_at = self.files[file].size
             reason = self._blocked_as(url) or _reason(mime, status)
             text = texts.take(key) if reason is None or reason in _MAY_HAVE_TEXT else None
@@ -292,10 +292,11 @@ def _content_after(file: SourceFile, end: int) -> Counter[str]:
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
         rest = Path(folder) / "rest"
         try:
-            with Path(file.path).open("rb") as source, rest.open("wb") as copy:
-                source.seek(end)
-                while data := source.read(_CHUNK):
+            source = open_archive_file(Path(file.path))
+            with rest.open("wb") as copy:
+                while data := source.read(_CHUNK, end):
                     copy.write(data)
+                    end += len(data)
             return scan(rest, Path(folder) / "points", count)
         except UnreadableFile:
             return Counter({DAMAGED: 1})

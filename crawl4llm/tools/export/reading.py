@@ -64,10 +64,10 @@ class Reader:
         It has the page's URL, and its block begins with the document key. No records are parsed: this is done for each
         document of an export.
         """
-        if not 0 < row.after <= _ABOUT_WITHIN:
+        if not row.after:
             return _NOTHING
         try:
-            data = self._read(row.file, row.offset + row.length, row.after)
+            data = self._read(row.file, row.offset + row.length, min(row.after, _ABOUT_WITHIN))
         except (CorruptRecord, MissingRecord):
             return _NOTHING
         of_page = b"\r\nWARC-Target-URI: %b\r\n" % row.url.encode("utf-8", "replace")

@@ -15,6 +15,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
 from crawl4llm.tools.export.opt_outs import Heard
 from crawl4llm.tools.export.rows import Row
@@ -91,7 +92,7 @@ def open_source(given: str, processes: int, executor: Executor = UNDIVIDED) -> S
     """
     from crawl4llm.tools.export.archive_source import ArchiveSource
 
-    path = Path(given).expanduser()
+    path = run_folder(given)
     if (path / crawl_log.NAME).is_file():
         if not (path / WARC / INDEX_NAME).is_file():
             raise InputError(f"{given}: {_without_index(path / WARC)}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.base.tables import Fact, Part, Rows
 from crawl4llm.base.urls import host_of
@@ -44,6 +45,11 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Describe the last commit; the crawl may be running. Raises InputError, at the end, where documents are lost."""
+    if is_storage(opts.arguments[0]):
+        from crawl4llm.tools.frontier.stored import show_stored
+
+        yield from show_stored(opts.arguments[0].rstrip("/"), opts.hosts, opts.best)
+        return
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)
         yield ""

@@ -1,0 +1,71 @@
+"""Commands on a storage: what they say of a merged folder, of the URL of its storage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl_helpers import Web, crawl, error_of, scrapy, stats
+
+from crawl4llm import open_run
+from crawl4llm.base.object_store import BUCKET_VIEWED
+
+SETTINGS = {"CRAWL_MAX_PAGES": 90, "CRAWL_BATCH_SIZE": 20, "CRAWL_SEEDS": 20, "WARC_MAX_BYTES": 50_000}
+
+
+@pytest.fixture(params=["file", "s3"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A storage; views of it are made below the test's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "XDG_CACHE_HOME", str(tmp_path / "cache"))
+        if request.param == "s3":
+            yield f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+        else:
+            (tmp_path / "storage").mkdir()
+            yield f"file://{tmp_path / 'storage'}"
+    BUCKET_VIEWED.clear()
+
+
+def test_commands_take_a_storage_as_they_take_a_folder(url: str, demo_web: Web, tmp_path: Path) -> None:
+    def output(*arguments: str) -> str:
+        done = scrapy(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def exported(source: str, name: str) -> dict[str, dict[str, Any]]:
+        """Documents by id: their order is that of the archive."""
+        said = output("export", source, "--out", str(tmp_path / name), "--format", "jsonl.gz")
+        files = (tmp_path / name).rglob("*.jsonl.gz")
+        rows = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
+        assert len(rows) == 90, said
+        return {row["id"]: {name: row[name] for name in row if not name.startswith("warc_")} for row in rows}
+
+    worker = crawl(demo_web, tmp_path / "worker", **SETTINGS, STORAGE=url, CRAWL_PARTITIONS=4)
+    assert worker.returncode == 0, worker.stderr
+    merged = str(tmp_path / "merged")
+    output("cluster", "merge", url, "--out", merged)
+    texts = exported(merged, "of-merged")
+    assert exported(url, "of-storage") == texts
+    queue = json.loads(output("frontier", url, "--json"))
+    assert (
+        queue["queued"]
+        == stats(tmp_path / "merged")["frontier/queued"]
+        == sum(row["queued"] for row in queue["partitions"])
+    )
+    assert queue["best"][0]["score"] >= queue["best"][-1]["score"]
+    assert "use scrapy cluster verify" in error_of(scrapy("frontier", url, "--verify"))
+    pages = {page.id: page.text for page in open_run(url).pages()}
+    assert pages == {page.id: page.text for page in open_run(merged).pages()}
+    view = next((tmp_path / "cache").rglob("index.cdxj")).parent
+    assert sum(path.stat().st_blocks for path in view.glob("*.warc*")) == 0, "pages stay in the storage"
+    compacted = json.loads(output("cluster", "compact", url, "--json"))
+    assert compacted["files"] < compacted["segments"]
+    checked = json.loads(output("archive", "check", url, "--json"))
+    assert (checked["documents"], checked["files"]) == (90, compacted["files"])
+    assert exported(url, "of-compacted") == texts
+    assert "what is in a storage is not changed; merge it first" in error_of(scrapy("archive", "repair", url))
