@@ -8,12 +8,12 @@ other partitions is read there.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import Capture
     from crawl4llm.cluster.liveness import Liveness
     from crawl4llm.frontier import Lease
-
-logger = logging.getLogger(__name__)
 
 _COMMIT: Final = "commit"
 """What is announced: that a partition has one more."""
@@ -128,7 +126,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self.failure = self.failure or partition.failure
 
     def may_send(self, url: str, *, led: bool = False) -> bool:
-        return self._routes.may_work(url) or (led and not self._routes.is_own(url))
+        return self._routes.may_work(url) or not owner_of(url) or (led and not self._routes.is_own(url))
 
     @property
     def may_lease(self) -> bool:
@@ -267,8 +265,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _commit(self, some: Iterable[int], *, all_of_them: bool) -> bool:
         """Let partitions commit whose time has come; return whether any did."""
         oldest = time.monotonic() - self.options.commit_interval_seconds
-        for number in some:
-            partition = self._own[number]
+        for partition in [self._own[number] for number in some if number in self._own]:
             late = all_of_them or partition.committed_at <= oldest
             if not partition.prepared and (partition.is_urgent or (partition.is_dirty and late)):
                 partition.commit_now()

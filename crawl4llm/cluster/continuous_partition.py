@@ -43,6 +43,8 @@ _DECAY: Final = 0.95
 """What a page counts less with each one after it, where a partition's last pages are judged by."""
 _PRIOR: Final = 5.0
 """Pages of the crawl's mean influence that count with a partition's last ones."""
+_REPLAYED: Final = 4
+"""Times the size of a snapshot that the changes since may have, which whoever takes over goes through."""
 _NEVER_FULL: Final = 1 << 60
 """Pages: a partition ends with the crawl."""
 
@@ -290,7 +292,7 @@ class ContinuousPartition(OnePartition):
         mail = [[partition, len(section)] for partition, section in sections.items()]
         self.is_dirty, self.committed_at = False, time.monotonic()
         head = Head(self.turn, self.crawled, self.returned, rest, list(self.marks), None, mail)
-        whole = self._snapshot(head) if self._since > 2 * self._whole else None
+        whole = self._snapshot(head) if self._since > _REPLAYED * self._whole else None
         self.prepared.append(Prepared(self.commit_number, head, segment, sections, lines, changes, whole))
 
     def put(self, prepared: Prepared) -> Commit | None:
@@ -308,8 +310,8 @@ class ContinuousPartition(OnePartition):
         return Commit(number, head, prepared.sections, prepared.lines, *prepared.changes)
 
     def _snapshot(self, head: Head) -> bytes:
-        """Return a snapshot of the commit that was just made: due when the changes since the last one are twice as
-        much."""
+        """Return a snapshot of the commit that was just made: due when the changes since the last one are so many
+        times as much."""
         changes, fingerprints = self._working.whole()
         self._since, self._whole = 0, len(changes) + len(fingerprints)
         return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)

@@ -70,7 +70,8 @@ def open_cluster(
     mine = _identity(options, facts)
     stored = objects.read_crawl(storage)
     if stored is None:
-        if set(storage.names("")) - {objects.SEEDS}:
+        there = set(storage.names(""))
+        if there - {objects.SEEDS} and objects.CRAWL not in there:  # unless another worker began just now
             raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
         storage.put(objects.SEEDS, "".join(f"{key}\n" for key in parts.seeds).encode("utf-8", "surrogatepass"))
         info = parts.info

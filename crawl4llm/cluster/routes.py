@@ -139,4 +139,7 @@ class RoutedVisited:
 
 def _url(name: str) -> str:
     """Return a URL of an owner, a site or, with a dot at its end, a host: names under which waits are kept."""
-    return f"{name}/" if "://" in name else f"http://{name.rstrip('.')}/"
+    if "://" in name:
+        return f"{name}/"
+    host = name.rstrip(".")
+    return f"http://[{host}]/" if ":" in host else f"http://{host}/"

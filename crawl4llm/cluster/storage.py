@@ -150,7 +150,7 @@ class Storage:
             error, (self._exceptions.UnauthenticatedError, self._exceptions.PermissionDeniedError, PermissionError)
         ):
             said = _REFUSED
-        return StorageError(f"STORAGE {self.url} cannot {what}: {said:.300}")
+        return StorageError(f"STORAGE {self.url} cannot {what}: {said.partition(' Debug source')[0]:.300}")
 
 
 _REFUSED: Final = "it refuses these credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
@@ -166,6 +166,7 @@ _SIGNS: Final = (
     ("Permission denied", "permission denied"),
     ("RequestTimeTooSkewed", "this machine's clock is not the storage's; set it right"),
     ("403 Forbidden", _REFUSED),
+    ("error sending request", "it cannot be reached (AWS_ENDPOINT_URL)"),
 )
 
 
