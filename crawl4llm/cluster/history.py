@@ -74,6 +74,12 @@ class History:
         if number < journal.newest(self.storage, partition):
             raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
 
+    def content(self, name: str) -> bytes:
+        """Return an object. Raises InputError where it is missing."""
+        if (data := self.storage.get(name)) is None:
+            raise self.storage.damaged(name, "it is missing")
+        return data
+
     def state(self) -> list[int]:
         """Return numbers that grow as the crawl goes on."""
         if self.is_continuous:

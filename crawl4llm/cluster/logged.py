@@ -44,7 +44,8 @@ _VERSION: Final = 8
 """Bytes of a document's version number."""
 _GONE: Final = 0xFFFFFFFF
 """Stands for the size of a value that was deleted."""
-_FINGERPRINT: Final = 16
+FINGERPRINT: Final = 16
+"""Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
 
@@ -294,4 +295,4 @@ def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | Delta | None]]:
 
 
 def _each(fingerprints: bytes) -> Iterator[bytes]:
-    return (fingerprints[at : at + _FINGERPRINT] for at in range(0, len(fingerprints), _FINGERPRINT))
+    return (fingerprints[at : at + FINGERPRINT] for at in range(0, len(fingerprints), FINGERPRINT))

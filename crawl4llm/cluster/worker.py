@@ -6,6 +6,7 @@ Batch and continuous order share who has which partition, how one is dropped, an
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -33,7 +34,7 @@ class _NoLog:
         """Drop the lines: the partitions keep theirs."""
 
 
-class OnePartition(Crawl):
+class OnePartition(Crawl, ABC):
     """A partition, which is a crawl of its own documents."""
 
     number: int
@@ -42,15 +43,15 @@ class OnePartition(Crawl):
         """Return what was counted by this worker."""
         return self.counters.counts
 
+    @abstractmethod
     def close(self) -> None:
         """Throw away what the storage does not have."""
-        raise NotImplementedError
 
 
 P = TypeVar("P", bound=OnePartition)
 
 
-class WorkerCrawl(Crawl, Generic[P]):
+class WorkerCrawl(Crawl, ABC, Generic[P]):
     """Drives the partitions of this worker as the scheduler drives a :class:`crawl4llm.crawl.algorithm.Crawl`."""
 
     def __init__(
@@ -155,13 +156,13 @@ class WorkerCrawl(Crawl, Generic[P]):
 
     # -- for what a crawl is --------------------------------------------------------------------------------------
 
+    @abstractmethod
     async def _go_on(self) -> None:
         """Do what can be done until there are documents to fetch, or nothing is left."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _open(self, number: int) -> None:
         """Begin with a partition as the storage has it."""
-        raise NotImplementedError
 
     async def _hand_over(self, numbers: Sequence[int]) -> None:
         """Let go of partitions that others may take at once."""
@@ -190,9 +191,9 @@ class WorkerCrawl(Crawl, Generic[P]):
                 await self._open(number)
         self._is_new = False
 
+    @abstractmethod
     def _see_whether_ended(self) -> None:
         """Look for the end that others have noted."""
-        raise NotImplementedError
 
     def _drop(self, number: int) -> None:
         """Throw a partition away."""

@@ -56,7 +56,7 @@ def refuse_storage(given: str) -> None:
 
 
 def _make(history: History, folder: Path, view: Path) -> None:
-    from crawl4llm.tools.cluster.merge import merge
+    from crawl4llm.tools._merging import merge
 
     merge(history, folder, view, index_only=True, flat=True)
     (folder / URL_NAME).write_text(history.storage.url)

@@ -1,4 +1,4 @@
-"""A crawl in continuous order, read back from its journals: merged, verified, and how far it is.
+"""A crawl in continuous order, read back from its journals: verified, and how far it is.
 
 Commits are taken by turn and then by partition, so that the order depends on nothing but the storage. A turn is above
 those of all commits that its worker knew of, so that it follows the time in which they were made.
@@ -7,21 +7,16 @@ those of all commits that its worker knew of, so that it follows the time in whi
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.object_store import flat_name
-from crawl4llm.base.run_folder import WARC
 from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import Delta, records
+from crawl4llm.cluster.logged import FINGERPRINT, Delta, records
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
@@ -33,83 +28,9 @@ from crawl4llm.frontier.indexed import CURRENT, decode_stored, is_document
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.runs import decode, unpack
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.series import FileNames
 
-_FINGERPRINT: Final = 16
 _NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}
 """Counts of links that no rule leaves alone."""
-
-
-class Merge:
-    """Writes a crawl as one run folder."""
-
-    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
-        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
-        self.pages = self._visited = 0
-        self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
-        self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
-        """By partition, the order in the crawl of each of its pages."""
-        self._figures = Figures()
-        self._file: IO[bytes] | None = None
-        self._names = FileNames(history.crawl["archive"]["prefix"], "")
-
-    def run(self) -> dict[str, Any]:
-        """Write logs and archive; return the figures."""
-        (self._folder / WARC).mkdir()
-        log, serial = CrawlLog(self._folder), -1
-        most = self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
-        with (self._folder / WARC / cdxj.INDEX_NAME).open("wb") as index:
-            for partition, commit in self._history.commits():
-                lines, failures = self._lines(partition, commit)
-                log.write(lines, failures)
-                self._figures.take(partition, commit)
-                if commit.head.pages is None:
-                    continue
-                name = commit.head.pages
-                data = b"" if self._index_only else _object(self._history, name)
-                if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
-                    serial += 1
-                    self._begin_file(serial, name)
-                self._put(index, name, data)
-        log.close()
-        if self._file is not None:
-            self._file.close()
-        return self._figures.all(self._visited)
-
-    def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
-        called = journal.name(partition, journal.LOG, commit.number)
-        lines, failures = read(self._history.storage, called, commit.lines, shapes.LINES)
-        for line in lines:
-            self._own_fetched[partition] = line["fetched"]
-            others = self._visited - self._own_visited[partition]
-            line |= {"order": self.pages, "visited": others + line["visited"], "fetched": self._own_fetched.total()}
-            if (like := line.get("near_duplicate_of")) is not None:
-                line["near_duplicate_of"] = self._orders[partition][like]
-            if "near_duplicate_of" in line:
-                self._orders[partition].append(self.pages)
-            self.pages += 1
-        new = len(commit.fingerprints) // _FINGERPRINT
-        self._own_visited[partition] += new
-        self._visited += new
-        return lines, failures
-
-    def _begin_file(self, serial: int, name: str) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = (self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}").open("wb")
-
-    def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
-        """Put a segment into the present file, and its lines into the index."""
-        start, filename = 0, flat_name(name) if self._flat else name
-        if self._file is not None:
-            start, filename = self._file.tell(), Path(self._file.name).name
-            self._file.write(data)
-        base = name.partition(".")[0]
-        for line in _object(self._history, f"{base}.cdxj").splitlines(keepends=True):
-            if (parsed := cdxj.parse_index_line(line)) is None:
-                raise InputError(f"STORAGE {self._history.storage.url}: {base}.cdxj is damaged")
-            _, offset, length = parsed.place
-            index.write(parsed.at(filename, start + offset, length))
 
 
 class Verify:
@@ -158,8 +79,8 @@ class Verify:
     def _check(self, partition: int, commit: Commit) -> None:
         storage, called = self._history.storage, journal.name(partition, journal.LOG, commit.number)
         lines, failures = read(storage, called, commit.lines, shapes.LINES)
-        for at in range(0, len(commit.fingerprints), _FINGERPRINT):
-            if not self._discovered.add([commit.fingerprints[at : at + _FINGERPRINT].hex()]):
+        for at in range(0, len(commit.fingerprints), FINGERPRINT):
+            if not self._discovered.add([commit.fingerprints[at : at + FINGERPRINT].hex()]):
                 raise self._wrong(f"{called} has a document that was discovered before")
         for line in [*lines, *failures]:
             if not self._ended.add([line["id"]]):
@@ -211,7 +132,7 @@ def _check_pages(history: History, commit: Commit, ids: list[str]) -> None:
         listed: list[str] = []
     else:
         base = name.partition(".")[0]
-        data, index = _object(history, name), _object(history, f"{base}.cdxj")
+        data, index = history.content(name), history.content(f"{base}.cdxj")
         if hashlib.sha256(data).hexdigest() != base.rpartition("-")[2]:
             raise InputError(f"STORAGE {history.storage.url} is not sound: {name} is damaged: it has another digest")
         lines = [cdxj.parse_index_line(line) for line in index.splitlines(keepends=True)]
@@ -219,12 +140,6 @@ def _check_pages(history: History, commit: Commit, ids: list[str]) -> None:
     archives = history.crawl["facts"]["settings"]["WARC_ENABLED"]
     if archives and listed != ids:
         raise InputError(f"STORAGE {history.storage.url} is not sound: {name} has other pages than were crawled")
-
-
-def _object(history: History, name: str) -> bytes:
-    if (data := history.storage.get(name)) is None:
-        raise InputError(f"STORAGE {history.storage.url}: {name} is missing")
-    return data
 
 
 def newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:

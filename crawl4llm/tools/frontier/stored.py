@@ -24,10 +24,13 @@ def show_stored(url: str, most_partitions: int, most_best: int) -> Iterator[Part
     """Yield what the storage tells. Raises InputError, at the end, where a crawl that has ended has lost documents."""
     history = History(url)
     counts = read_json(run_folder(url) / STATS)
-    offers, taken = ([], frozenset()) if history.is_continuous else _newest(history)
-    queued = [offer["queued"] - sum(key in taken for key in offer["keys"]) for offer in offers]
+    offers: Sequence[Mapping[str, Any]] = []
+    taken: frozenset[str] = frozenset()
     if history.is_continuous:
         queued = queued_by_partition(history)
+    else:
+        offers, taken = _newest(history)
+        queued = [offer["queued"] - sum(key in taken for key in offer["keys"]) for offer in offers]
     yield Fact("crawl", history.crawl["facts"]["crawl_id"])
     yield Fact("ended", history.end["reason"] if history.end else None, history.end["reason"] if history.end else "no")
     crawled = counts.get(f"{PREFIX}pages/crawled", 0)

@@ -1,0 +1,97 @@
+"""Writes a crawl in continuous order from its journals as one run folder.
+
+Commits are taken by turn and then by partition, so that the order depends on nothing but the storage. A turn is above
+those of all commits that its worker knew of, so that it follows the time in which they were made.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import IO, Any
+
+from crawl4llm.base.crawl_log import CrawlLog
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import flat_name
+from crawl4llm.base.run_folder import WARC
+from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.figures import Figures
+from crawl4llm.cluster.history import History
+from crawl4llm.cluster.journal import Commit
+from crawl4llm.cluster.logged import FINGERPRINT
+from crawl4llm.cluster.shapes import read
+from crawl4llm.warc import cdxj
+from crawl4llm.warc.series import FileNames
+
+
+class Merge:
+    """Writes a crawl as one run folder."""
+
+    def __init__(self, history: History, folder: Path, *, index_only: bool, flat: bool) -> None:
+        self._history, self._folder, self._index_only, self._flat = history, folder, index_only, flat
+        self.pages = self._visited = 0
+        self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
+        self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
+        """By partition, the order in the crawl of each of its pages."""
+        self._figures = Figures()
+        self._file: IO[bytes] | None = None
+        self._names = FileNames(history.crawl["archive"]["prefix"], "")
+
+    def run(self) -> dict[str, Any]:
+        """Write logs and archive; return the figures."""
+        (self._folder / WARC).mkdir()
+        log, serial = CrawlLog(self._folder), -1
+        most = self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+        with (self._folder / WARC / cdxj.INDEX_NAME).open("wb") as index:
+            for partition, commit in self._history.commits():
+                lines, failures = self._lines(partition, commit)
+                log.write(lines, failures)
+                self._figures.take(partition, commit)
+                if commit.head.pages is None:
+                    continue
+                name = commit.head.pages
+                data = b"" if self._index_only else self._history.content(name)
+                if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
+                    serial += 1
+                    self._begin_file(serial, name)
+                self._put(index, name, data)
+        log.close()
+        if self._file is not None:
+            self._file.close()
+        return self._figures.all(self._visited)
+
+    def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
+        called = journal.name(partition, journal.LOG, commit.number)
+        lines, failures = read(self._history.storage, called, commit.lines, shapes.LINES)
+        for line in lines:
+            self._own_fetched[partition] = line["fetched"]
+            others = self._visited - self._own_visited[partition]
+            line |= {"order": self.pages, "visited": others + line["visited"], "fetched": self._own_fetched.total()}
+            if (like := line.get("near_duplicate_of")) is not None:
+                line["near_duplicate_of"] = self._orders[partition][like]
+            if "near_duplicate_of" in line:
+                self._orders[partition].append(self.pages)
+            self.pages += 1
+        new = len(commit.fingerprints) // FINGERPRINT
+        self._own_visited[partition] += new
+        self._visited += new
+        return lines, failures
+
+    def _begin_file(self, serial: int, name: str) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = (self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}").open("wb")
+
+    def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
+        """Put a segment into the present file, and its lines into the index."""
+        start, filename = 0, flat_name(name) if self._flat else name
+        if self._file is not None:
+            start, filename = self._file.tell(), Path(self._file.name).name
+            self._file.write(data)
+        base = name.partition(".")[0]
+        for line in self._history.content(f"{base}.cdxj").splitlines(keepends=True):
+            if (parsed := cdxj.parse_index_line(line)) is None:
+                raise InputError(f"STORAGE {self._history.storage.url}: {base}.cdxj is damaged")
+            _, offset, length = parsed.place
+            index.write(parsed.at(filename, start + offset, length))
