@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FailureLine, failure_line
 from crawl4llm.base.domains import Domain, ascii_host, domain_of_url, is_below, owner_of
@@ -42,6 +42,11 @@ class Limits(NamedTuple):
 
 
 NO_LIMITS = Limits()
+_LATELY: Final = 1 << 15
+"""Targets of links remembered as visited, some 150 bytes each; most links lead to one of these. To look one up in the
+visited set takes ten times as long."""
+_LONGEST: Final = 200
+"""Characters of a key that is remembered."""
 
 
 class Scope:
@@ -64,6 +69,7 @@ class Scope:
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
+        self._lately: set[str] = set()
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
         self._all_rules = rules
@@ -92,7 +98,7 @@ class Scope:
         if self._limits.url_length:
             links = _kept(links, counts, "links/url_too_long", lambda link: not self._is_too_long(link.url))
         keys = [link.key for link in links if link.key is not None]
-        new = self._visited.add(keys)
+        new = self._visit(keys)
         counts["links/seen"] += len(page.links)
         counts["links/without_key"] += len(links) - len(keys)
         counts["links/new"] += len(new)
@@ -106,6 +112,16 @@ class Scope:
             candidates, unwanted = self._divided(candidates, self.blocked, counts)
         candidates, known = self._without_known(candidates, counts)
         return candidates, [*trapped, *unwanted, *known]
+
+    def _visit(self, keys: Sequence[str]) -> list[str]:
+        """Visit documents; return those that were not visited before, once each."""
+        unknown = [key for key in keys if key not in self._lately]
+        if not unknown:
+            return unknown
+        if len(self._lately) > _LATELY:
+            self._lately.clear()
+        self._lately.update([key for key in unknown if len(key) <= _LONGEST])
+        return self._visited.add(unknown)
 
     def wanted_seeds(self, seeds: list[Candidate], counts: Counter[str]) -> tuple[list[Candidate], list[FailureLine]]:
         """Return the seeds that may be crawled, and log lines of the others, which are counted as dropped."""
