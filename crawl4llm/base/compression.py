@@ -109,6 +109,12 @@ def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
             raise zlib.error(str(error)) from error
 
 
+def gunzip_start(data: bytes, most: int) -> bytes:
+    """Return the first bytes, at most ``most``, of the gzip member that ``data`` is the beginning of. Raises
+    ``zlib.error``. By zlib: isal inflates 32 KiB at once, whatever is asked for."""
+    return zlib.decompressobj(GZIP_WBITS).decompress(data, most)
+
+
 def largest_stored(most: int) -> int:
     """Return the most bytes into which ``most`` bytes are ever compressed; what takes more is not read."""
     return most + (most >> 3) + (1 << 16)

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from crawl4llm.base.compression import gunzip, largest_stored
+from crawl4llm.base.compression import gunzip, gunzip_start, largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
@@ -33,6 +33,7 @@ from simulate.clueweb22.record_parser import (
     parse_links,
     parse_text,
     split_id,
+    url_at_start,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _KIND_OF_PART: Final = {"text": TXT, "html": HTML, "outlinks": OUTLINK, "inlinks": INLINK}
 _LARGEST_HEAD: Final = 1 << 20  # bytes that the head of an ``html`` record may have
+_START, _START_STORED = 512, 1024
+"""Bytes of a record that are looked at for its URL alone, and of what it is compressed to."""
 _LARGEST_INLINKS: Final = 1 << 28
 _LIST_FIELD: Final = {OUTLINK: "outlinks", INLINK: "anchors"}
 
@@ -153,9 +156,7 @@ class ClueWeb22Corpus:
 
     def site(self, key: str) -> str:
         """Return a URL of the page's owner: :meth:`url`, perhaps cut at its first comma, which no host has."""
-        html = self._html(key)
-        text = None if html and html.url else self._text(key)
-        return (html and html.url) or (text and text.url) or self.url(key)
+        return self._url_at_start(HTML, key) or self._url_at_start(TXT, key) or self.url(key)
 
     def __contains__(self, key: object) -> bool:
         place = split_id(key) if isinstance(key, str) else None
@@ -283,6 +284,17 @@ class ClueWeb22Corpus:
         if record is None and key not in self:
             raise self._missing(key)
         return record.links if record else []
+
+    def _url_at_start(self, kind: str, key: str) -> str:
+        """Return the URL that a record names at its beginning; empty where that tells none."""
+        place = split_id(key)
+        if place is None or kind not in self._kinds:
+            return ""
+        data = self._files.read(kind, *place, start=_START_STORED)
+        try:
+            return url_at_start(kind, gunzip_start(data, _START), key) if data else ""
+        except zlib.error:
+            return ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
         """Return a document's record of a kind; None where it has none, or an empty line in its place."""

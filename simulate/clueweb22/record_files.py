@@ -39,8 +39,11 @@ class RecordFiles:
         # Not a method: with a reference back to this object, files would stay open until the garbage is collected.
         self._opened = lru_cache(maxsize=-(-keep_open(2 * max_open) // 2))(partial(_open, root))
 
-    def read(self, kind: str, file_id: str, record: int, most: int | None = None) -> bytes | None:
-        """Return a record as it lies in the file; None where file or record does not exist.
+    def read(
+        self, kind: str, file_id: str, record: int, most: int | None = None, *, start: int | None = None
+    ) -> bytes | None:
+        """Return a record as it lies in the file, or no more than ``start`` bytes of it; None where file or record does
+        not exist.
 
         Raises CorruptRecord where the offsets make no sense or point past the end of the data, and TooLarge where it
         has more than ``most`` bytes.
@@ -53,14 +56,14 @@ class RecordFiles:
         if len(lines) <= OFFSET_WIDTH:
             return None
         try:
-            start, end = int(lines[:OFFSET_WIDTH]), int(lines[OFFSET_WIDTH:])
+            at, end = int(lines[:OFFSET_WIDTH]), int(lines[OFFSET_WIDTH:])
         except ValueError:
-            start, end = -1, -1
-        if not 0 <= start <= end <= data.size:
+            at, end = -1, -1
+        if not 0 <= at <= end <= data.size:
             raise CorruptRecord(f"{offsets.path}: broken offsets of {format_id(file_id, record)}")
-        if most is not None and end - start > most:
+        if most is not None and end - at > most:
             raise TooLarge(f"{data.path}: record {format_id(file_id, record)}: larger than DOWNLOAD_MAXSIZE")
-        return data.read(end - start, start)
+        return data.read(end - at if start is None else min(end - at, start), at)
 
     def count(self, kind: str, file_id: str) -> int:
         """Return how many records a file has; 0 where there is no such file."""

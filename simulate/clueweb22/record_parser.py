@@ -229,6 +229,19 @@ def parse_html(data: bytes, key: str) -> HtmlRecord:
     )
 
 
+def url_at_start(kind: str, start: bytes, key: str) -> str:
+    """Return the URL of the document ``key`` that the first bytes of its ``txt`` or ``html`` record name; empty where
+    they do not tell."""
+    try:
+        if kind == HTML:
+            fields = _warc_fields(_split_head(start)[0])
+            return fields.get("warc-target-uri", "").strip("<>") if fields.get("clueweb22-id") == key else ""
+        fields_before_text, found, _ = start.partition(b',"Clean-Text":')  # in a JSON string the quotes were escaped
+        return _string(_json_record(fields_before_text + b"}", key), "URL").strip() if found else ""
+    except MalformedRecordError:
+        return ""
+
+
 def _read_full(links: list[Any]) -> list[Link]:
     # Runs once for every crawled page, over some 30 links: no call for each link.
     return _checked(

@@ -28,7 +28,7 @@ from corpus_contract import CorpusContract, digest, in_forked_processes
 
 from crawl4llm.base.compression import gunzip
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.errors import InputError, MissingRecord
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord
 from crawl4llm.base.pages import Link
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.clueweb22.record_files import RecordFiles
@@ -245,6 +245,26 @@ def test_which_record_names_the_url(tmp_path: Path, urls: dict[str, str], url: s
     corpus = ClueWeb22Corpus(tmp_path)
     assert corpus.page(KEY).url == corpus.url(KEY) == url
     assert owner_of(corpus.site(KEY)) == owner_of(url)
+
+
+@pytest.mark.parametrize("kind", ["txt", "html"])
+@pytest.mark.parametrize(
+    "path", ["a", "a" * 2000, 'a,"Clean-Text":,b'], ids=["at the start", "longer than the start", "like what ends it"]
+)
+def test_the_owner_is_told_by_the_start_of_a_record(tmp_path: Path, kind: str, path: str) -> None:
+    url = f"https://site.example/{path}"
+    record = text_record(KEY, url) if kind == "txt" else html_record(KEY, url=url)
+    write_file(tmp_path, kind, FILE, [member(record)])
+    corpus = ClueWeb22Corpus(tmp_path)
+    assert owner_of(corpus.site(KEY)) == owner_of(corpus.url(KEY)) == "site.example"
+
+
+def test_the_owner_of_a_document_that_is_not_held_is_not_told(tmp_path: Path) -> None:
+    write_file(tmp_path, "txt", FILE, [member(text_record(KEY)), b"damaged"])
+    corpus = ClueWeb22Corpus(tmp_path)
+    for key, error in ((KEY[:-1] + "1", CorruptRecord), (KEY[:-1] + "2", MissingRecord), ("no id", MissingRecord)):
+        with pytest.raises(error):
+            corpus.site(key)
 
 
 def test_a_damaged_inlink_record_does_not_cost_the_page(tmp_path: Path) -> None:
