@@ -244,14 +244,14 @@ class Policy(PageByPagePolicy):
 
     def _place(self, known: Waiting) -> _Place:
         """Return what is expected of where a document lies."""
-        host, *folders = known.places
-        if (place := self._known_places.get(known.places[-1])) is None:
+        innermost = known.places[-1]
+        if (place := self._known_places.get(innermost)) is None:
+            host, *folders = known.places
             of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
             for folder in folders:
                 of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
-            bonus = _EXPLORATION / math.sqrt(self._places.count(known.places[-1]) + 1)
-            place = _Place(of_host, of_place, bonus)
-            self._known_places[known.places[-1]] = place
+            bonus = _EXPLORATION / math.sqrt(self._places.count(innermost) + 1)
+            place = self._known_places[innermost] = _Place(of_host, of_place, bonus)
         return place
 
 
