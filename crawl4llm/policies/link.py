@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -174,7 +173,8 @@ class Policy(PageByPagePolicy):
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
-        target = self._lessons.add(self._numbers([known]).tobytes() + known.features, page.influence)
+        numbers = self._numbers([known], [self._place(known)])
+        target = self._lessons.add(numbers.tobytes() + known.features, page.influence)
         self._known_places.clear()
         self._all.known_or_mean(target)
         for place in known.places:
@@ -205,7 +205,7 @@ class Policy(PageByPagePolicy):
     def _best(self) -> list[str]:
         """Return the best half of what waits, or as many as are ranked at once."""
         most = min(len(self._waiting) // 2, _MOST_BEST)
-        return heapq.nlargest(most, self._waiting, key=lambda key: self._waiting[key].score)
+        return sorted(self._waiting, key=lambda key: self._waiting[key].score, reverse=True)[:most]
 
     def _rank_anew(self, keys: Collection[str]) -> None:
         self._rank(keys)
@@ -217,17 +217,17 @@ class Policy(PageByPagePolicy):
         if not ranked:
             return
         documents = [waiting for _, waiting in ranked]
-        log_odds = self._lessons.predict(self._numbers(documents), [one.features for one in documents])
-        for (key, waiting), predicted in zip(ranked, log_odds.tolist(), strict=True):
-            waiting.score = probability_of(predicted + self._place(waiting).bonus)
+        places = list(map(self._place, documents))
+        log_odds = self._lessons.predict(self._numbers(documents, places), [one.features for one in documents])
+        for (key, waiting), place, predicted in zip(ranked, places, log_odds.tolist(), strict=True):
+            waiting.score = probability_of(predicted + place.bonus)
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
-    def _numbers(self, documents: Sequence[Waiting]) -> Floats:
+    def _numbers(self, documents: Sequence[Waiting], places: Sequence[_Place]) -> Floats:
         """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
         means = []
-        for known in documents:
-            place = self._place(known)
+        for known, place in zip(documents, places, strict=True):
             of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
             siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
             of_links = (known.first, known.least, known.most) if known.links else _NO_LINKS
