@@ -12,6 +12,8 @@ from crawl4llm.frontier.owners import OwnerIndex
 
 _GARBAGE = 4
 """Stale documents in the heap of one owner that are no reason to clear it."""
+_MANY_GONE = 8
+"""A heap is cleared of one in so many that have become stale together."""
 
 
 class MemoryOwnerFrontier(MemoryFrontier):
@@ -25,8 +27,8 @@ class MemoryOwnerFrontier(MemoryFrontier):
         super().__init__(caps)
         self.owners: OwnerIndex[bytes] = OwnerIndex(patience, itemgetter(slice(SCORE_BYTES)))
         self._others: dict[str, list[bytes]] = {}
-        self._moved: set[str] = set()
-        """Owners of documents that were reranked since stale ones were cleared away."""
+        self._moved: dict[str, set[bytes]] = {}
+        """Documents that were reranked since stale ones were cleared away, as they were before, by owner."""
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
@@ -74,11 +76,14 @@ class MemoryOwnerFrontier(MemoryFrontier):
         else:
             self.owners.remove(owner, document, self._pop_other)
             self._add(owner, new)
-        self._moved.add(owner)
+        self._moved.setdefault(owner, set()).add(document)
 
     def _sweep(self) -> None:
         super()._sweep()
-        for owner in self._moved:
+        for owner, gone in self._moved.items():
+            if len(gone) > len(others := self._others.get(owner, [])) // _MANY_GONE:
+                others[:] = set(others) - gone  # sooner found than what is stale since long
+                heapq.heapify(others)
             self._sweep_others(owner)
         self._moved.clear()
 
