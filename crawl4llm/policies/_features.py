@@ -105,21 +105,22 @@ def url_features(url: str, depth: int) -> UrlFeatures:
     return UrlFeatures(folder.places, hashes, [math.log1p(count) for count in counts])
 
 
-def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
+def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> frozenset[int]:
     """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
     return _anchor_features(anchor, host_of(url), "boilerplate" if boilerplate else "content")
 
 
 @lru_cache(maxsize=4096)
-def _anchor_features(anchor: str, host: str, part: str) -> list[int]:
+def _anchor_features(anchor: str, host: str, part: str) -> frozenset[int]:
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
-    return [
+    hashes = [
         *_hashes("anchor word", words),
         *_hashes(f"anchor word {host}", words),
         *_hashes("anchor length", [str(min(len(anchor.split()), 6))]),
         *_hashes("anchor look", [_look(anchor)]),
         *_hashes("part", [part, f"{host} {part}"]),
     ]
+    return frozenset(hashes)
 
 
 def _parts(url: str) -> tuple[str, str, str]:

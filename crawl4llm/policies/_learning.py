@@ -58,9 +58,8 @@ class Waiting:
         self.least, self.most = min(self.least, target), max(self.most, target)
         if self.links <= _MOST_ANCHORS:
             found = anchor_features(anchor, self.url, boilerplate=boilerplate)
-            known = {*self.anchors, *found}
-            if len(known) > len(self.anchors):
-                self._set_anchors(sorted(known))
+            if not found.issubset(self.anchors):
+                self._set_anchors(sorted(found.union(self.anchors)))
 
     def _set_anchors(self, features: list[int]) -> None:
         self.anchors = array("I", features)
