@@ -226,13 +226,13 @@ class Policy(PageByPagePolicy):
 
     def _numbers(self, documents: Sequence[Waiting], places: Sequence[_Place]) -> Floats:
         """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
-        means = []
+        means: list[float] = []
         for known, place in zip(documents, places, strict=True):
             of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
             siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
             of_links = (known.first, known.least, known.most) if known.links else _NO_LINKS
-            means.append((place.of_host, place.mean, of_parents, siblings, *of_links))
-        log_odds = _log_odds(np.array(means))
+            means += (place.of_host, place.mean, of_parents, siblings, *of_links)
+        log_odds = _log_odds(np.array(means).reshape(len(documents), -1))
         numbers = np.empty((len(documents), 1 + NUMBERS), np.float32)
         numbers[:, 0] = _PLACE_WEIGHT * log_odds[:, 1] + (1 - _PLACE_WEIGHT) * log_odds[:, 2]
         numbers[:, 1] = 1
