@@ -23,6 +23,8 @@ _GARBAGE = 500
 _END = "\0\0"
 """Ends a text. No text has it within, as each NUL there is followed by 1; so it sorts before what goes on."""
 _REST, _SCORE = struct.Struct(">IIH??d"), struct.Struct(">d")
+_HAS_URL = -_REST.size + 10
+"""Place of the fourth field."""
 _HOPS_BITS = 3
 """Of the third field; the others are the cell's."""
 _PER_BUCKET, _GROWTH = 16, 4
@@ -51,10 +53,12 @@ def unpack(document: bytes) -> Entry:
     return Entry(key, url if has_url else key, score, depth, parent if has_parent else None, attempts, hops, cell)
 
 
-def address_of(document: bytes) -> str:
-    """Return the URL of a packed document; its key where it has none."""
-    key, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)
-    return str(url or key, "utf-8", "surrogatepass").replace("\0\1", "\0")
+def url_of(document: bytes) -> str:
+    """Return the URL of a packed document; empty where it has none, or its key is the same."""
+    if not document[_HAS_URL]:
+        return ""
+    _, url, _ = document[SCORE_BYTES : -_REST.size].split(_END.encode(), 2)
+    return str(url, "utf-8", "surrogatepass").replace("\0\1", "\0")
 
 
 class _ByKey:
@@ -73,12 +77,23 @@ class _ByKey:
     def __contains__(self, document: bytes) -> bool:
         return document in self._buckets[self._place(document)]
 
-    def find(self, key: str) -> bytes | None:
-        """Return the document with a key."""
+    def keep(self, documents: Iterable[bytes]) -> list[bytes]:
+        """Return those of some documents that are there."""
+        return [one for one in documents if one in self._buckets[self._place(one)]]
+
+    def rescore(self, key: str, score: float) -> tuple[bytes, bytes] | None:
+        """Give a document another score; return it as it was and as it is. None: it is not there, or has that score."""
         name = (key.replace("\0", "\0\1") + _END).encode("utf-8", "surrogatepass")
-        for document in self._buckets[hash(name) % len(self._buckets)]:
+        place = hash(name) % len(self._buckets)
+        bucket = self._buckets[place]
+        for at, document in enumerate(bucket):
             if document.startswith(name, SCORE_BYTES):
-                return document
+                order = order_of(score)
+                if document.startswith(order):
+                    return None
+                new = order + document[SCORE_BYTES : -_SCORE.size] + _SCORE.pack(score)
+                self._buckets[place] = (*bucket[:at], new, *bucket[at + 1 :])
+                return document, new
         return None
 
     def add(self, document: bytes) -> None:
@@ -93,17 +108,10 @@ class _ByKey:
     def remove(self, document: bytes) -> None:
         """Remove a document that is there."""
         self._count -= 1
-        self._change(document, ())
-
-    def replace(self, document: bytes, new: bytes) -> None:
-        """Put a document that is there, with another score, in its own place."""
-        self._change(document, (new,))
-
-    def _change(self, document: bytes, instead: tuple[bytes, ...]) -> None:
         place = self._place(document)
         bucket = self._buckets[place]
         at = bucket.index(document)
-        self._buckets[place] = bucket[:at] + instead + bucket[at + 1 :]
+        self._buckets[place] = bucket[:at] + bucket[at + 1 :]
 
     def _place(self, document: bytes) -> int:
         name = document[SCORE_BYTES : document.index(b"\0\0", SCORE_BYTES) + 2]
@@ -143,9 +151,8 @@ class MemoryFrontier:
     def rerank(self, scores: Iterable[tuple[str, float]]) -> int:
         changed = 0
         for key, score in dict(scores).items():
-            document = self._queued.find(key)
-            if document is not None and not document.startswith(order_of(score)):
-                self._rescore(document, score)
+            if (rescored := self._queued.rescore(key, score)) is not None:
+                self._move(key, *rescored)
                 changed += 1
         self._sweep()
         return changed
@@ -214,18 +221,16 @@ class MemoryFrontier:
         """Put a document that has just been queued in its place."""
         heapq.heappush(self._heap, document)
 
-    def _rescore(self, document: bytes, score: float) -> None:
-        """Give a queued document another score and place."""
-        new = order_of(score) + document[SCORE_BYTES : -_SCORE.size] + _SCORE.pack(score)
-        self._queued.replace(document, new)
+    def _move(self, key: str, document: bytes, new: bytes) -> None:
+        """Put a document that has got another score in another place."""
         if self._caps.per_host is not None and (host := host_of(unpack(new).url)):
             of_host = self._hosts[host]
             del of_host[bisect_left(of_host, document)]
             insort(of_host, new)
-        self._move(document, new)
+        self._replace(key, document, new)
 
-    def _move(self, document: bytes, new: bytes) -> None:
-        """Put a document that has got another score in another place."""
+    def _replace(self, key: str, document: bytes, new: bytes) -> None:
+        """Do so among those to be leased."""
         heapq.heappush(self._heap, new)
 
     def _leave(self, document: bytes) -> Entry:

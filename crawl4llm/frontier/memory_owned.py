@@ -7,11 +7,13 @@ from operator import itemgetter
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
-from crawl4llm.frontier.memory import MemoryFrontier, address_of
+from crawl4llm.frontier.memory import MemoryFrontier, url_of
 from crawl4llm.frontier.owners import OwnerIndex
 
 _GARBAGE = 4
 """Stale documents in the heap of one owner that are no reason to clear it."""
+_MANY_GONE = 8
+"""A heap is cleared of one in so many that have become stale together."""
 
 
 class MemoryOwnerFrontier(MemoryFrontier):
@@ -25,8 +27,8 @@ class MemoryOwnerFrontier(MemoryFrontier):
         super().__init__(caps)
         self.owners: OwnerIndex[bytes] = OwnerIndex(patience, itemgetter(slice(SCORE_BYTES)))
         self._others: dict[str, list[bytes]] = {}
-        self._moved: set[str] = set()
-        """Owners of documents that were reranked since stale ones were cleared away."""
+        self._moved: dict[str, set[bytes]] = {}
+        """Documents that were reranked since stale ones were cleared away, as they were before, by owner."""
 
     def lease(self, n: int) -> list[Lease]:
         leases: list[Lease] = []
@@ -58,23 +60,30 @@ class MemoryOwnerFrontier(MemoryFrontier):
         """Return the name under which the index has a document: its owner."""
         return owner_of(entry.url or entry.key)
 
-    def _queue_of(self, document: bytes) -> str:
+    def _queue_of(self, key: str, document: bytes) -> str:
         """Return the same of a packed document."""
-        return owner_of(address_of(document))
+        return owner_of(url_of(document) or key)
 
     def _add(self, owner: str, document: bytes) -> None:
         if (worse := self.owners.add(owner, document)) is not None:
             heapq.heappush(self._others.setdefault(owner, []), worse)
 
-    def _move(self, document: bytes, new: bytes) -> None:
-        owner = self._queue_of(document)
-        self.owners.remove(owner, document, self._pop_other)
-        self._add(owner, new)
-        self._moved.add(owner)
+    def _replace(self, key: str, document: bytes, new: bytes) -> None:
+        owner = self._queue_of(key, document)
+        best = self.owners.best(owner)
+        if best is not None and document != best < new:
+            heapq.heappush(self._others[owner], new)
+        else:
+            self.owners.remove(owner, document, self._pop_other)
+            self._add(owner, new)
+        self._moved.setdefault(owner, set()).add(document)
 
     def _sweep(self) -> None:
         super()._sweep()
-        for owner in self._moved:
+        for owner, gone in self._moved.items():
+            if len(gone) > len(others := self._others.get(owner, [])) // _MANY_GONE:
+                others[:] = set(others) - gone  # sooner found than what is stale since long
+                heapq.heapify(others)
             self._sweep_others(owner)
         self._moved.clear()
 
@@ -99,5 +108,5 @@ class MemoryOwnerFrontier(MemoryFrontier):
         others = self._others.get(owner)
         if others and len(others) > self.owners.queued_of(owner) * 5 // 4 + _GARBAGE:
             best = self.owners.best(owner)
-            self._others[owner] = [one for one in set(others) if one != best and one in self._queued]
+            self._others[owner] = self._queued.keep(one for one in set(others) if one != best)
             heapq.heapify(self._others[owner])

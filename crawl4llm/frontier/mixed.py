@@ -237,5 +237,5 @@ class MemoryMixedFrontier(MemoryOwnerFrontier):
     def _queue(self, entry: Entry) -> str:
         return queue_of(entry, by_owners=self._by_owners)
 
-    def _queue_of(self, document: bytes) -> str:
+    def _queue_of(self, key: str, document: bytes) -> str:
         return self._queue(unpack(document))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
+from string import digits
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -36,65 +37,90 @@ class UrlFeatures(NamedTuple):
     """Logarithms of lengths and counts, in a fixed order."""
 
 
+class _Folder(NamedTuple):
+    """What the pages of a folder have in common."""
+
+    name: str
+    """Host and path, without the innermost ones of too many folders."""
+    places: list[int]
+    """Hashes of the host, then of each folder, from wide to narrow."""
+    hashes: list[int]
+    """These, and those of the rest that is known of host and folders."""
+
+
 def places_of(url: str) -> list[int]:
     """Return hashes of where a page lies, from wide to narrow: its host, then each folder of its path."""
     host, path, _ = _parts(url)
-    return [*_hashes("host", [host]), *_folders_of(host, path.removeprefix("/").split("/")[:-1][:_MOST_FOLDERS])]
+    return list(_folder(host, _divided(path)[0]).places)
 
 
-def _folders_of(host: str, folders: Sequence[str]) -> list[int]:
-    return _hashes("folder", [f"{host}/{'/'.join(folders[:end])}" for end in range(1, len(folders) + 1)])
+def _divided(path: str) -> tuple[str, str]:
+    """Return the folders of a path, each with a slash at its end, and the file name."""
+    inner = path.removeprefix("/")
+    end = inner.rfind("/") + 1
+    return inner[:end], inner[end:]
+
+
+@lru_cache(maxsize=1024)
+def _folder(host: str, path: str) -> _Folder:
+    """Return what is known of a folder; pages of one are often seen together."""
+    folders = path.split("/")[:-1][:_MOST_FOLDERS]
+    names = [f"{host}/{'/'.join(folders[:end])}" for end in range(len(folders) + 1)]
+    places = [*_hashes("host", [host]), *_hashes("folder", names[1:])]
+    hashes = [
+        *_host_features(host),
+        *places,
+        *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
+        *_hashes(f"folders {host}", [str(len(folders))]),
+    ]
+    return _Folder(names[-1], places, hashes)
 
 
 def url_features(url: str, depth: int) -> UrlFeatures:
     """Return the features of a URL ``depth`` links from a seed."""
     host, path, query = _parts(url)
-    *folders, file = path.removeprefix("/").split("/")
-    del folders[_MOST_FOLDERS:]
+    folders, file = _divided(path)
+    folder = _folder(host, folders)
     stem, _, extension = file.rpartition(".") if "." in file else (file, "", "")
-    stem_words = _words(stem, _MOST_URL_WORDS)
-    topic = [f"{host}/{'/'.join(folders)}/{stem_words[0]}"] if len(stem_words) > 1 else []
-    places = _folders_of(host, folders)
+    words = _words(stem, _MOST_URL_WORDS)
+    distinct = set(words)
     hashes = [
-        *_host_features(host),
-        *places,
-        *_hashes("folder word", set(_words("/".join(folders), _MOST_URL_WORDS))),
-        *_hashes("file word", set(stem_words)),
-        *_hashes(f"file word {host}", set(stem_words)),
-        *_hashes("file topic", topic),
+        *folder.hashes,
+        *_hashes("file word", distinct),
+        *_hashes(f"file word {host}", distinct),
+        *_hashes("file topic", [f"{folder.name}/{words[0]}"] if len(words) > 1 else []),
         *_hashes("extension", [extension[:_LONGEST_EXTENSION].lower()]),
-        *_hashes(f"folders {host}", [str(len(folders))]),
-        *_hashes("query word", set(_words(query, _MOST_URL_WORDS))),
+        *_hashes("query word", set(_words(query, _MOST_URL_WORDS)) if query else ()),
         *_hashes("links from seed", [str(min(depth, _DEEPEST))]),
     ]
-    digits = sum(map(path.count, "0123456789"))
     counts = (
         len(path),
         len(stem),
-        len(stem_words),
-        len(folders),
-        digits,
+        len(words),
+        len(folder.places) - 1,
+        sum(map(path.count, digits)),
         path.count("-") + path.count("_"),
         len(query),
     )
-    return UrlFeatures([hashes[0], *places], hashes, [math.log1p(count) for count in counts])
+    return UrlFeatures(folder.places, hashes, [math.log1p(count) for count in counts])
 
 
-def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> list[int]:
+def anchor_features(anchor: str, url: str, *, boilerplate: bool) -> frozenset[int]:
     """Return features of a link to ``url``: words and look of its anchor, and whether it is in a header or footer."""
     return _anchor_features(anchor, host_of(url), "boilerplate" if boilerplate else "content")
 
 
 @lru_cache(maxsize=4096)
-def _anchor_features(anchor: str, host: str, part: str) -> list[int]:
+def _anchor_features(anchor: str, host: str, part: str) -> frozenset[int]:
     words = set(_words(anchor, _MOST_ANCHOR_WORDS))
-    return [
+    hashes = [
         *_hashes("anchor word", words),
         *_hashes(f"anchor word {host}", words),
         *_hashes("anchor length", [str(min(len(anchor.split()), 6))]),
         *_hashes("anchor look", [_look(anchor)]),
         *_hashes("part", [part, f"{host} {part}"]),
     ]
+    return frozenset(hashes)
 
 
 def _parts(url: str) -> tuple[str, str, str]:

@@ -60,6 +60,11 @@ class Learner:
         self._weights = np.zeros(size, np.float32)
         self._squares = np.zeros(size, np.float32)
 
+    def forget(self) -> None:
+        """Be as new; cheaper than a new one, whose memory the system has to find and to clear."""
+        self._weights.fill(0)
+        self._squares.fill(0)
+
     def predict(self, numbers: Floats, features: Sequence[bytes]) -> Floats:
         """Return the log-odds of documents; ``numbers`` has a row for each: its prior log-odds, then the numbers."""
         slots, starts, _ = _joined(features)
@@ -68,22 +73,44 @@ class Learner:
         predicted: Floats = numbers[:, 0] + of_numbers + of_features
         return predicted
 
-    def learn(self, documents: Sequence[bytes], targets: Sequence[float]) -> None:
-        """Learn the probabilities of documents, all from the weights as they are."""
+    def learn(self, documents: Sequence[bytes], targets: Sequence[float], sizes: Sequence[int] | None = None) -> None:
+        """Learn the probabilities of documents: so many at a time, all of these from the weights as they are then;
+        without ``sizes``, all at once."""
         numbers = np.array([np.frombuffer(one, np.float32, 1 + NUMBERS) for one in documents])
-        slots, starts, lengths = _joined([_OF_NUMBERS + one[_HEAD:] for one in documents])
+        joined, starts, lengths = _joined([_OF_NUMBERS + one[_HEAD:] for one in documents])
+        slots = joined.astype(np.intp)
         values = np.ones(len(slots), np.float32)
         values[(starts[:, None] + np.arange(NUMBERS)).ravel()] = numbers[:, 1:].ravel()
-        predicted = (numbers[:, 0] + np.add.reduceat(self._weights.take(slots) * values, starts)).tolist()
+        priors = numbers[:, 0].copy()
+        place = first = 0
+        for size in sizes or [len(documents)]:
+            last = first + size
+            end = int(starts[last]) if last < len(starts) else len(slots)
+            part = slots[place:end], values[place:end], starts[first:last] - place, lengths[first:last]
+            self._learn(priors[first:last], targets[first:last], *part)
+            place, first = end, last
+
+    def _learn(
+        self,
+        priors: Floats,
+        targets: Sequence[float],
+        slots: _Places,
+        values: Floats,
+        starts: _Places,
+        lengths: _Places,
+    ) -> None:
+        """Learn documents together; ``values`` are those of the features in ``slots``, one document's after the
+        other's."""
+        predicted = (priors + np.add.reduceat(self._weights.take(slots) * values, starts)).tolist()
         squares = [
             target * (1 - probability) ** 2 + (1 - target) * probability**2
             for probability, target in zip(map(probability_of, predicted), targets, strict=True)
         ]
-        np.add.at(self._squares, slots, np.repeat(np.array(squares, np.float32), lengths) * values * values)
+        np.add.at(self._squares, slots, np.array(squares, np.float32).repeat(lengths) * values * values)
         rates = values / np.sqrt(self._squares.take(slots) + _START)
         reaches = (_RATE * np.add.reduceat(rates * values, starts)).tolist()
         steps = [_step(*one) for one in zip(predicted, targets, reaches, strict=True)]
-        np.add.at(self._weights, slots, np.repeat(np.array(steps, np.float32), lengths) * rates)
+        np.add.at(self._weights, slots, np.array(steps, np.float32).repeat(lengths) * rates)
 
 
 def probability_of(log_odds: float) -> float:

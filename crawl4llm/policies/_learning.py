@@ -58,9 +58,8 @@ class Waiting:
         self.least, self.most = min(self.least, target), max(self.most, target)
         if self.links <= _MOST_ANCHORS:
             found = anchor_features(anchor, self.url, boilerplate=boilerplate)
-            known = {*self.anchors, *found}
-            if len(known) > len(self.anchors):
-                self._set_anchors(sorted(known))
+            if not found.issubset(self.anchors):
+                self._set_anchors(sorted(found.union(self.anchors)))
 
     def _set_anchors(self, features: list[int]) -> None:
         self.anchors = array("I", features)
@@ -103,6 +102,8 @@ _TOGETHER: Final = 16
 """Pages at most that are learnt together."""
 _BEFORE: Final = 256
 """How many pages are to be learnt before one more is learnt together: what is learnt from should not be old."""
+_AT_ONCE: Final = 1024
+"""Pages that are made ready at once to be learnt again."""
 
 
 class Lessons:
@@ -123,6 +124,7 @@ class Lessons:
         """By number: a list of it and a list of document and score."""
         self._stored = range(0)
         """Numbers of the pages in pieces."""
+        self._learner = Learner()
         self._begin(0)
 
     def __len__(self) -> int:
@@ -149,28 +151,38 @@ class Lessons:
         return self._learner.predict(numbers, features)
 
     def _begin(self, first: int) -> None:
-        """Teach a new learner the first pages."""
+        """Let the learner forget all, and teach it the first pages."""
         self._first = min(first, len(self._pages))
         self._ordered = array("d", sorted(_score_of(page) for page in self._pages[: self._first]))
-        self._learner, self._learnt = Learner(), 0
-        self._together: list[tuple[bytes, float]] = []
-        """Pages, and what is to be learnt of them, until they are enough to be learnt together."""
-        for page in self._pages[: self._first]:
-            self._teach(page[:-8], self._target(_score_of(page)))
+        self._learner.forget()
+        self._learnt = 0
+        self._documents: list[bytes] = []
+        """Pages, until they are enough to be learnt together."""
+        self._targets: list[float] = []
+        """What is to be learnt of them."""
+        for start in range(0, self._first, _AT_ONCE):
+            pages = self._pages[start : min(start + _AT_ONCE, self._first)]
+            self._teach([page[:-8] for page in pages], [self._target(_score_of(page)) for page in pages])
 
     def _follow(self, document: bytes, score: float) -> float:
         """Teach a page that came after them; returns what was taught of it."""
         insort(self._ordered, score)
         target = self._target(score)
-        self._teach(document, target)
+        self._teach([document], [target])
         return target
 
-    def _teach(self, document: bytes, target: float) -> None:
-        self._together.append((document, target))
-        if len(self._together) > min(self._learnt // _BEFORE, _TOGETHER - 1):
-            self._learner.learn(*zip(*self._together, strict=True))
-            self._learnt += len(self._together)
-            self._together.clear()
+    def _teach(self, documents: Sequence[bytes], targets: Sequence[float]) -> None:
+        self._documents += documents
+        self._targets += targets
+        sizes: list[int] = []
+        taught = 0
+        while (size := 1 + min((self._learnt + taught) // _BEFORE, _TOGETHER - 1)) <= len(self._documents) - taught:
+            sizes.append(size)
+            taught += size
+        if taught:
+            self._learner.learn(self._documents[:taught], self._targets[:taught], sizes)
+            self._learnt += taught
+            del self._documents[:taught], self._targets[:taught]
 
     def _target(self, score: float) -> float:
         """Return the rank of a score; pages of equal score share the mean of theirs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -174,7 +173,8 @@ class Policy(PageByPagePolicy):
         self._leased_turns.moved(page.entry.key)
         if page.influence is None:
             return self._all.value
-        target = self._lessons.add(self._numbers([known]).tobytes() + known.features, page.influence)
+        numbers = self._numbers([known], [self._place(known)])
+        target = self._lessons.add(numbers.tobytes() + known.features, page.influence)
         self._known_places.clear()
         self._all.known_or_mean(target)
         for place in known.places:
@@ -188,12 +188,12 @@ class Policy(PageByPagePolicy):
     def _see_links(self, links: Iterable[Link], target: float) -> None:
         """Note a page's links to documents that wait; several to one document count as the first of them."""
         seen = set()
-        for link in links:
-            if link.key in self._waiting and link.key not in seen:
-                seen.add(link.key)
-                self._waiting[link.key].linked(target, link.anchor, boilerplate=link.boilerplate)
-                self._linked[link.key] = None
-                self._waiting_turns.changed(link.key)
+        for _, key, anchor, boilerplate in links:
+            if key in self._waiting and key not in seen:
+                seen.add(key)
+                self._waiting[key].linked(target, anchor, boilerplate=boilerplate)
+                self._linked[key] = None
+                self._waiting_turns.changed(key)
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Policy(PageByPagePolicy):
     def _best(self) -> list[str]:
         """Return the best half of what waits, or as many as are ranked at once."""
         most = min(len(self._waiting) // 2, _MOST_BEST)
-        return heapq.nlargest(most, self._waiting, key=lambda key: self._waiting[key].score)
+        return sorted(self._waiting, key=lambda key: self._waiting[key].score, reverse=True)[:most]
 
     def _rank_anew(self, keys: Collection[str]) -> None:
         self._rank(keys)
@@ -217,22 +217,22 @@ class Policy(PageByPagePolicy):
         if not ranked:
             return
         documents = [waiting for _, waiting in ranked]
-        log_odds = self._lessons.predict(self._numbers(documents), [one.features for one in documents])
-        for (key, waiting), predicted in zip(ranked, log_odds.tolist(), strict=True):
-            waiting.score = probability_of(predicted + self._place(waiting).bonus)
+        places = list(map(self._place, documents))
+        log_odds = self._lessons.predict(self._numbers(documents, places), [one.features for one in documents])
+        for (key, waiting), place, predicted in zip(ranked, places, log_odds.tolist(), strict=True):
+            waiting.score = probability_of(predicted + place.bonus)
             self._waiting[key] = waiting
             self._waiting_turns.moved(key)
 
-    def _numbers(self, documents: Sequence[Waiting]) -> Floats:
+    def _numbers(self, documents: Sequence[Waiting], places: Sequence[_Place]) -> Floats:
         """Return a row for each document: its prior, a constant, means, the number of its links, its URL's shape."""
-        means = []
-        for known in documents:
-            place = self._place(known)
+        means: list[float] = []
+        for known, place in zip(documents, places, strict=True):
             of_parents = shrunken(known.total, known.links, place.of_host, _PARENTS_PRIOR)
             siblings = self._siblings.shrunken(known.parent or "", of_parents, _SIBLINGS_PRIOR)
             of_links = (known.first, known.least, known.most) if known.links else _NO_LINKS
-            means.append((place.of_host, place.mean, of_parents, siblings, *of_links))
-        log_odds = _log_odds(np.array(means))
+            means += (place.of_host, place.mean, of_parents, siblings, *of_links)
+        log_odds = _log_odds(np.array(means).reshape(len(documents), -1))
         numbers = np.empty((len(documents), 1 + NUMBERS), np.float32)
         numbers[:, 0] = _PLACE_WEIGHT * log_odds[:, 1] + (1 - _PLACE_WEIGHT) * log_odds[:, 2]
         numbers[:, 1] = 1
@@ -244,14 +244,14 @@ class Policy(PageByPagePolicy):
 
     def _place(self, known: Waiting) -> _Place:
         """Return what is expected of where a document lies."""
-        host, *folders = known.places
-        if (place := self._known_places.get(known.places[-1])) is None:
+        innermost = known.places[-1]
+        if (place := self._known_places.get(innermost)) is None:
+            host, *folders = known.places
             of_host = of_place = self._places.shrunken(host, self._all.value, _HOST_PRIOR)
             for folder in folders:
                 of_place = self._places.shrunken(folder, of_place, _FOLDER_PRIOR)
-            bonus = _EXPLORATION / math.sqrt(self._places.count(known.places[-1]) + 1)
-            place = _Place(of_host, of_place, bonus)
-            self._known_places[known.places[-1]] = place
+            bonus = _EXPLORATION / math.sqrt(self._places.count(innermost) + 1)
+            place = self._known_places[innermost] = _Place(of_host, of_place, bonus)
         return place
 
 
