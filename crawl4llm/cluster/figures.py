@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import records
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.commits import CRAWL
 from crawl4llm.frontier.durable import STATE
