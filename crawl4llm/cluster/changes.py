@@ -1,8 +1,7 @@
 """Changes of a store as bytes: each with its table, key and value, or what of the value is another than before.
 
 Keys ascend within a table, so that of each one only what the one before does not begin with is told. Of a document,
-what changes is mostly its score, in the middle; of a piece of a policy's state, which is JSON, a few numbers here and
-there.
+what changes is mostly its score, in the middle; of all else, which is JSON, a few numbers here and there.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from crawl4llm.crawl.pieces import PREFIX
 from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import TABLES
 
+_IN_PART: Final = ("state", CURRENT)
+"""Tables of whose values is told what has changed of them."""
 _HEAD: Final = struct.Struct("<BHHI")
 """Kind; bytes of the key that are as before, and others; bytes of the value."""
 _ENDS: Final = struct.Struct("<HH")
@@ -69,13 +69,17 @@ Change = tuple[str, bytes, bytes | Delta | Edit | None]
 """Table, key, and the new value, or None of what was deleted."""
 
 
-def encoded(changes: Iterable[tuple[str, bytes, bytes | None, bytes | None]]) -> bytes:
-    """Return changes as bytes, each with table, key, new value and the one before."""
+Values = tuple[str, bytes, bytes | None, bytes | None]
+"""Table, key, new value, and the one before, if whoever reads the changes has it."""
+
+
+def encoded(changes: Iterable[Values]) -> bytes:
+    """Return changes as bytes."""
     parts: list[bytes] = []
     last = b""
     for table, key, value, before in changes:
         kind, told = TABLES.index(table), value
-        if value is None or before is None or not (table == CURRENT or key.startswith(PREFIX)):
+        if value is None or before is None or table not in _IN_PART:
             pass
         elif not (is_document(value) or is_document(before)):
             kind, told = kind | _IS_EDIT, _edit(before, value)

@@ -17,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from crawl4llm.cluster.changes import encoded, records
+from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.page_writer import Balance
@@ -69,20 +69,13 @@ class LoggedStore(Store):
     def take(self) -> bytes:
         """Return what has changed, and begin anew."""
         before, self._before = self._before, {}
-        return encoded(
-            (table, key, _told(table, key, value), old)
-            for (number, key), old in sorted(before.items(), key=itemgetter(0))
-            if (value := self.get(table := TABLES[number], key)) != old and not _is_made_anew(table, key)
-        )
+        changed = sorted(before.items(), key=itemgetter(0))
+        values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
+        return encoded(_told(change for change in values if change[2] != change[3]))
 
     def whole(self) -> bytes:
         """Return the tables that are told as changes of an empty store."""
-        return encoded(
-            (table, key, _told(table, key, value), None)
-            for table in _TOLD
-            for key, value in self.items(table)
-            if not _is_made_anew(table, key)
-        )
+        return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
         if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
@@ -221,15 +214,13 @@ class Working(LmdbCrawlStore):
             self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
 
 
-def _is_made_anew(table: str, key: bytes) -> bool:
-    return table == "state" and key == VISITED
-
-
-def _told(table: str, key: bytes, value: bytes | None) -> bytes | None:
-    """Return what is told of a value, without what is made anew."""
-    if table == "state" and key == FRONTIER and value is not None:
-        return json.dumps({**json.loads(value), "runs": None}).encode()
-    return value
+def _told(changes: Iterable[Values]) -> Iterator[Values]:
+    """Yield changes without what is made anew, so that whoever takes over has another value of the frontier's state."""
+    for table, key, value, before in changes:
+        if table == "state" and key == FRONTIER and value is not None:
+            yield table, key, json.dumps({**json.loads(value), "runs": None}).encode(), None
+        elif table != "state" or key != VISITED:
+            yield table, key, value, before
 
 
 def _each(fingerprints: bytes) -> Iterator[bytes]:
