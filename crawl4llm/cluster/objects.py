@@ -139,7 +139,6 @@ class Exchange:
         return links_in(read(self._storage, self._name, data, shape))
 
 
-_NO_ANCHOR: Final = ("", False)
 _KEYLESS: Final = Link("", None, "", False)
 
 
@@ -154,10 +153,14 @@ class Links(NamedTuple):
 
 def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
     """Return the links of pages to a partition's documents, by place of the page."""
-    targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
+    told = section["targets"]
+    if told and len(told[0]) == 2:
+        targets = [Link(url or key, key, "", False) for key, url in told]
+    else:
+        targets = [Link(url or key, key, anchor, boilerplate) for key, url, anchor, boilerplate in told]
     found: dict[int, Links] = {}
     for place, refs, numbers, keyless in section["pages"]:
-        links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
+        links = [*map(targets.__getitem__, refs), *repeat(_KEYLESS, keyless)]
         found[place] = Links(links, range(len(refs)) if numbers is None else numbers)
     return found
 

@@ -21,7 +21,7 @@ from crawl4llm.base.own_json import from_json, to_json
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
-_LEVEL: Final = 6
+_LEVEL: Final = 3
 
 
 class StorageError(InputError):
