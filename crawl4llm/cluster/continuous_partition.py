@@ -131,6 +131,7 @@ class ContinuousPartition(OnePartition):
         """Whether there is something that the last commit does not have."""
         self.committed_at = time.monotonic()
         self._committed_pages = 0
+        # Bytes of the changes since the last snapshot, and of all there was when it was last seen whether one is due
         self._since, self._whole = told.since, told.whole
         self.low = 0
         """Pages left with which it claims more."""
@@ -309,11 +310,14 @@ class ContinuousPartition(OnePartition):
             storage.put(journal.name(self.number, journal.ALL, number), prepared.whole)
         return Commit(number, head, prepared.sections, prepared.lines, *prepared.changes)
 
-    def _snapshot(self, head: Head) -> bytes:
-        """Return a snapshot of the commit that was just made: due when the changes since the last one are so many
-        times as much."""
+    def _snapshot(self, head: Head) -> bytes | None:
+        """Return a snapshot of the commit that was just made, if the changes since the last one are so many times as
+        much: in a store that has grown meanwhile they may not be."""
         changes, fingerprints = self._working.whole()
-        self._since, self._whole = 0, len(changes) + len(fingerprints)
+        self._whole = len(changes) + len(fingerprints)
+        if self._since <= _REPLAYED * self._whole:
+            return None
+        self._since = 0
         return journal.encode(head._replace(mail=[]), [], b"", changes, fingerprints)
 
     def counted(self) -> Counter[str]:

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from crawl4llm.base.stats import PREFIX
+from crawl4llm.cluster.changes import records
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import records
 from crawl4llm.cluster.storage import unpacked
 from crawl4llm.crawl.commits import CRAWL
 from crawl4llm.frontier.durable import STATE
@@ -20,12 +20,15 @@ class Figures:
 
     def __init__(self) -> None:
         self._states: dict[int, dict[bytes, Any]] = defaultdict(dict)
+        self._stored: dict[tuple[int, bytes], bytes] = {}
 
     def take(self, partition: int, commit: Commit) -> None:
-        """Note the state in a commit."""
+        """Note the state in a partition's next commit. Raises ValueError where that does not go with those before."""
         for table, key, value in records(unpacked(commit.changes)):
-            if table == "state" and key in (CRAWL, STATE) and isinstance(value, bytes):
-                self._states[partition][key] = json.loads(value)
+            if table == "state" and key in (CRAWL, STATE) and value is not None:
+                before = self._stored.get((partition, key), b"")
+                self._stored[partition, key] = new = value if isinstance(value, bytes) else value.applied_to(before)
+                self._states[partition][key] = json.loads(new)
 
     def counts(self, partition: int) -> dict[str, int]:
         """Return the figures of a partition that are counted."""

@@ -10,18 +10,17 @@ from __future__ import annotations
 import heapq
 import json
 import shutil
-import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
 from crawl4llm.crawl.page_writer import Balance
-from crawl4llm.crawl.pieces import PREFIX
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Patience
 from crawl4llm.frontier.durable import LEASES
@@ -36,32 +35,10 @@ from crawl4llm.options import Options
 
 _TOLD: Final = ("state", LEASES, CURRENT, "aside")
 """Tables whose changes are told."""
-_HEAD: Final = struct.Struct("<BHI")
-_ENDS: Final = struct.Struct("<HH")
-_IS_DELTA: Final = 0x80
-_LONGEST: Final = 0xFFFF
-_VERSION: Final = 8
-"""Bytes of a document's version number."""
-_GONE: Final = 0xFFFFFFFF
-"""Stands for the size of a value that was deleted."""
 FINGERPRINT: Final = 16
 """Bytes of a document in the visited set."""
 _AT_ONCE: Final = 10_000
 _HOLD: Final = b"hold/"
-
-
-class Delta(NamedTuple):
-    """A value that has changed in the middle alone, as that of a document does with a new score."""
-
-    start: int
-    """Bytes at the beginning that are as before."""
-    end: int
-    """Bytes at the end that are."""
-    middle: bytes
-
-    def applied_to(self, before: bytes) -> bytes:
-        """Return the new value."""
-        return before[: self.start] + self.middle + before[len(before) - self.end :]
 
 
 class LoggedStore(Store):
@@ -92,15 +69,13 @@ class LoggedStore(Store):
     def take(self) -> bytes:
         """Return what has changed, and begin anew."""
         before, self._before = self._before, {}
-        return _encoded(
-            (TABLES[number], key, value, old)
-            for (number, key), old in sorted(before.items(), key=itemgetter(0))
-            if (value := self.get(TABLES[number], key)) != old
-        )
+        changed = sorted(before.items(), key=itemgetter(0))
+        values = ((TABLES[number], key, self.get(TABLES[number], key), old) for (number, key), old in changed)
+        return encoded(_told(change for change in values if change[2] != change[3]))
 
     def whole(self) -> bytes:
         """Return the tables that are told as changes of an empty store."""
-        return _encoded((table, key, value, None) for table in _TOLD for key, value in self.items(table))
+        return encoded(_told((table, key, value, None) for table in _TOLD for key, value in self.items(table)))
 
     def _remember(self, table: str, key: bytes) -> None:
         if table in _TOLD and (place := (TABLES.index(table), key)) not in self._before:
@@ -239,59 +214,13 @@ class Working(LmdbCrawlStore):
             self.frontier.push([decode_stored(value) for _, value in batch if is_document(value)])
 
 
-def _encoded(changes: Iterable[tuple[str, bytes, bytes | None, bytes | None]]) -> bytes:
-    """Return changes as bytes, each with table, key, new value and the one before."""
-    parts: list[bytes] = []
+def _told(changes: Iterable[Values]) -> Iterator[Values]:
+    """Yield changes without what is made anew, so that whoever takes over has another value of the frontier's state."""
     for table, key, value, before in changes:
-        kind, told = TABLES.index(table), value
-        if table == "state" and key == VISITED:
-            continue
         if table == "state" and key == FRONTIER and value is not None:
-            told = json.dumps({**json.loads(value), "runs": None}).encode()  # which are made anew
-        elif value is not None and before is not None and (table == CURRENT or key.startswith(PREFIX)):
-            start, end, middle = _delta(before, value)
-            if max(start, end) <= _LONGEST:
-                kind, told = kind | _IS_DELTA, _ENDS.pack(start, end) + middle
-        parts += [_HEAD.pack(kind, len(key), _GONE if told is None else len(told)), key, told or b""]
-    return b"".join(parts)
-
-
-def _delta(before: bytes, value: bytes) -> Delta:
-    """Return how a value differs from the one before; the version numbers of documents, which are given anew, do not
-    count."""
-    if is_document(value) and is_document(before):
-        value = before[:_VERSION] + value[_VERSION:]
-    start = _same(before, value)
-    end = _same(before[start:][::-1], value[start:][::-1])
-    return Delta(start, end, value[start : len(value) - end])
-
-
-def _same(one: bytes, other: bytes) -> int:
-    """Return with how many equal bytes two values begin."""
-    size = min(len(one), len(other))
-    differing = int.from_bytes(one[:size], "big") ^ int.from_bytes(other[:size], "big")
-    return size - (differing.bit_length() + 7) // 8
-
-
-def records(data: bytes) -> Iterator[tuple[str, bytes, bytes | Delta | None]]:
-    """Yield table, key and value of each change, None of one that was deleted. Raises ValueError where there are none
-    such."""
-    place = 0
-    while place < len(data):
-        if len(data) - place < _HEAD.size:
-            raise ValueError("it is cut short")
-        kind, key_bytes, size = _HEAD.unpack_from(data, place)
-        start = place + _HEAD.size
-        middle = start + key_bytes
-        place = middle + (0 if size == _GONE else size)
-        number = kind & ~_IS_DELTA
-        if place > len(data) or number >= len(TABLES):
-            raise ValueError("it is cut short")
-        value: bytes | Delta | None = None if size == _GONE else data[middle:place]
-        if kind & _IS_DELTA and isinstance(value, bytes):
-            at_start, at_end = _ENDS.unpack_from(value)
-            value = Delta(at_start, at_end, value[_ENDS.size :])
-        yield TABLES[number], data[start:middle], value
+            yield table, key, json.dumps({**json.loads(value), "runs": None}).encode(), None
+        elif table != "state" or key != VISITED:
+            yield table, key, value, before
 
 
 def _each(fingerprints: bytes) -> Iterator[bytes]:

@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
+from operator import neg
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.pages import Link
@@ -27,7 +29,6 @@ from crawl4llm.cluster.shapes import CRAWL as CRAWL_SHAPE
 from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
 from crawl4llm.cluster.shapes import LINKS, LINKS_WITH_ANCHORS, read
 from crawl4llm.cluster.storage import Storage, StorageError, pack
-from crawl4llm.frontier import order_of
 
 FORMAT: Final = 1
 """Version of what lies in a storage."""
@@ -82,16 +83,13 @@ class Plan(NamedTuple):
 def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[str, Any]], n: int) -> Plan | list[int]:
     """Return the ``n`` best of what partitions offer, in the frontier's order; or the partitions which must offer more
     first, ``whole`` what they then offer."""
-    best: list[tuple[bytes, int, str, float]] = []
+    best: list[tuple[float, str, int]] = []
     for number, offer in enumerate(offers):
         shown = whole.get(number, offer)
-        best += [
-            (order_of(score) + key.encode("utf-8", "surrogatepass"), number, key, score)
-            for key, score in zip(shown["keys"], shown["scores"], strict=True)
-        ]
-    best.sort()
+        best += zip(map(neg, shown["scores"]), shown["keys"], repeat(number))
+    best.sort()  # by code points, in whose order UTF-8 is too
     del best[n:]
-    taken = [number for _, number, _, _ in best]
+    taken = [number for _, _, number in best]
     all_taken = Counter(taken)
     short = [
         number
@@ -102,8 +100,8 @@ def make_plan(offers: Sequence[Mapping[str, Any]], whole: Mapping[int, Mapping[s
     ]
     if short:
         return short
-    keys = [key for _, _, key, _ in best]
-    return Plan(offers[0]["crawled"], taken, keys, best[-1][3] if best else 0.0)
+    keys = [key for _, key, _ in best]
+    return Plan(offers[0]["crawled"], taken, keys, -best[-1][0] if best else 0.0)
 
 
 @dataclass
@@ -141,7 +139,6 @@ class Exchange:
         return links_in(read(self._storage, self._name, data, shape))
 
 
-_NO_ANCHOR: Final = ("", False)
 _KEYLESS: Final = Link("", None, "", False)
 
 
@@ -156,10 +153,14 @@ class Links(NamedTuple):
 
 def links_in(section: Mapping[str, Any]) -> dict[int, Links]:
     """Return the links of pages to a partition's documents, by place of the page."""
-    targets = [Link(url or key, key, *(rest or _NO_ANCHOR)) for key, url, *rest in section["targets"]]
+    told = section["targets"]
+    if told and len(told[0]) == 2:
+        targets = [Link(url or key, key, "", False) for key, url in told]
+    else:
+        targets = [Link(url or key, key, anchor, boilerplate) for key, url, anchor, boilerplate in told]
     found: dict[int, Links] = {}
     for place, refs, numbers, keyless in section["pages"]:
-        links = [targets[ref] for ref in refs] + [_KEYLESS] * keyless
+        links = [*map(targets.__getitem__, refs), *repeat(_KEYLESS, keyless)]
         found[place] = Links(links, range(len(refs)) if numbers is None else numbers)
     return found
 

@@ -152,7 +152,7 @@ HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_TEXT), [(_
 LINES: Final = ([{**_PAGE, "visited": _WHOLE, "fetched": _WHOLE}], [_FAILURE])
 MAIL: Final = Where(
     {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, Maybe(_TEXT), _WHOLE)]},
-    lambda mail: _leads_to_targets(mail) and all(len(target) in {2, 4} for target in mail["targets"]),
+    lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),
 )
 QUOTA: Final = (_WHOLE, _WHOLE)
 SNAPSHOT: Final = {"share": _WHOLE, **_NEWS}

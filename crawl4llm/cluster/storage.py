@@ -11,17 +11,17 @@ Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.object_store import open_store
+from crawl4llm.base.own_json import from_json, to_json
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
-_LEVEL: Final = 6
+_LEVEL: Final = 3
 
 
 class StorageError(InputError):
@@ -133,7 +133,7 @@ class Storage:
     def unpack(self, name: str, data: bytes) -> Any:
         """Return what :func:`pack` made the bytes of an object of."""
         try:
-            return json.loads(unpacked(data))
+            return from_json(unpacked(data))
         except (zstd.ZstdError, ValueError, EOFError) as error:
             raise self.damaged(name, str(error)) from None
 
@@ -172,7 +172,7 @@ _SIGNS: Final = (
 
 def pack(content: Any) -> bytes:
     """Return content as compressed JSON; equal content, in equal order, gives equal bytes."""
-    return packed(json.dumps(content, separators=(",", ":")).encode())
+    return packed(to_json(content))
 
 
 def packed(data: bytes) -> bytes:

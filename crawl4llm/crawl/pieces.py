@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, MutableMapping
 from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any, Final
 
-import orjson
-
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.frontier.indexed import CURRENT, is_document
 from crawl4llm.frontier.store import Store
 
@@ -117,7 +114,7 @@ class StoredMapping(MutableMapping[str, Any]):
             if value is _GONE:
                 self._store.delete(self._table, key)
             else:
-                self._store.put(self._table, key, _as_json([name, value] if self._is_long(key) else value))
+                self._store.put(self._table, key, to_json([name, value] if self._is_long(key) else value))
         self._changed.clear()
         if self._seldom_read:
             self._forget()
@@ -159,7 +156,7 @@ class StoredMapping(MutableMapping[str, Any]):
 
     def _decoded(self, key: bytes, stored: bytes) -> tuple[str, Any]:
         try:
-            value = _parsed(stored)
+            value = from_json(stored)
             if self._is_long(key):
                 name, value = value
             else:
@@ -169,18 +166,3 @@ class StoredMapping(MutableMapping[str, Any]):
         if not isinstance(name, str) or self._key(name) != key or not self._is_valid(value):
             raise self._store.damaged(f"{self._name} {key.hex()} of the policy is not of its kind")
         return name, value
-
-
-def _as_json(value: Any) -> bytes:
-    """Return a value as JSON; orjson takes no lone surrogates, which keys can have."""
-    try:
-        return bytes(orjson.dumps(value))
-    except TypeError:
-        return json.dumps(value).encode()
-
-
-def _parsed(stored: bytes) -> Any:
-    try:
-        return orjson.loads(stored)
-    except ValueError:
-        return parse_json(stored)

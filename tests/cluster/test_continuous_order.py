@@ -44,7 +44,11 @@ def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
 
 
 def commits_in(folder: Path) -> int:
-    return len(list(folder.glob("p/*/log/*")))
+    return objects_in(folder, "log")
+
+
+def objects_in(folder: Path, kind: str) -> int:
+    return len(list(folder.glob(f"p/*/{kind}/*")))
 
 
 def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
@@ -62,10 +66,12 @@ def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_
     """To the end of the frontier: the same documents come to the same ends as in one process, although workers die."""
     assert crawl(demo_web, tmp_path / "alone", **ALL).returncode == 0
     storage = storage_at(tmp_path / "storage")
-    worker = begin(crawl_args(demo_web, tmp_path / "first", **ALL, **OFTEN, **storage))
-    eventually(lambda: commits_in(tmp_path / "storage") > 12, 120)
-    os.killpg(worker.pid, signal.SIGKILL)
-    worker.communicate()
+    for name, kind, number in (("first", "log", 12), ("second", "all", 0)):  # the last goes on from a snapshot
+        worker = begin(crawl_args(demo_web, tmp_path / name, **ALL, **OFTEN, **storage))
+        eventually(lambda kind=kind, number=number: objects_in(tmp_path / "storage", kind) > number, 120)
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.communicate()
+    assert not (tmp_path / "storage/end.json").exists()
     again = crawl(demo_web, tmp_path / "again", **ALL, **OFTEN, **storage)
     assert (again.returncode, "frontier_empty" in again.stdout) == (0, False), again.stderr
     log = merged(storage, tmp_path / "merged")

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.changes import Delta, Edit, records
 from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
-from crawl4llm.cluster.logged import FINGERPRINT, Delta, records
+from crawl4llm.cluster.logged import FINGERPRINT
 from crawl4llm.cluster.objects import links_in
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
@@ -111,12 +112,12 @@ class Verify:
         return InputError(f"STORAGE {self._history.storage.url} is not sound: {how}")
 
 
-def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | None) -> None:
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | Edit | None) -> None:
     """Note what a change says of documents that have not ended."""
     place = table.encode() + key
     if value is None:
         waiting.pop(place, None)
-    elif isinstance(value, Delta):
+    elif isinstance(value, Delta | Edit):
         return
     elif table == CURRENT and is_document(value):
         waiting[place] = decode_stored(value).key
