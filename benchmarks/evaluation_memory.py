@@ -100,7 +100,7 @@ def _survey(size: int, folder: Path) -> tuple[Survey, PageRater]:
 def look_up(size: int, folder: Path) -> None:
     """Compute scores and links."""
     survey, rater = _survey(size, folder)
-    survey.scores(rater, "computed")
+    survey.scores(rater, survey.options.scorer)
     survey.graph(rater)
 
 

@@ -20,7 +20,7 @@ from crawl4llm.base import reductions
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reductions import reduced
 from crawl4llm.tools.evaluate import columns
-from crawl4llm.tools.evaluate.columns import slices, stored, stored_rows
+from crawl4llm.tools.evaluate.columns import TEXTS, Texts, packed, slices, stored, stored_rows
 from crawl4llm.tools.evaluate.correlations import Pair, _plot, rank_correlation
 from crawl4llm.tools.evaluate.documents import Documents
 from crawl4llm.tools.evaluate.measures import Population, oracle_of
@@ -46,6 +46,17 @@ def test_columns_are_what_was_given(here: Path, monkeypatch: pytest.MonkeyPatch)
     assert [len(found) for found in stored([], np.int32, np.float64)] == [0, 0]
     assert Documents(f"{number % 10}" for number in range(100)).numbers_of(["9", "x", "3"]).tolist() == [9, -1, 3]
     assert not list(here.iterdir())
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec=None)), max_size=3), max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_texts_are_what_was_given(blocks: list[list[str]]) -> None:
+    """Of any length, with any characters, lone surrogates too, which a log can have as escapes."""
+    parts = (packed([text.encode("utf-8", "surrogatepass") for text in block]) for block in blocks)
+    expected = [text for block in blocks for text in block]
+    texts = Texts(*stored(parts, *TEXTS))
+    assert (len(texts), list(texts), texts[1:], texts[:-1]) == (len(expected), expected, expected[1:], expected[:-1])
+    assert [texts[-place - 1] for place in range(len(texts))] == expected[::-1]
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40))

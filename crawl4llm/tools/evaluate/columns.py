@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -61,3 +61,46 @@ def slices(count: int) -> Iterator[slice]:
     """Yield the parts of a column of so many numbers, one after the other."""
     for start in range(0, count, AT_ONCE):
         yield slice(start, min(start + AT_ONCE, count))
+
+
+def starts_of(lengths: NDArray[np.signedinteger]) -> NDArray[np.int64]:
+    """Return where each of some parts, which lie one after the other, starts, and where the last ends."""
+
+    def blocks() -> Iterator[tuple[NDArray[np.int64]]]:
+        ends = np.zeros(1, dtype=np.int64)
+        yield (ends,)
+        for part in slices(len(lengths)):
+            ends = ends[-1] + np.cumsum(lengths[part], dtype=np.int64)
+            yield (ends,)
+
+    (starts,) = stored(blocks(), np.int64)
+    return starts
+
+
+TEXTS = (np.uint8, np.int64)
+"""Types of the columns that texts are stored in."""
+
+
+def packed(texts: Sequence[bytes]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return texts, in UTF-8, as parts of two columns: their bytes, and how many each has."""
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), np.array(list(map(len, texts)), dtype=np.int64)
+
+
+class Texts(Sequence[str]):
+    """Texts in two columns, see packed()."""
+
+    def __init__(self, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
+        self._data, self._starts = data, starts_of(lengths)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
+        start, end = self._starts[range(len(self))[place]], self._starts[range(1, len(self) + 1)[place]]
+        return self._data[start:end].tobytes().decode("utf-8", "surrogatepass")

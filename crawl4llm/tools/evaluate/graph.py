@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from crawl4llm.tools.evaluate.columns import slices, stored
+from crawl4llm.tools.evaluate.columns import slices, starts_of, stored
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _ROWS_AT_ONCE = 1000
@@ -29,8 +29,7 @@ class LinkGraph:
     def __init__(self, size: int, degrees: Integers, targets: Integers) -> None:
         self.size = size
         self._degrees, self._targets = degrees, targets
-        self._starts: Integers
-        (self._starts,) = stored(_starts(degrees), np.int64)
+        self._starts: Integers = starts_of(degrees)
 
     def __len__(self) -> int:
         return len(self._targets)
@@ -116,14 +115,6 @@ class LinkGraph:
         degrees = self._degrees[documents]
         before = np.cumsum(degrees) - degrees
         return degrees, self._targets[np.repeat(self._starts[documents] - before, degrees) + np.arange(degrees.sum())]
-
-
-def _starts(degrees: Integers) -> Iterator[tuple[Integers]]:
-    links = np.zeros(1, dtype=np.int64)
-    yield (links,)
-    for rows in slices(len(degrees)):
-        links = links[-1] + np.cumsum(degrees[rows], dtype=np.int64)
-        yield (links,)
 
 
 def _stored(values: Floats) -> Floats:

@@ -209,8 +209,12 @@ def _listed(name: str, keys: Sequence[str]) -> Pages:
 
 
 def _of_crawl(keys: Sequence[str]) -> Pages:
-    digest = hashlib.sha256(json.dumps(list(keys)).encode()).hexdigest()
-    return _listed(f"crawled {digest}", keys)
+    digest, before = hashlib.sha256(b"["), ""
+    for key in keys:
+        digest.update(f"{before}{json.dumps(key)}".encode())
+        before = ", "
+    digest.update(b"]")
+    return _listed(f"crawled {digest.hexdigest()}", keys)
 
 
 def _pack_scores(pages: Sequence[ScoredPage | Rating]) -> Arrays:
