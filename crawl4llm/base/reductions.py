@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import duckdb
@@ -25,15 +25,8 @@ class Database:
         self._path = path
         self._remove()
         with _faults(path):
-            config = {"memory_limit": MEMORY, "temp_directory": f"{path}.tmp"}
-            self._db = duckdb.connect(str(path), config=config)
+            self._db = _connected(str(path), f"{path}.tmp")
             self._db.execute(tables)
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def add(self, table: str, rows: Mapping[str, NDArray[Any]]) -> None:
         """Add rows, given by their columns in the table's order; NaN becomes NULL."""
@@ -64,9 +57,33 @@ class Database:
                 Path(f"{self._path}{suffix}").unlink()
 
 
+def reduced(query: str, given: Mapping[str, NDArray[Any]], *values: object) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that a query finds in the table ``given``, which has these columns; NaN is NULL in it.
+
+    Raises InputError where what is sorted does not fit on the disk, in TMPDIR.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder,
+        _faults(Path(folder)),
+        _connected(":memory:", folder).register("given", dict(given)) as database,
+    ):
+        cursor = database.execute(query, values)
+        while found := cursor.fetchmany(_AT_ONCE):
+            yield from found
+
+
+def _connected(path: str, temporary: str) -> Any:
+    database = duckdb.connect(path, config={"memory_limit": MEMORY, "temp_directory": temporary})
+    return database.execute("SET enable_progress_bar = false")  # it would be drawn on standard output
+
+
 @contextmanager
 def _faults(path: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":  # by a handler of ours, whose exception DuckDB drops
+            raise KeyboardInterrupt from None
+        raise

@@ -27,7 +27,7 @@ _held_back: Final[list[bool]] = []
 """As many as blocks in which no KeyboardInterrupt may be raised."""
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C ended, as shells have it."""
+"""Exit status of a command that Ctrl-C or SIGTERM ended, as shells have it for Ctrl-C."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 """Characters by which a page could give orders to a terminal, or have its text shown in another order than it has: C0
@@ -47,8 +47,12 @@ def add_tasks_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) 
 
 
 def print_lines(parts: Iterable[Part], *, as_json: bool = False) -> int:
-    """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status."""
+    """Print the lines of all parts as they come, made harmless, or one JSON object of them; return the exit status.
+
+    Ctrl-C and SIGTERM raise KeyboardInterrupt in what makes the lines, from now on; it ends in a line.
+    """
     guard_log()
+    raise_when_interrupted()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

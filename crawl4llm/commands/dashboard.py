@@ -43,9 +43,8 @@ class Command(ScrapyCommand):
         if len(args) != 1 or args[0].startswith("-"):
             raise UsageError(f"usage: scrapy dashboard {self.syntax()}", print_help=False)
 
-        from crawl4llm.base.terminal import print_lines, raise_when_interrupted
+        from crawl4llm.base.terminal import print_lines
 
-        raise_when_interrupted()
         self.exitcode = print_lines(self._lines(args[0], opts))
 
     def _lines(self, path: str, opts: argparse.Namespace) -> Iterator[str]:

@@ -75,13 +75,11 @@ class Command(ScrapyCommand):
         self.exitcode = print_lines(lines, as_json=opts.json)
 
     def _contest(self, opts: argparse.Namespace) -> Iterator[Part]:
-        from crawl4llm.base.terminal import raise_when_interrupted
         from crawl4llm.tools.evaluate.report import check_installed
 
         check_installed()
         from crawl4llm.tools.evaluate.contest.contest import Wanted, hold
 
-        raise_when_interrupted()
         assert self.settings is not None
         policies = list(filter(None, (opts.policies or "").split(",")))
         yield from hold(

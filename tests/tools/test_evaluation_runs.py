@@ -113,7 +113,10 @@ def test_a_live_crawl_has_none_either(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    ["{\n", "[]\n", '{"id": "key1"}\n', '{"url": "https://a/", "id": "key1"}\n', "null\n", '"text"\n', "\xff\n"],
+    [
+        *("{\n", "[]\n", '{"id": "key1"}\n', '{"url": "https://a/", "id": "key1"}\n', "null\n", '"text"\n', "\xff\n"),
+        *(f"{json.dumps(line(1, **wrong))}\n" for wrong in ({"id": 7}, {"parent": [0]}, {"visited": "1"})),
+    ],
 )
 def test_damaged_logs_are_named(damage: str, tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", [line(0)])

@@ -6,17 +6,13 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.tools.evaluate.measures import Population, oracle_of
 from crawl4llm.tools.export.rows import Columns, Row
 from crawl4llm.tools.export.selecting import TableInMemory, Wanted, signature_of
 
 pytest.importorskip("duckdb")
-from crawl4llm.base import reductions
-from crawl4llm.tools.export.selecting_on_disk import TableOnDisk, threshold_on_disk
+from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
 WANTED: list[dict[str, Any]] = [
     {},
@@ -66,22 +62,3 @@ def test_the_same_is_chosen(given: dict[str, Any], tmp_path: Path) -> None:
         assert chosen[1].left_out == +chosen[0].left_out
     on_disk.close()
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("pages", [1, 9, 10, 11, 1000])
-@pytest.mark.parametrize("known", [0.0, 0.04, 0.7])
-def test_the_threshold_of_the_oracle_set(pages: int, known: float, tmp_path: Path) -> None:
-    draw = np.random.default_rng(pages)
-    influence = np.where(draw.random(pages) < known, draw.random(pages).round(2), np.nan)
-    blocks = [influence[start : start + 300] for start in range(0, pages, 300)]
-    assert threshold_on_disk(blocks, tmp_path) == oracle_of(Population(influence, pages)).threshold.value
-
-
-def test_more_rows_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit goes to the disk; where that cannot be, one line says so."""
-    monkeypatch.setattr(reductions, "MEMORY", "24MB")
-    blocks = [np.random.default_rng(number).random(1 << 19) for number in range(8)]  # 32 MB
-    rank = -(-8 * (1 << 19) // 10)
-    assert threshold_on_disk(blocks, tmp_path) == np.sort(np.concatenate(blocks))[-rank]
-    with pytest.raises(InputError, match="gone/oracle: IO Error"):
-        threshold_on_disk(blocks, tmp_path / "gone")

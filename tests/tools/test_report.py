@@ -148,7 +148,7 @@ def test_where_it_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
 def test_the_extra_is_named_where_it_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InputError, match=r"needs Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
+    with pytest.raises(InputError, match=r"needs DuckDB, Matplotlib, Jinja2 and SciPy; pip install '.+'$"):
         write_report(REPORT, tmp_path)
 
 

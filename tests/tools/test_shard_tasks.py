@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from clueweb22_helpers import key_of, member, text_record, write_file
 from crawl_helpers import PROJECT, Web, crawl, error_of, scrapy
@@ -102,3 +108,26 @@ def test_indexes_and_checks(command: str, project: Path, tmp_path: Path) -> None
     assert told[0].stdout.replace(str(one), "") == told[1].stdout.replace(str(here), "")
     left = [{Path(name).name: digest for name, digest in digests(folder / ".scrapy").items()} for folder in (one, here)]
     assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["export foreign --out export", "archive check run"])
+def test_stopped(command: str, number: signal.Signals, project: Path, tmp_path: Path) -> None:
+    """Ctrl-C, which all processes get, and SIGTERM, which the command alone gets: a line, and no process is left."""
+    here = copied(project, tmp_path / "here")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *command.split(), "--tasks", "2", "-s", "SCORER=length"],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while len(tasks := psutil.Process(process.pid).children(recursive=True)) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+    _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (130, "crawl4llm: interrupted\n")
+    assert not psutil.wait_procs(tasks, timeout=10)[1]

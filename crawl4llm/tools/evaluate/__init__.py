@@ -3,6 +3,7 @@
 - ``evaluate``: from the output directories of runs to a report
 - ``runs``, ``documents``, ``graph``, ``survey``: runs, and numbers of all pages of their corpus, cached by
   :mod:`crawl4llm.scoring.passes`
+- ``columns``: those numbers on disk
 - ``measures``, ``buffer``: all that is computed of them; Limited Buffer Crawl with the estimates that a policy
   would have made later
 - ``overview``, ``coverage``, ``ordering``, ``correlations``: the sections of the report, made of ``figures``

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, spearmanr
+from scipy.stats import norm
 
-from crawl4llm.tools.evaluate.documents import Floats
+from crawl4llm.base.reductions import reduced
+from crawl4llm.tools.evaluate.columns import slices
+from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
 from crawl4llm.tools.evaluate.measures import CONFIDENCE
 from crawl4llm.tools.evaluate.survey import Subject
@@ -30,16 +33,30 @@ class Correlation(NamedTuple):
     """Why there is no value."""
 
 
+_SUMS = """
+WITH known AS (SELECT x + 0 AS x, y + 0 AS y FROM given WHERE isfinite(x) AND isfinite(y)),
+ranked AS (
+    SELECT
+        2 * rank() OVER of_x + count(*) OVER (of_x RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1 AS x,
+        2 * rank() OVER of_y + count(*) OVER (of_y RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1 AS y
+    FROM known WINDOW of_x AS (ORDER BY x), of_y AS (ORDER BY y)
+)
+SELECT count(*), sum(x::HUGEINT * x), sum(y::HUGEINT * y), sum(x::HUGEINT * y) FROM ranked
+"""
+"""Pairs, and sums over them of the products of twice their mid-ranks, which are whole numbers: no order of adding
+changes them. x + 0 is 0 for -0."""
+
+
 def rank_correlation(x: Floats, y: Floats) -> Correlation:
-    """Return the correlation of the pairs in which both are numbers."""
-    both = np.isfinite(x) & np.isfinite(y)
-    x, y = x[both], y[both]
-    pairs = len(x)
+    """Return the correlation of the pairs in which both are numbers; they are ranked on disk."""
+    ((pairs, xx, yy, xy),) = reduced(_SUMS, {"x": x, "y": y})
     if pairs < 3:
         return Correlation(None, None, None, pairs, "fewer than three pages have both")
-    if x.min() == x.max() or y.min() == y.max():
+    mean_part = pairs * (pairs + 1) ** 2
+    x_spread, y_spread = xx - mean_part, yy - mean_part
+    if not x_spread or not y_spread:
         return Correlation(None, None, None, pairs, "one of the two is the same for all pages")
-    value = float(spearmanr(x, y).statistic)
+    value = (xy - mean_part) / math.sqrt(x_spread * y_spread)
     if abs(value) >= 1 or pairs <= 3:
         return Correlation(value, None, None, pairs)
     reach = norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt((1 + value**2 / 2) / (pairs - 3))
@@ -140,30 +157,48 @@ def _table(pairs: Sequence[Pair]) -> Table:
 
 
 def _plot(pair: Pair) -> Figure:
-    x, y = pair.values
-    both = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-    if len(both) > _POINTS:
-        both = np.sort(np.random.default_rng(0).choice(both, _POINTS, replace=False))
-    value = pair.correlation.value
+    value, pairs = pair.correlation.value, pair.correlation.pairs
+    drawn = np.arange(min(pairs, _POINTS))
+    if pairs > _POINTS:
+        drawn = np.sort(np.random.default_rng(0).choice(pairs, _POINTS, replace=False))
+    x, y = _pairs_at(drawn, *pair.values)
     told = f"undefined: {pair.correlation.undefined}" if value is None else f"{value:.3f}"
     return Figure(
         id=f"correlation-{pair.id}",
         title=f"Correlation of {pair.names[1]} with {pair.names[0]}",
-        definition=f"{pair.source}{'. ' if pair.source else ''}Each point is a page, {len(both):,} of "
-        f"{pair.correlation.pairs:,}. Spearman correlation {told}.",
+        definition=f"{pair.source}{'. ' if pair.source else ''}Each point is a page, {len(drawn):,} of {pairs:,}. "
+        f"Spearman correlation {told}.",
         x_label=pair.names[0],
         y_label=pair.names[1],
-        series=[Series("pages", floats(x[both]), floats(y[both]), kind="points")],
+        series=[Series("pages", floats(x), floats(y), kind="points")],
         x_log=pair.x_log,
         y_log=pair.y_log,
     )
+
+
+def _pairs_at(places: Integers, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return those at some places, which ascend, among the pairs in which both are numbers."""
+    found, before = [np.zeros((2, 0))], 0
+    for part in slices(len(x)):
+        both = np.array([x[part], y[part]])
+        known = both[:, np.isfinite(both).all(axis=0)]
+        first, last = np.searchsorted(places, [before, before + known.shape[1]])
+        found.append(known[:, places[first:last] - before])
+        before += known.shape[1]
+    x_found, y_found = np.concatenate(found, axis=1)
+    return x_found, y_found
 
 
 def _histogram(subject: Subject) -> list[Figure | Table]:
     if subject.backlinks is None:
         return []
     backlinks = subject.backlinks[: subject.survey.surveyed]
-    counts = np.bincount(backlinks[np.isfinite(backlinks)].astype(np.int64), minlength=_HISTOGRAM + 1)
+    counts = np.zeros(_HISTOGRAM + 1, dtype=np.int64)
+    for part in slices(len(backlinks)):
+        known = backlinks[part][np.isfinite(backlinks[part])].astype(np.int64)
+        more = np.bincount(known, minlength=len(counts))
+        more[: len(counts)] += counts
+        counts = more
     few = np.arange(_HISTOGRAM + 1)
     rows: list[list[Cell]] = []
     low, high = 0, 0

@@ -1,17 +1,19 @@
 """The numbered documents of an evaluation: 64-bit fingerprints stand for their keys.
 
-A corpus of a hundred million documents then takes 1.6 GB, where its keys would take ten times as much. Two of them have
-one fingerprint with a probability of 3 in 10,000.
+Two of a hundred million documents have one fingerprint with a probability of 3 in 10,000.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import count, islice
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from crawl4llm.tools.evaluate.columns import AT_ONCE, stored, stored_rows
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -43,9 +45,14 @@ class Documents:
     """Documents in a fixed order; a key that comes twice has the number of its first place."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        given = as_array(fingerprints(keys))
-        self._places: Integers = np.argsort(given, kind="stable").astype(np.int64)
-        self._sorted: Fingerprints = given[self._places]
+        from crawl4llm.base.reductions import reduced  # an extra
+
+        given, places = stored(_numbered(iter(keys)), np.uint64, np.int64)
+        columns = {"fingerprint": given, "place": places}
+        ordered = reduced("SELECT fingerprint, place FROM given ORDER BY fingerprint, place", columns)
+        self._sorted: Fingerprints
+        self._places: Integers
+        self._sorted, self._places = stored_rows(ordered, "u8", "i8")
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -60,3 +67,11 @@ class Documents:
     def numbers_of(self, keys: Iterable[str]) -> Integers:
         """Return the number of each key."""
         return self.numbers(as_array(fingerprints(keys)))
+
+
+def _numbered(keys: Iterator[str]) -> Iterator[tuple[Fingerprints, Integers]]:
+    for start in count(0, AT_ONCE):
+        some = as_array(fingerprints(islice(keys, AT_ONCE)))
+        if not len(some):
+            return
+        yield some, np.arange(start, start + len(some))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, binomtest
 
+from crawl4llm.base.reductions import reduced
+from crawl4llm.tools.evaluate.columns import stored_rows
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 CONFIDENCE = 0.95
@@ -15,6 +17,7 @@ _POINTS = 400
 """Of a curve, at most."""
 _ROUNDING = 1e-12
 """Means of the same scores, summed in another order, may differ so much."""
+_ORDERED = "SELECT if(isfinite(value), value, ?) AS known FROM given WHERE counts ORDER BY known"
 
 
 class Estimate(NamedTuple):
@@ -31,33 +34,39 @@ class Estimate(NamedTuple):
 
 
 class Population:
-    """The values of all ``size`` pages, or of a sample of them. A page without a value (NaN) has the lowest one."""
+    """The values of all ``size`` pages, or of a sample of them. A page without a value (NaN) has the lowest one.
 
-    def __init__(self, values: Floats, size: int) -> None:
-        known = values[np.isfinite(values)]
-        self.lowest = float(known.min()) if len(known) else 0.0
+    They are those of documents; with ``within``, of those that it marks. They are sorted on disk.
+    """
+
+    def __init__(self, values: Floats, size: int, within: Flags | None = None) -> None:
+        given = {"value": values, "counts": np.broadcast_to(True, len(values)) if within is None else within}
+        ((lowest,),) = reduced("SELECT min(value) FROM given WHERE counts AND isfinite(value)", given)
+        self.lowest = 0.0 if lowest is None else float(lowest)
         self.size = size
-        self.sampled = len(values) < size
-        self._descending = np.sort(np.where(np.isfinite(values), values, self.lowest))[::-1]
+        ordered = reduced(_ORDERED, given, self.lowest)
+        self._ascending: Floats
+        (self._ascending,) = stored_rows(ordered, "f8")
+        self.sampled = len(self._ascending) < size
 
     def value_at(self, rank: int) -> Estimate:
         """Return the value of the page with a rank, from 1 for the highest value to ``size``.
 
         In a sample, the quantile; its interval is that of the order statistics (David and Nagaraja 2003, 7.1).
         """
-        n = len(self._descending)
+        n = len(self._ascending)
         if not self.sampled:
-            return Estimate.exact(float(self._descending[rank - 1]))
+            return Estimate.exact(float(self._ascending[n - rank]))
         share = rank / self.size
         tail = (1 - CONFIDENCE) / 2
         places = [np.ceil(share * n), binom.ppf(1 - tail, n, share) + 1, binom.ppf(tail, n, share)]
-        value, low, high = (float(self._descending[int(np.clip(place, 1, n)) - 1]) for place in places)
+        value, low, high = (float(self._ascending[n - int(np.clip(place, 1, n))]) for place in places)
         return Estimate(value, low, high)
 
     def count_from(self, value: float) -> Estimate:
         """Return how many pages have at least a value; of a sample, with the interval of Wilson 1927."""
-        n = len(self._descending)
-        found = int(np.searchsorted(-self._descending, -value, side="right"))
+        n = len(self._ascending)
+        found = n - int(np.searchsorted(self._ascending, value))
         if not self.sampled:
             return Estimate.exact(found)
         interval = binomtest(found, n).proportion_ci(CONFIDENCE, method="wilson")

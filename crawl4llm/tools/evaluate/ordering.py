@@ -8,6 +8,7 @@ import numpy as np
 
 from crawl4llm.scoring.topic import has_titles
 from crawl4llm.tools.evaluate.buffer import kept, later_estimates
+from crawl4llm.tools.evaluate.columns import slices, stored
 from crawl4llm.tools.evaluate.coverage import curves, joined, longest
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, line, number
@@ -70,14 +71,18 @@ def _topic_metrics(subject: Subject, topic: Sequence[str]) -> list[Importance]:
         else "first line (the corpus has no HTML that would tell the title)"
     )
     meaning = f"1 for pages on the topic: with {words} in their {title}, or more than 10 times in their text."
-    metrics = [_metric(subject, "is", f"IS ({words})", meaning, pages.hot.astype(np.float64), 1.0)]
-    if subject.backlinks is not None:
-        hot = pages.hot_if_linked & (subject.backlinks >= _LEAST_BACKLINKS)
+    parts = list(slices(len(pages.hot)))
+    (hot,) = stored(((pages.hot[part],) for part in parts), np.float64)
+    metrics = [_metric(subject, "is", f"IS ({words})", meaning, hot, 1.0)]
+    linked = subject.backlinks
+    if linked is not None:
+        both = ((pages.hot_if_linked[part] & (linked[part] >= _LEAST_BACKLINKS),) for part in parts)
+        (hot,) = stored(both, np.float64)
         meaning = (
             f"1 for pages on the topic, with {words} in their {title} or 10 times or more in their text, that have "
             f"{_LEAST_BACKLINKS} or more backlinks too."
         )
-        metrics.append(_metric(subject, "is-ib", f"IS ({words}) and IB", meaning, hot.astype(np.float64), 1.0))
+        metrics.append(_metric(subject, "is-ib", f"IS ({words}) and IB", meaning, hot, 1.0))
     return metrics
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import chain
+
 import numpy as np
 
+from crawl4llm.tools.evaluate.columns import slices
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import harvest_rate, mean_so_far, precision, recall
 from crawl4llm.tools.evaluate.survey import CrawledPages, Subject
@@ -59,15 +63,16 @@ def _run_row(subject: Subject, crawled: CrawledPages) -> list[Cell]:
 def _corpus(subject: Subject) -> Table:
     survey, oracle = subject.survey, subject.oracle
     influence = subject.scores.influence[: survey.surveyed]
-    known = influence[np.isfinite(influence)]
+    known = sum(int(np.count_nonzero(np.isfinite(influence[part]))) for part in slices(len(influence)))
+    total = math.fsum(chain.from_iterable(np.nan_to_num(influence[part]).tolist() for part in slices(len(influence))))
     rows: list[list[Cell]] = [
         ["Documents", survey.size],
         ["Documents looked at", survey.surveyed],
-        ["... without an influence score", survey.surveyed - len(known)],
+        ["... without an influence score", survey.surveyed - known],
     ]
     rows += [[f"... {reason}", count] for reason, count in sorted(subject.scores.reasons.items())]
     rows += [
-        ["Mean influence", number(known.mean()) if len(known) else None],
+        ["Mean influence", number(total / known) if known else None],
         ["Oracle threshold: influence from which a page belongs to the oracle set", number(oracle.threshold.value)],
     ]
     if survey.sampled:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import domain_of
@@ -19,6 +21,7 @@ from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.crawl_state import DONE
+from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stored
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
 _SAME = ("corpus_digest", "model_digest", "scorer", "label", "text", "extractor")
@@ -51,8 +54,8 @@ class Run:
     """Registrable domains seen so far, with this page's."""
     iterations: Floats
     """NaN in continuous order."""
-    parents: Sequence[str | None]
-    """Keys of the pages on which they were first seen; None for seeds."""
+    parents: Sequence[str]
+    """Keys of the pages on which they were first seen; empty for seeds."""
     seeds: Sequence[str]
     """Keys of the seeds, as far as they are known."""
     is_new: Flags
@@ -141,42 +144,53 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, facts: Mapping[str, Any], name: str, group: str) -> Run:
-    keys: list[str] = []
-    parents: list[str | None] = []
-    numbers = array("d")
-    is_new: list[bool] = []
-    domains: set[str] = set()
-    for place, line in enumerate(crawl_log.read_log(path / crawl_log.NAME), 1):
-        try:
-            domains.add(domain_of(host_of(line["url"])))
-            keys.append(line["id"])
-            parents.append(line["parent"])
-            is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
-            known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
-            numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
-        except (LookupError, TypeError, ValueError):
-            raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
+    found = stored(_blocks(path), *TEXTS, *TEXTS, *[np.float64] * 3, *[np.int64] * 3, np.bool_)
+    keys, parents = Texts(*found[:2]), Texts(*found[2:4])
     if not keys:
         raise InputError(f"{path}: no page was crawled, so there is nothing to evaluate; leave this run out")
-    columns = np.array(numbers).reshape(len(keys), -1).T
-    counts = columns[3:].astype(np.int64)
+    priority, influence, iterations, visited, fetched, domains, is_new = found[4:]
     return Run(
         path=path,
         name=name,
         group=group,
         facts=facts,
         keys=keys,
-        priority=columns[0],
-        influence=columns[1],
-        visited=counts[0],
-        fetched=counts[1],
-        domains=counts[2],
-        iterations=columns[2],
-        is_new=np.array(is_new),
+        priority=priority,
+        influence=influence,
+        visited=visited,
+        fetched=fetched,
+        domains=domains,
+        iterations=iterations,
+        is_new=is_new,
         parents=parents,
-        seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if parent is None],
+        seeds=_seeds(path) or [key for key, parent in zip(keys, parents, strict=True) if not parent],
         unfinished=_why_unfinished(path),
     )
+
+
+def _blocks(path: Path) -> Iterator[list[NDArray[Any]]]:
+    """Yield the columns of a crawl log, of some lines after the other."""
+    domains: set[str] = set()
+    lines = enumerate(crawl_log.read_log(path / crawl_log.NAME), 1)
+    while True:
+        keys, parents, is_new, numbers = list[bytes](), list[bytes](), list[bool](), array("d")
+        for place, line in islice(lines, AT_ONCE):
+            try:
+                domains.add(domain_of(host_of(line["url"])))
+                keys.append(_utf8(line["id"]))
+                parents.append(_utf8(line["parent"] or ""))
+                is_new.append(line.get("near_duplicate_of") is None and not line.get("known_text"))
+                known = (_number(line[name]) for name in ("priority", "influence", "iteration"))
+                numbers.extend((*known, line["visited"], line["fetched"], len(domains)))
+            except (LookupError, TypeError, ValueError):
+                raise InputError(f"{path / crawl_log.NAME} is damaged: line {place} is not a crawl log's") from None
+        if not keys:
+            return
+        yield [*packed(keys), *packed(parents), *np.array(numbers).reshape(len(keys), -1).T, np.array(is_new)]
+
+
+def _utf8(text: str) -> bytes:
+    return str.encode(text, "utf-8", "surrogatepass")  # TypeError where it is none
 
 
 def _number(value: float | None) -> float:

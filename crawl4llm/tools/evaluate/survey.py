@@ -1,4 +1,4 @@
-"""The survey of a corpus, one number a document, computed once and kept on disk; and the subject of an evaluation."""
+"""The survey of a corpus, numbers of each document, computed once and kept on disk; the subject of an evaluation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
@@ -24,6 +25,7 @@ from crawl4llm.scoring.passes import Arrays, Pages, Task, run_pass
 from crawl4llm.scoring.rating import PageRater, Rating, indegree, rate_text
 from crawl4llm.scoring.text import count_tokens
 from crawl4llm.scoring.topic import Mentions, mentions_of
+from crawl4llm.tools.evaluate.columns import stored
 from crawl4llm.tools.evaluate.documents import ABSENT, Documents, Flags, Floats, Integers, as_array, fingerprints
 from crawl4llm.tools.evaluate.graph import LinkGraph
 from crawl4llm.tools.evaluate.measures import Oracle, Population, new_quality, oracle_of
@@ -127,21 +129,19 @@ class Survey:
         """The numbers of the documents."""
         return Documents(chain.from_iterable(part.keys() for part in self._parts))
 
-    def influences(self, rater: PageRater, scorer: str) -> Iterator[Floats]:
-        """Yield the influence of all documents, a block after the other, of which one is held; as for scores()."""
-        return (block["influence"] for block in self._scored(rater, scorer))
-
     def scores(self, rater: PageRater, scorer: str) -> Scores:
         """Return the influence by the rater's scorer, which SCORER names ``scorer``."""
-        count = sum(part.count for part in self._parts)
-        influence, tokens, reasons = np.empty(count), np.empty(count, dtype=np.int64), Counter[str]()
-        start = 0
-        for block in self._scored(rater, scorer):  # which are not all held at once
-            if start < self.surveyed:
-                reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
-            end = start + len(block["influence"])
-            influence[start:end], tokens[start:end] = block["influence"], block["tokens"]
-            start = end
+        reasons, before = Counter[str](), 0
+
+        def numbers() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+            nonlocal before
+            for block in self._scored(rater, scorer):
+                if before < self.surveyed:
+                    reasons.update(dict(zip(block["reasons"].tolist(), block["counts"].tolist(), strict=True)))
+                before += len(block["influence"])
+                yield block["influence"], block["tokens"]
+
+        influence, tokens = stored(numbers(), np.float64, np.int64)
         return Scores(influence, tokens, reasons)
 
     def _scored(self, rater: PageRater, scorer: str) -> Iterator[Arrays]:
@@ -159,9 +159,11 @@ class Survey:
     def topic(self, rater: PageRater, words: Sequence[str]) -> TopicPages:
         """Return which pages are on the topic that some words tell."""
         depends_on = {**self._text(rater), "topic": list(words)}
-        blocks = list(self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater))
-        in_title, in_body = _joined(blocks, "in_title") > 0, _joined(blocks, "in_body")
-        return TopicPages(in_title | (in_body > 10), in_title | (in_body >= 10))
+        blocks = self._run(Task("topic", depends_on, mentions_of(words), _pack_mentions), rater)
+        found = ((block["in_title"], block["in_body"]) for block in blocks)
+        return TopicPages(
+            *stored(((title | (body > 10), title | (body >= 10)) for title, body in found), np.bool_, np.bool_)
+        )
 
     def indegree(self, rater: PageRater) -> Floats | None:
         """Return links to each document that the corpus records; None where it records none."""
@@ -170,20 +172,24 @@ class Survey:
         except InputError:
             return None
         blocks = self._run(Task("inlinks", {"corpus": self.corpus.identity()}, indegree, _pack_ratings), rater)
-        return _joined(list(blocks), "value")
+        (found,) = stored(((block["value"],) for block in blocks), np.float64)
+        return found
 
     def graph(self, rater: PageRater) -> LinkGraph | None:
         """Return the links between all documents; None where only a sample is looked at."""
         if self.sampled:
             return None
-        degrees, targets_of = [], []
+        number = np.int32 if self.size < 1 << 31 else np.int64
+        return LinkGraph(self.size, *stored(self._links(rater), np.int32, number))
+
+    def _links(self, rater: PageRater) -> Iterator[tuple[Integers, Integers]]:
+        """Yield the degrees of the documents of each block, and the numbers that they link to, each one's ascending."""
         for block in self._run(Task("links", {"corpus": self.corpus.identity()}, targets, _pack_targets), rater):
             linked = self.documents.numbers(block["fingerprints"])
-            held = linked != ABSENT
             sources = np.repeat(np.arange(len(block["counts"])), block["counts"])
-            degrees.append(np.bincount(sources[held], minlength=len(block["counts"])))
-            targets_of.append(linked[held].astype(np.int32 if self.size < 1 << 31 else np.int64))
-        return LinkGraph(self.size, np.concatenate(degrees), np.concatenate(targets_of))
+            order = np.lexsort((linked, sources))
+            held = order[linked[order] != ABSENT]
+            yield np.bincount(sources[held], minlength=len(block["counts"])), linked[held]
 
     def _text(self, rater: PageRater) -> dict[str, Any]:
         """Return all that decides the text of a page."""
@@ -203,12 +209,12 @@ def _listed(name: str, keys: Sequence[str]) -> Pages:
 
 
 def _of_crawl(keys: Sequence[str]) -> Pages:
-    digest = hashlib.sha256(json.dumps(list(keys)).encode()).hexdigest()
-    return _listed(f"crawled {digest}", keys)
-
-
-def _joined(blocks: Sequence[Arrays], name: str) -> Floats:
-    return np.concatenate([np.zeros(0), *(block[name] for block in blocks)])
+    digest, before = hashlib.sha256(b"["), ""
+    for key in keys:
+        digest.update(f"{before}{json.dumps(key)}".encode())
+        before = ", "
+    digest.update(b"]")
+    return _listed(f"crawled {digest.hexdigest()}", keys)
 
 
 def _pack_scores(pages: Sequence[ScoredPage | Rating]) -> Arrays:
@@ -311,9 +317,8 @@ class Subject:
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
         """Return the values of all pages of the corpus; with ``within``, of those that it marks."""
         values = of_document[: self.survey.surveyed]
-        if within is None:
-            return Population(values, self.survey.size)
-        return Population(values[within], int(np.count_nonzero(within)))
+        size = self.survey.size if within is None else int(np.count_nonzero(within))
+        return Population(values, size, within)
 
     @cached_property
     def graph(self) -> LinkGraph | None:

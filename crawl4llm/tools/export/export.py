@@ -325,7 +325,7 @@ class _Export:
         noted: float | None = self._folder.facts("oracle").get("threshold")
         if noted is None:
             runs = [source.run for source in self._sources if source.run]
-            noted = oracle_threshold(self._settings, runs, self._executor, self._folder.work)
+            noted = oracle_threshold(self._settings, runs, self._executor)
             self._folder.note("oracle", {"threshold": noted})
         return noted
 

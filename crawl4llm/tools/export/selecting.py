@@ -247,14 +247,12 @@ def near_duplicates(signatures: Iterable[tuple[int, str]], similarity: float) ->
             values[number] = mine
 
 
-def oracle_threshold(
-    settings: BaseSettings, runs: Sequence[Path], executor: Executor = UNDIVIDED, work: Path | None = None
-) -> float:
+def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Executor = UNDIVIDED) -> float:
     """Compute the influence from which a page belongs to the oracle set.
 
     Settings on the command line count, then those of the first run. The corpus is scored once, and the scores are kept
-    for ``scrapy evaluate`` too. The tasks of ``executor`` score it; they are then gone through in the folder ``work``.
-    Raises InputError where the runs are not of one corpus and model, or it is not here.
+    for ``scrapy evaluate`` too. The tasks of ``executor`` score it. Raises InputError where the runs are not of one
+    corpus and model, or it is not here.
     """
     try:
         from crawl4llm.tools.evaluate.evaluate import check_same
@@ -262,7 +260,7 @@ def oracle_threshold(
         from crawl4llm.tools.evaluate.runs import read_runs
         from crawl4llm.tools.evaluate.survey import Survey
     except ImportError:
-        raise InputError(f"--oracle needs SciPy; {to_install('evaluate')}") from None
+        raise InputError(f"--oracle needs DuckDB and SciPy; {to_install('evaluate')}") from None
     from crawl4llm.options import read_options
     from simulate.web import open_rater
 
@@ -275,10 +273,6 @@ def oracle_threshold(
         check_same(first, corpus, rater)
         options = read_options(settings)
         survey = Survey(corpus, options, executor=executor)
-        if executor.tasks is not None and work is not None:
-            from crawl4llm.tools.export.selecting_on_disk import threshold_on_disk  # an extra
-
-            return threshold_on_disk(survey.influences(rater, options.scorer), work)
         scores = survey.scores(rater, options.scorer)
         return oracle_of(Population(scores.influence, len(corpus))).threshold.value
     finally:

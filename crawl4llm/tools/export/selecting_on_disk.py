@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from crawl4llm.base.reductions import Database
-from crawl4llm.tools.evaluate.documents import Floats, Integers, as_array, fingerprints
+from crawl4llm.tools.evaluate.documents import Integers, as_array, fingerprints
 from crawl4llm.tools.export.rows import Row, Rows, fitting
 from crawl4llm.tools.export.selecting import (
     BELOW,
@@ -146,19 +146,3 @@ class TableOnDisk:
             size += text_bytes
         if part:
             yield np.array(part, dtype=np.int64)
-
-
-def threshold_on_disk(influences: Iterable[Floats], work: Path) -> float:
-    """Return the influence from which a page belongs to the best tenth of all, of which some have none (NaN).
-
-    As :func:`crawl4llm.tools.evaluate.measures.oracle_of` does: these have the lowest there is.
-    """
-    with Database(work / "oracle", "CREATE TABLE scores(influence DOUBLE)") as database:
-        pages = 0
-        for some in influences:
-            database.add("scores", {"influence": some})
-            pages += len(some)
-        query = "SELECT influence FROM scores ORDER BY influence DESC NULLS LAST LIMIT 1 OFFSET ?"
-        ((found,),) = database.rows(query, -(-pages // 10) - 1)
-        ((lowest,),) = database.rows("SELECT coalesce(min(influence), 0.0) FROM scores")
-        return float(lowest if found is None else found)
