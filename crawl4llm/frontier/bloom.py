@@ -25,6 +25,7 @@ from crawl4llm.frontier.fingerprints import Mark
 _FORMAT = 2
 """1 had bits by SHA-256 of the fingerprints."""
 _FIRST_CAPACITY = 1_500_000
+"""Less where that needs more memory than allowed, as for one of many partitions."""
 _GROWTH = 8
 """1.5, 12 and 96 million in 2, 17 and 138 MB."""
 _ERROR_RATE = 0.0055
@@ -40,10 +41,12 @@ _CHUNK = 1 << 20
 class FingerprintFilter:
     """Says of fingerprints that they are surely new, or maybe not."""
 
-    def __init__(self, path: Path, *, fsync: bool) -> None:
-        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added. ``fsync``:
-        whether :meth:`save` waits for the disk."""
+    def __init__(self, path: Path, *, most_bytes: int, fsync: bool) -> None:
+        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added.
+        ``most_bytes``: memory for which :func:`capacity_within` has said that it fits. ``fsync``: whether :meth:`save`
+        waits for the disk."""
         self._path = path
+        self._first_capacity = _first_capacity(most_bytes)
         self._fsync = fsync
         self._filters: list[BloomFilter] = []
         self.marks: list[Mark] = []
@@ -57,7 +60,8 @@ class FingerprintFilter:
         if not filters or filters[-1].count >= filters[-1].capacity:
             if fingerprint in self:
                 return True
-            capacity, error_rate = _FIRST_CAPACITY * _GROWTH ** len(filters), _ERROR_RATE * _TIGHTENING ** len(filters)
+            capacity = self._first_capacity * _GROWTH ** len(filters)
+            error_rate = _ERROR_RATE * _TIGHTENING ** len(filters)
             filters.append(BloomFilter(capacity, error_rate * _TIGHTENING))
         for full in filters[:-1]:
             if _has(full, fingerprint):
@@ -91,9 +95,10 @@ class FingerprintFilter:
             sync_path(self._path.parent)
 
     @classmethod
-    def load(cls, path: Path, *, fsync: bool) -> FingerprintFilter:
-        """Return the filter that was saved. Raises OSError or ValueError: there is none, or it is damaged."""
-        loaded = cls(path, fsync=fsync)
+    def load(cls, path: Path, *, most_bytes: int, fsync: bool) -> FingerprintFilter:
+        """Return the filter that was saved. Raises OSError or ValueError: there is none, it is damaged, or its parts
+        are larger or smaller than this memory has them."""
+        loaded = cls(path, most_bytes=most_bytes, fsync=fsync)
         with path.open("rb") as file:
             _check_sum(file)
             header = json.loads(file.readline())
@@ -106,6 +111,8 @@ class FingerprintFilter:
                     raise ValueError(f"full filter {number} is another one's")
                 loaded._filters.append(_read(file))
         loaded._filters.append(growing)
+        if loaded._filters[0].capacity != loaded._first_capacity:
+            raise ValueError("it was made for another memory")
         loaded._full = header["full"]
         loaded.marks = [Mark(size, int(xor, 16)) for size, xor in header["marks"]]
         return loaded
@@ -140,7 +147,7 @@ class FingerprintFilter:
 def capacity_within(most_bytes: int) -> int:
     """Return how many fingerprints a filter holds before it would grow beyond so many bytes."""
     total = 0
-    for capacity, size in _sizes():
+    for capacity, size in _sizes(most_bytes):
         most_bytes -= size
         if most_bytes < 0:
             return total
@@ -151,18 +158,28 @@ def capacity_within(most_bytes: int) -> int:
 def bytes_within(most_bytes: int, fingerprints: int) -> int:
     """Return the bytes of a filter that holds so many fingerprints; 0 where it would be given up."""
     total = held = 0
-    for capacity, size in _sizes():
+    for capacity, size in _sizes(most_bytes):
         if held >= fingerprints:
             break
         held, total = held + capacity, total + size
     return total if total <= most_bytes else 0
 
 
-def _sizes() -> Iterator[tuple[int, int]]:
+def _first_capacity(most_bytes: int) -> int:
+    """Return the capacity of the first filter of the row; 0 where not even one fingerprint fits."""
+    return min(_FIRST_CAPACITY, int(most_bytes / _bytes_each(_ERROR_RATE * _TIGHTENING)))
+
+
+def _bytes_each(error_rate: float) -> float:
+    """Return the bytes that a filter takes for each fingerprint of its capacity."""
+    return -math.log(error_rate) / math.log(2) ** 2 / 8
+
+
+def _sizes(most_bytes: int) -> Iterator[tuple[int, int]]:
     """Yield capacity and bytes of each filter in the row, up to one that no machine has the memory for."""
-    capacity, error_rate = _FIRST_CAPACITY, _ERROR_RATE * _TIGHTENING
-    while capacity < 1 << 48:
-        yield capacity, math.ceil(capacity * -math.log(error_rate) / math.log(2) ** 2 / 8)
+    capacity, error_rate = _first_capacity(most_bytes), _ERROR_RATE * _TIGHTENING
+    while 0 < capacity < 1 << 48:
+        yield capacity, math.ceil(capacity * _bytes_each(error_rate))
         capacity, error_rate = capacity * _GROWTH, error_rate * _TIGHTENING
 
 
