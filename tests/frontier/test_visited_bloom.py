@@ -45,7 +45,7 @@ def test_at_full_size_few_are_taken_for_old(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(bloom, "_FIRST_CAPACITY", 400)
     monkeypatch.setattr(bloom, "_GROWTH", 8)
     made = filled(tmp_path / "filter", 400 + 3200 + 1000)
-    assert 0 < len([one for one in some(5000, 25_000) if one in made]) < 20_000 * 0.013
+    assert 0 < len([one for one in some(5000, 25_000) if one in made]) < 20_000 * 0.022
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 40, 41, 300])
@@ -116,7 +116,7 @@ def test_another_format_is_not_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(bloom, "_FORMAT", 1)
     filled(tmp_path / "filter", 10).save(Mark(10, 0))
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="format 1, not 2"):
+    with pytest.raises(ValueError, match="format 1, not 3"):
         FingerprintFilter.load(tmp_path / "filter", most_bytes=ROOMY, fsync=False)
 
 
