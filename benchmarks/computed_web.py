@@ -8,6 +8,9 @@ document leads no further: so a page leads to three new documents in any crawl o
 and a large one are crawled by influence, with JOBDIR and by one worker of a cluster; the large one with JOBDIR in as
 many parts as there are runs, each by a process of its own. CPU is without that of a crawl of the seeds; memory is the
 peak of what is anonymous, as files that are mapped can be given back.
+
+Pages of both webs have eleven links (10.85 on average in the small one, 10.99 in the large one), of which three are
+new; what differs is that the small crawl ends when VISITED_CACHE is about to be full.
 """
 
 from __future__ import annotations

@@ -22,16 +22,21 @@ from crawl4llm.base.files import sync_path
 from crawl4llm.base.within import fresh
 from crawl4llm.frontier.fingerprints import Mark
 
-_FORMAT = 2
-"""1 had bits by SHA-256 of the fingerprints."""
+_FORMAT = 3
+"""1 had bits by SHA-256 of the fingerprints, 2 twice as many for each."""
 _FIRST_CAPACITY = 1_500_000
+"""Less where that needs more memory than allowed, as for one of many partitions."""
 _GROWTH = 8
 """1.5, 12 and 96 million in 2, 17 and 138 MB."""
-_ERROR_RATE = 0.0055
-"""Three filters of it say "maybe" to 1.3% of what is new."""
-_TIGHTENING = 0.9
-"""By which the error rate is lowered from filter to filter."""
-_HALVES = struct.Struct("<QQ")
+_SLICES = 4
+"""Bits that are set for each fingerprint, each of them a miss of the processor's caches."""
+_ROOM = 2
+"""Fingerprints of pybloom-live's capacity for each that is taken, so that so few bits do: a full filter says "maybe" to
+0.74% of what is new, three of them to 2.2%."""
+_BYTES_EACH = _ROOM * _SLICES / math.log(2) / 8
+_MOST_CAPACITY = 1 << 30
+"""Slices of larger ones would have more bits than quarters of fingerprints tell apart."""
+_QUARTERS = struct.Struct("<4I")
 _MARKS = 4
 _CRC_BYTES = 4
 _CHUNK = 1 << 20
@@ -40,10 +45,12 @@ _CHUNK = 1 << 20
 class FingerprintFilter:
     """Says of fingerprints that they are surely new, or maybe not."""
 
-    def __init__(self, path: Path, *, fsync: bool) -> None:
-        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added. ``fsync``:
-        whether :meth:`save` waits for the disk."""
+    def __init__(self, path: Path, *, most_bytes: int, fsync: bool) -> None:
+        """Make an empty filter, to be kept at ``path`` and, beside it, at the same name with numbers added.
+        ``most_bytes``: memory for which :func:`capacity_within` has said that it fits. ``fsync``: whether :meth:`save`
+        waits for the disk."""
         self._path = path
+        self._first_capacity = _first_capacity(most_bytes)
         self._fsync = fsync
         self._filters: list[BloomFilter] = []
         self.marks: list[Mark] = []
@@ -54,11 +61,11 @@ class FingerprintFilter:
     def add(self, fingerprint: bytes) -> bool:
         """Add one; return whether it was maybe there before."""
         filters = self._filters
-        if not filters or filters[-1].count >= filters[-1].capacity:
+        if not filters or filters[-1].count >= filters[-1].capacity // _ROOM:
             if fingerprint in self:
                 return True
-            capacity, error_rate = _FIRST_CAPACITY * _GROWTH ** len(filters), _ERROR_RATE * _TIGHTENING ** len(filters)
-            filters.append(BloomFilter(capacity, error_rate * _TIGHTENING))
+            capacity = self._first_capacity * _GROWTH ** len(filters)
+            filters.append(BloomFilter(_ROOM * capacity, 0.5**_SLICES))
         for full in filters[:-1]:
             if _has(full, fingerprint):
                 return True
@@ -91,9 +98,10 @@ class FingerprintFilter:
             sync_path(self._path.parent)
 
     @classmethod
-    def load(cls, path: Path, *, fsync: bool) -> FingerprintFilter:
-        """Return the filter that was saved. Raises OSError or ValueError: there is none, or it is damaged."""
-        loaded = cls(path, fsync=fsync)
+    def load(cls, path: Path, *, most_bytes: int, fsync: bool) -> FingerprintFilter:
+        """Return the filter that was saved. Raises OSError or ValueError: there is none, it is damaged, or its parts
+        are larger or smaller than this memory has them."""
+        loaded = cls(path, most_bytes=most_bytes, fsync=fsync)
         with path.open("rb") as file:
             _check_sum(file)
             header = json.loads(file.readline())
@@ -106,6 +114,8 @@ class FingerprintFilter:
                     raise ValueError(f"full filter {number} is another one's")
                 loaded._filters.append(_read(file))
         loaded._filters.append(growing)
+        if loaded._filters[0].capacity != _ROOM * loaded._first_capacity:
+            raise ValueError("it was made for another memory")
         loaded._full = header["full"]
         loaded.marks = [Mark(size, int(xor, 16)) for size, xor in header["marks"]]
         return loaded
@@ -140,7 +150,7 @@ class FingerprintFilter:
 def capacity_within(most_bytes: int) -> int:
     """Return how many fingerprints a filter holds before it would grow beyond so many bytes."""
     total = 0
-    for capacity, size in _sizes():
+    for capacity, size in _sizes(most_bytes):
         most_bytes -= size
         if most_bytes < 0:
             return total
@@ -151,19 +161,24 @@ def capacity_within(most_bytes: int) -> int:
 def bytes_within(most_bytes: int, fingerprints: int) -> int:
     """Return the bytes of a filter that holds so many fingerprints; 0 where it would be given up."""
     total = held = 0
-    for capacity, size in _sizes():
+    for capacity, size in _sizes(most_bytes):
         if held >= fingerprints:
             break
         held, total = held + capacity, total + size
-    return total if total <= most_bytes else 0
+    return total if held >= fingerprints and total <= most_bytes else 0
 
 
-def _sizes() -> Iterator[tuple[int, int]]:
-    """Yield capacity and bytes of each filter in the row, up to one that no machine has the memory for."""
-    capacity, error_rate = _FIRST_CAPACITY, _ERROR_RATE * _TIGHTENING
-    while capacity < 1 << 48:
-        yield capacity, math.ceil(capacity * -math.log(error_rate) / math.log(2) ** 2 / 8)
-        capacity, error_rate = capacity * _GROWTH, error_rate * _TIGHTENING
+def _first_capacity(most_bytes: int) -> int:
+    """Return the capacity of the first filter of the row; 0 where not even one fingerprint fits."""
+    return min(_FIRST_CAPACITY, int(most_bytes / _BYTES_EACH))
+
+
+def _sizes(most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield capacity and bytes of each filter in the row."""
+    capacity = _first_capacity(most_bytes)
+    while 0 < capacity <= _MOST_CAPACITY:
+        yield capacity, math.ceil(capacity * _BYTES_EACH)
+        capacity *= _GROWTH
 
 
 def _sum(file: BinaryIO, size: int) -> int:
@@ -195,30 +210,23 @@ def _read(file: BinaryIO) -> BloomFilter:
 
 
 def _has(one: BloomFilter, fingerprint: bytes) -> bool:
-    """Return whether the bits of a fingerprint are set: one in each slice, by double hashing (Kirsch and Mitzenmacher
-    2006) with its halves, which are as good as random."""
-    bits, size = one.bitarray, one.bits_per_slice
-    place, step = _HALVES.unpack(fingerprint)
-    step %= size
-    for start in range(0, one.num_bits, size):
-        place %= size
-        if not bits[start + place]:
-            return False
-        place += step
-    return True
+    """Return whether the bits of a fingerprint are set."""
+    bits, (first, second, third, fourth) = one.bitarray, _places(one, fingerprint)
+    return bool(bits[first] and bits[second] and bits[third] and bits[fourth])
 
 
 def _add(one: BloomFilter, fingerprint: bytes) -> bool:
     """Set these bits; return whether they were set."""
-    bits, size = one.bitarray, one.bits_per_slice
-    place, step = _HALVES.unpack(fingerprint)
-    step %= size
-    found = True
-    for start in range(0, one.num_bits, size):
-        place %= size
-        if not bits[start + place]:
-            bits[start + place] = 1
-            found = False
-        place += step
-    one.count += not found
-    return found
+    bits, (first, second, third, fourth) = one.bitarray, _places(one, fingerprint)
+    if bits[first] and bits[second] and bits[third] and bits[fourth]:
+        return True
+    bits[first] = bits[second] = bits[third] = bits[fourth] = 1
+    one.count += 1
+    return False
+
+
+def _places(one: BloomFilter, fingerprint: bytes) -> tuple[int, int, int, int]:
+    """Return the bits of a fingerprint: one in each slice, by its quarters, which are as good as random."""
+    size = one.bits_per_slice
+    first, second, third, fourth = _QUARTERS.unpack(fingerprint)
+    return first % size, size + second % size, 2 * size + third % size, 3 * size + fourth % size

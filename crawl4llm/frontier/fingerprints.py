@@ -239,7 +239,7 @@ class FingerprintRuns:
                 break
             if not block or len(block) % _SIZE:
                 raise self._store.damaged(f"visited {key.hex()} has {len(block)} bytes")
-            fingerprints = [block[at : at + _SIZE] for at in range(0, len(block), _SIZE)]
+            fingerprints = list(struct.unpack(f"{_SIZE}s" * (len(block) // _SIZE), block))
             yield key, fingerprints if fingerprints[0] > after else fingerprints[bisect_right(fingerprints, after) :]
 
     def _write(self, place: int, fingerprints: Sequence[bytes]) -> None:

@@ -62,7 +62,7 @@ class DurableVisited:
         self._runs = FingerprintRuns(store, state.get("runs"))
 
         self._filter: FingerprintFilter | None = None
-        self._filter_capacity = capacity_within(filter_bytes)
+        self._filter_bytes, self._filter_capacity = filter_bytes, capacity_within(filter_bytes)
         mark = state.get("filter")
         self._filter_mark = Mark(mark[0], int(mark[1], 16)) if mark else None
 
@@ -170,14 +170,16 @@ class DurableVisited:
         if len(self) > self._filter_capacity:
             self._give_filter_up()
             return
+        path, most_bytes = self._filter_path, self._filter_bytes
         try:
-            loaded = FingerprintFilter.load(self._filter_path, fsync=self._fsync)
+            loaded = FingerprintFilter.load(path, most_bytes=most_bytes, fsync=self._fsync)
             self._filter, self._filter_mark = loaded, self._trusted_mark(loaded)
         except (OSError, ValueError) as error:
             if self._filter_mark is not None or not isinstance(error, FileNotFoundError):
-                logger.info("The visited set's filter %s is made anew: %s", self._filter_path, error)
-            FingerprintFilter.remove(self._filter_path)
-            self._filter, self._filter_mark = FingerprintFilter(self._filter_path, fsync=self._fsync), None
+                logger.info("The visited set's filter %s is made anew: %s", path, error)
+            FingerprintFilter.remove(path)
+            self._filter_mark = None
+            self._filter = FingerprintFilter(path, most_bytes=most_bytes, fsync=self._fsync)
         start = self._filter_mark.size if self._filter_mark else 0
         lacking = self._runs.added_since(start)
         bar = tqdm(self._runs.since(start), "visited set", lacking, unit=" keys", disable=not progress or not lacking)

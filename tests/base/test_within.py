@@ -205,7 +205,7 @@ def test_what_is_written_does_not_follow_a_link(finished: Path, run: Path, mine:
     assert done("check", run).startswith("sound")
     write_text(run / "x", "y")
     (run / "visited.new").symlink_to(mine / "victim")
-    seen = FingerprintFilter(run / "visited", fsync=False)
+    seen = FingerprintFilter(run / "visited", most_bytes=1 << 20, fsync=False)
     seen.add(fingerprint("one"))
     seen.save(Mark(1, 0))
 
