@@ -141,7 +141,11 @@ def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: p
     assert queue["queued"] == stats(tmp_path / "merged")["frontier/queued"] > 0
     checked = scrapy("archive", "check", url, "--json")
     assert json.loads(checked.stdout)["documents"] == len(log) == 60, checked.stderr
-    assert "continuous order are not compacted; merge it" in error_of(scrapy("cluster", "compact", url))
+    compacted = json.loads(scrapy("cluster", "compact", url, "--json").stdout)
+    assert (compacted["files"], compacted["left"]) == (4, 0), "one for each partition"
+    again = scrapy("archive", "check", url, "--json")
+    assert (json.loads(again.stdout)["documents"], json.loads(again.stdout)["files"]) == (60, 4), again.stderr
+    assert merged(storage, tmp_path / "again") == log
 
 
 def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:
