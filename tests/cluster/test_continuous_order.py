@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
-from live_helpers import live_args
+from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.cluster.journal import Quotas
@@ -107,6 +108,7 @@ def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) 
             "CRAWL_MAX_PAGES": 150,
             "DNS_HOSTS": web.hosts_file,
             "DOWNLOAD_DELAY": DELAY,
+            "DOWNLOAD_TIMEOUT": 2.5,
             "DELAY_FACTOR": 0,
             "URL_POLICY": "link",
         }
@@ -129,6 +131,17 @@ def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) 
     assert len({line["id"] for line in log}) == 150
     early = {owner: min(some) for owner, some in waits(read_log(web.log_file)).items() if some and min(some) < DELAY}
     assert early == {}
+
+
+@pytest.mark.parametrize(("lease", "is_refused"), [(23, True), (24, False)])
+def test_a_lease_that_an_exchange_can_outlast_is_refused(lease: int, tmp_path: Path, *, is_refused: bool) -> None:
+    """The profile's DOWNLOAD_TIMEOUT is 60; a worker that nothing is said against does not find its server."""
+    given = {**storage_at(tmp_path / "storage"), "CLUSTER": "valkey://127.0.0.1:1/0", "CLUSTER_LEASE": lease}
+    ended = crawl_live(["http://127.0.0.1:1/"], tmp_path / "worker", **given, CRAWL_BATCH_SIZE=0)
+    said = error_of(ended)
+    assert ended.returncode != 0
+    expected = "CLUSTER_LEASE = 23 is too short for DOWNLOAD_TIMEOUT = 60: .* set CLUSTER_LEASE to 24 or more"
+    assert bool(re.search(expected, said)) is is_refused, said
 
 
 def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
