@@ -6,13 +6,11 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from continuous_cluster import begin, merged, storage_at
+from crawl_helpers import Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
@@ -26,37 +24,8 @@ OFTEN = {"COMMIT_INTERVAL_PAGES": 20, "COMMIT_INTERVAL_SECONDS": 1}
 DELAY = 0.5
 
 
-def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
-    folder.mkdir()
-    return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": partitions}
-
-
-def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
-    """Start a worker, in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), **env},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def commits_in(folder: Path) -> int:
     return len(list(folder.glob("p/*/log/*")))
-
-
-def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
-    """Merge a crawl, after it was verified; the archive of that is whole."""
-    url = str(storage["STORAGE"])
-    for command in (["cluster", "verify", url], ["cluster", "merge", url, "--out", str(out)]):
-        done = scrapy(*command)
-        assert done.returncode == 0, done.stderr
-    checked = scrapy("archive", "check", str(out))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    return crawl_log(out)
 
 
 def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_path: Path) -> None:
