@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from continuous_cluster import begin, merged, storage_at
 from crawl_helpers import scrapy
 from graph_corpus import GraphCorpus
 from live_helpers import live_args, text_page
 from valkey_helpers import eventually, url_of, valkey_server
 
+from crawl4llm.cluster import journal
+from crawl4llm.cluster.logged import records
 from crawl4llm.cluster.partitions import Partitions
+from crawl4llm.cluster.storage import Storage, unpacked
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 from tests.testweb.server import Answer, Asked
 
 P = 8
 DELAY = 0.5
+ASKED_FOR = 12
+"""Seconds; more than a taker waits by itself."""
 AGENTS = [f"testbot/1.0 (+http://testbot.example/worker{number})" for number in range(2)]
 """By worker."""
 OF = Partitions(P, GraphCorpus({"http://a.test/": []}, {})).of
@@ -47,44 +56,57 @@ class GatedWeb(LocalWeb):
         await super()._answer(asked, answer)
 
 
-@contextmanager
-def two_workers(web: GatedWeb, folder: Path, **settings: object) -> Iterator[tuple[dict[str, object], list[Any]]]:
-    """Run workers at a crawl of a web; the gate is open once each has its half of the partitions."""
-    storage, workers = storage_at(folder / "storage", P), []
-    with valkey_server() as server:
-        given: dict[str, object] = {
-            **storage,
-            "CLUSTER": url_of(server),
+class Cluster:
+    """Workers of a crawl of a web, and its storage."""
+
+    def __init__(self, web: LocalWeb, folder: Path, server: str, settings: Mapping[str, object]) -> None:
+        self.storage = storage_at(folder / "storage", P)
+        self.workers: list[subprocess.Popen[str]] = []
+        self._web, self._folder, self._server = web, folder, server
+        self._settings: dict[str, object] = {
+            **self.storage,
+            "CLUSTER": server,
             "CRAWL_BATCH_SIZE": 0,
             "CRAWL_MAX_PAGES": 1000,
             "DNS_HOSTS": web.hosts_file,
             "DOWNLOAD_DELAY": DELAY,
             "DELAY_FACTOR": 0,
-            "COMMIT_INTERVAL_SECONDS": 1,
             **settings,
         }
 
-        def start(number: int) -> None:
-            arguments = live_args(web.seeds[:1], folder / f"worker{number}", **given, USER_AGENT=AGENTS[number])
-            workers.append(begin(arguments, SCRAPY_PROJECT="live"))
+    def start(self) -> None:
+        """Start one more worker."""
+        number = len(self.workers)
+        given = {**self._settings, "USER_AGENT": AGENTS[number]}
+        arguments = live_args(self._web.seeds[:1], self._folder / f"worker{number}", **given)
+        self.workers.append(begin(arguments, SCRAPY_PROJECT="live"))
 
-        def have_half() -> bool:
-            said = scrapy("cluster", "status", str(storage["STORAGE"]), "-s", f"CLUSTER={given['CLUSTER']}", "--json")
-            partitions = sorted(worker["partitions"] for worker in json.loads(said.stdout)["workers"])
-            return partitions == [list(range(P // 2)), list(range(P // 2, P))]
+    def have_half(self) -> bool:
+        """Whether there are two workers with half of the partitions each."""
+        url = str(self.storage["STORAGE"])
+        said = scrapy("cluster", "status", url, "-s", f"CLUSTER={self._server}", "--json")
+        partitions = sorted(worker["partitions"] for worker in json.loads(said.stdout)["workers"])
+        return partitions == [list(range(P // 2)), list(range(P // 2, P))]
 
+
+@contextmanager
+def cluster(web: LocalWeb, folder: Path, **settings: object) -> Iterator[Cluster]:
+    """Serve a web and the workers of a crawl."""
+    with running(web), valkey_server() as server:
+        crawl = Cluster(web, folder, url_of(server), settings)
         try:
-            start(0)
-            assert web.is_asked.wait(60)
-            start(1)
-            eventually(have_half, 60)
-            web.gate.set()
-            yield storage, workers
+            yield crawl
         finally:
-            web.gate.set()
-            for worker in workers:
+            for worker in crawl.workers:
                 worker.kill()
                 worker.communicate()
+
+
+def holds_in(storage: dict[str, object], owner: str) -> list[Any]:
+    """Return the waits of an owner that its partition's commits have."""
+    found = journal.commits(Storage(str(storage["STORAGE"])), OF(f"http://{owner}/"))
+    changes = [change for commit in found for change in records(unpacked(commit.changes))]
+    return [json.loads(value) for _, key, value in changes if key == b"hold/" + owner.encode() and value]  # type: ignore[arg-type]
 
 
 def short(requests: list[Logged]) -> list[str]:
@@ -104,9 +126,14 @@ def test_a_redirect_into_another_partition_is_followed_by_the_worker_that_has_it
     first = {start: {"/": text_page(0, []).body + links.encode()}}
     shown = FewPages({**first, **pages, **{source: {} for source in sources}})
     web = GatedWeb(tmp_path / "web", shown, misbehaving=rules)
-    with running(web), two_workers(web, tmp_path, CLUSTER_LEASE=4, DOWNLOAD_TIMEOUT=10) as (storage, workers):
-        assert [worker.wait(120) for worker in workers] == [0, 0]
-    log = merged(storage, tmp_path / "merged")
+    with cluster(web, tmp_path, CLUSTER_LEASE=4, DOWNLOAD_TIMEOUT=10, COMMIT_INTERVAL_SECONDS=1) as crawl:
+        crawl.start()
+        assert web.is_asked.wait(60)
+        crawl.start()
+        eventually(crawl.have_half, 60)
+        web.gate.set()
+        assert [worker.wait(120) for worker in crawl.workers] == [0, 0]
+    log = merged(crawl.storage, tmp_path / "merged")
     asked = read_log(web.log_file)
     places = [f"{target}{path}" for target in targets for path in pages[target]]
     assert Counter(short(asked)) == Counter([f"{start}/", *rules, *places]), "each once"
@@ -116,3 +143,30 @@ def test_a_redirect_into_another_partition_is_followed_by_the_worker_that_has_it
     assert min(seconds for of_owner in waits(asked).values() for seconds in of_owner) >= DELAY
     failures = map(json.loads, (tmp_path / "merged/failures.jsonl").read_text().splitlines())
     assert Counter(line["outcome"] for line in failures) == {"redirected": len(rules)}
+
+
+@pytest.mark.parametrize("path", ["/page", "/robots.txt"])
+def test_a_wait_that_a_server_asked_for_outlives_the_worker(path: str, tmp_path: Path) -> None:
+    """It is in the storage at once, however seldom commits are: whoever takes over keeps to it."""
+    start, *others = hosts(0, 99)
+    owner = next(host for host in others if OF(f"http://{host}/") == OF(f"http://{start}/"))
+    pages = {"/": text_page(0, []).body + f'<a href="http://{owner}/page">x</a>'.encode()}
+    pages["/"] += b"".join(b'<a href="/%d">x</a>' % number for number in range(40))
+    pages |= {f"/{number}": text_page(number, []).body for number in range(40)}
+    shown = FewPages({start: pages, owner: {}})
+    web = LocalWeb(tmp_path / "web", shown, misbehaving={f"{owner}{path}": f"retry-after:{ASKED_FOR}"})
+
+    def answered() -> list[Logged]:
+        return [one for one in read_log(web.log_file) if (one.host, one.status) == (owner, 429)]
+
+    seldom = {"COMMIT_INTERVAL_SECONDS": 3600, "COMMIT_INTERVAL_PAGES": 100_000}
+    with cluster(web, tmp_path, CLUSTER_LEASE=1, DOWNLOAD_TIMEOUT=2.5, RETRY_WAITS="1,1,1", **seldom) as crawl:
+        crawl.start()
+        eventually(answered, 60)
+        eventually(lambda: holds_in(crawl.storage, owner), 10)
+        os.killpg(crawl.workers[0].pid, signal.SIGKILL)
+        crawl.start()
+        eventually(lambda: len(answered()) > 1, 60)
+    first, *others = [one for one in read_log(web.log_file) if one.host == owner and one.path == path]
+    assert {one.agent for one in others} == {AGENTS[1]}
+    assert others[0].arrived - first.ended >= ASKED_FOR
