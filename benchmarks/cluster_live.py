@@ -68,7 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="keep everything here")
     add_faults(parser)
     given = parser.parse_args(argv)
-    given.settings = [f"CRAWL_MAX_PAGES={given.pages}", f"DOWNLOAD_DELAY={given.delay}", *given.settings]
+    given.settings = [
+        f"CRAWL_MAX_PAGES={given.pages}",
+        f"DOWNLOAD_DELAY={given.delay}",
+        f"DOWNLOAD_TIMEOUT={2.5 * given.lease}",
+        *given.settings,
+    ]
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
         folder = given.folder or Path(scratch)
         site = EvenPages(given.owners, 10_000)

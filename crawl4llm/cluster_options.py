@@ -86,7 +86,8 @@ class ClusterOptions:
         30.0,
         seconds,
         "With `CLUSTER`: seconds after which another worker may take over from one that is not heard of any more; it "
-        "waits as long again. A worker itself stops at half of them.",
+        "waits as long again. A worker itself stops at half of them. In live crawls at least 0.4 times "
+        "`DOWNLOAD_TIMEOUT`.",
     )
 
     @property

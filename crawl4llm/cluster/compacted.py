@@ -1,16 +1,19 @@
 """The archive in a storage: pages as they were put, or compacted: many such segments one behind the other in an object.
 
-``warc/00000012-0003.warc.gz`` begins with the segment of partition 3 of iteration 12, ``.cdxj`` beside it holds the
-indexes of its segments as they were, and ``.segments``, which is put last, says where each of them lies. What is
-compacted is deleted only then: at any moment each segment can be read, and all have the same bytes in both places.
+``warc/00000012-0003-00000019-0001.warc.gz`` begins with the segment of partition 3 of iteration 12, and ends with that
+of partition 1 of iteration 19; in continuous order ``warc/0003-00000012-0003-00000047.warc.gz`` has those of partition
+3, of its commits 12 to 47. ``.cdxj`` beside it holds the indexes of its segments as they were, and
+``warc/00000012-0003.segments``, which is put last, says where each of them lies. What is compacted is deleted only
+then: at any moment each segment can be read, and all have the same bytes in both places.
 """
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from crawl4llm.cluster import shapes
 from crawl4llm.cluster.storage import Storage, StorageError, pack
@@ -19,7 +22,10 @@ from crawl4llm.warc.cdxj import IndexLine, parse_index_line
 WARC: Final = "warc/"
 _SEGMENTS, _INDEX = ".segments", ".cdxj"
 _KEPT: Final = 16
-"""Lists of segments in memory, each of WARC_MAX_BYTES of the archive."""
+"""Lists of segments in memory, each of WARC_MAX_BYTES of the archive; or one a partition, where there are more."""
+_PIECE: Final = 1 << 22
+"""Bytes that are copied at a time."""
+_Found = TypeVar("_Found")
 
 
 class Segment(NamedTuple):
@@ -33,22 +39,20 @@ class Segment(NamedTuple):
 
 
 class Pages:
-    """Reads segments by the name that exchanges give them. All methods raise StorageError."""
+    """Reads segments by the name that exchanges and commits give them. All methods raise StorageError."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, partitions: int) -> None:
         self._storage = storage
+        self._names: list[str] = []
         self.compacted: list[str] = []
         """The lists of segments, in their order."""
-        self._read = lru_cache(maxsize=_KEPT)(self._read_list)
+        self._read = lru_cache(maxsize=max(_KEPT, partitions))(self._read_list)
         self.look_again()
 
     def look_again(self) -> None:
         """List again what is compacted."""
-        self.compacted = [name for name in self._storage.names(WARC) if name.endswith(_SEGMENTS)]
-
-    def last(self) -> Sequence[Segment]:
-        """Return the segments that were compacted last, in their order; empty where none were."""
-        return list(self._read(self.compacted[-1]).values()) if self.compacted else []
+        self._names = list(self._storage.names(WARC))
+        self.compacted = [name for name in self._names if name.endswith(_SEGMENTS)]
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the object that holds a segment, and where it begins there."""
@@ -57,11 +61,15 @@ class Pages:
 
     def get(self, name: str) -> bytes:
         """Return a segment."""
-        return self._bytes(name, of_index=False)
+        return self._look(
+            name,
+            lambda base, at: self._storage.get_range(base + _suffix(name), at.start, at.size),
+            lambda: self._storage.get(name),
+        )
 
     def index(self, name: str) -> dict[str, IndexLine]:
         """Return the lines of the index of a segment, by document key."""
-        lines = map(parse_index_line, self._bytes(name, of_index=True).splitlines(keepends=True))
+        lines = map(parse_index_line, self.raw_index(name).splitlines(keepends=True))
         found = {line.id: line for line in lines if line is not None}
         if not found:
             raise self._storage.damaged(index_name(name), "it lists no page")
@@ -69,47 +77,102 @@ class Pages:
 
     def raw_index(self, name: str) -> bytes:
         """Return the index of a segment as it is."""
-        return self._bytes(name, of_index=True)
+        return self._look(
+            name,
+            lambda base, at: self._storage.get_range(base + _INDEX, at.index_start, at.index_size),
+            lambda: self._storage.get(index_name(name)),
+        )
 
-    def compact(self, segments: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Put segments (name, content, index) together; nothing is done twice, whoever did it before."""
-        base = _base(segments[0][0])
+    def sizes(self, name: str) -> tuple[int, int]:
+        """Return the bytes of a segment and of its index."""
+
+        def own() -> tuple[int, int] | None:
+            size, index_size = self._storage.size(name), self._storage.size(index_name(name))
+            return None if size is None or index_size is None else (size, index_size)
+
+        return self._look(name, lambda _, at: (at.size, at.index_size), own)
+
+    # -- compaction -----------------------------------------------------------------------------------------------
+
+    def last(self, series: str = "") -> str:
+        """Return the segment that was compacted last, of those whose lists are named so; empty where none was. What a
+        compaction that was killed has left is deleted."""
+        lists = [name for name in self.compacted if name.startswith(WARC + series)]
+        return self._clean_up(lists[-1]) if lists else ""
+
+    def compact(self, segments: Sequence[tuple[str, int, int]]) -> None:
+        """Put segments (name, bytes, bytes of the index) together; nothing is done twice, whoever did it before."""
         places, start, index_start = [], 0, 0
-        for name, content, index in segments:
-            places.append(Segment(name, start, len(content), index_start, len(index)))
-            start, index_start = start + len(content), index_start + len(index)
-        self._storage.put(base + _suffix(segments[0][0]), b"".join(content for _, content, _ in segments))
-        self._storage.put(base + _INDEX, b"".join(index for _, _, index in segments))
-        self._storage.put(base + _SEGMENTS, pack(places))
+        for name, size, index_size in segments:
+            places.append(Segment(name, start, size, index_start, index_size))
+            start, index_start = start + size, index_start + index_size
+        base, suffix = _object(places), _suffix(places[0].name)
+        self._storage.put_pieces(base + suffix, start, self._pieces(places))
+        self._storage.put_pieces(base + _INDEX, index_start, (self.raw_index(one.name) for one in places))
+        called = _base(places[0].name) + _SEGMENTS
+        self._storage.put(called, pack(places))
         self.look_again()
-        self.delete(places)
+        self._clean_up(called)
 
-    def delete(self, segments: Sequence[Segment]) -> None:
-        """Delete the objects whose segments are compacted."""
-        for segment in segments:
-            self._storage.delete(index_name(segment.name))
-            self._storage.delete(segment.name)
+    def _pieces(self, segments: Sequence[Segment]) -> Iterator[bytes]:
+        for name, _, size, _, _ in segments:
+            digest = hashlib.sha256()
+            for start in range(0, size, _PIECE):
+                piece = self._piece(name, start, min(_PIECE, size - start))
+                digest.update(piece)
+                yield piece
+            if digest.hexdigest() != digest_of(name):
+                raise self._storage.damaged(name, "it has another digest")
 
-    def _bytes(self, name: str, *, of_index: bool) -> bytes:
+    def _piece(self, name: str, start: int, size: int) -> bytes:
+        return self._look(
+            name,
+            lambda base, at: self._storage.get_range(base + _suffix(name), at.start + start, size),
+            lambda: self._storage.get_range(name, start, size) if self._storage.size(name) is not None else None,
+        )
+
+    def _clean_up(self, called: str) -> str:
+        """Delete what a list of segments stands for, but for where it says that they lie; return the last of them.
+
+        Of two compactions that see the end of a crawl at different times each may have put an object for the same
+        list; the list names one, and no other can be put."""
+        kept, places = self._read(called)
+        segments = list(places.values())
+        for name in self._names:
+            if name.startswith(called.removesuffix(_SEGMENTS) + "-") and not name.startswith(f"{kept}."):
+                self._storage.delete(name)
+        last = segments[-1].name
+        if self._storage.size(last) is not None:  # it is deleted last
+            for segment in segments:
+                self._storage.delete(index_name(segment.name))
+                self._storage.delete(segment.name)
+        return last
+
+    # -- where segments lie ---------------------------------------------------------------------------------------
+
+    def _look(self, name: str, compacted: Callable[[str, Segment], _Found], own: Callable[[], _Found | None]) -> _Found:
+        """Return what is found of a segment, where it is compacted, or in its own object."""
         for look_again in (False, True):  # it may have been compacted since
             if look_again:
                 self.look_again()
             if (found := self._find(name)) is not None:
-                file, at = found
-                place = (at.index_start, at.index_size) if of_index else (at.start, at.size)
-                return self._storage.get_range(file + (_INDEX if of_index else _suffix(name)), *place)
-            if (data := self._storage.get(index_name(name) if of_index else name)) is not None:
+                return compacted(*found)
+            if (data := own()) is not None:
                 return data
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 
     def _find(self, name: str) -> tuple[str, Segment] | None:
-        at = bisect_right(self.compacted, _base(name) + _SEGMENTS)
-        segment = self._read(self.compacted[at - 1]).get(name) if at else None
-        return None if segment is None else (self.compacted[at - 1].removesuffix(_SEGMENTS), segment)
+        """Return what the name of the object begins with that holds a segment, and where it lies there."""
+        if not (at := bisect_right(self.compacted, _base(name) + _SEGMENTS)):
+            return None
+        base, segments = self._read(self.compacted[at - 1])
+        return None if (segment := segments.get(name)) is None else (base, segment)
 
-    def _read_list(self, name: str) -> dict[str, Segment]:
-        segments = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
-        return {segment[0]: Segment(*segment) for segment in segments}
+    def _read_list(self, name: str) -> tuple[str, dict[str, Segment]]:
+        """Return what the name of the object begins with, and its segments by name."""
+        found = shapes.read(self._storage, name, self._storage.get(name) or b"", shapes.SEGMENTS)
+        segments = [Segment(*segment) for segment in found]
+        return _object(segments), {segment.name: segment for segment in segments}
 
 
 def index_name(name: str) -> str:
@@ -117,11 +180,21 @@ def index_name(name: str) -> str:
     return name.partition(".")[0] + _INDEX
 
 
+def digest_of(name: str) -> str:
+    """Return the SHA-256 digest that a segment has by its name."""
+    return name.partition(".")[0].rpartition("-")[2]
+
+
 def _suffix(name: str) -> str:
     return "." + name.partition(".")[2]
 
 
 def _base(name: str) -> str:
-    """Return what the names of compacted objects begin with whose first segment this is."""
-    _, iteration, pages = name.split("/")
-    return f"{WARC}{iteration}-{pages.split('-')[1]}"
+    """Return what the name of the list begins with whose first segment this is."""
+    _, folder, pages = name.split("/")
+    return f"{WARC}{folder}-{pages.split('-')[1]}"
+
+
+def _object(segments: Sequence[Segment]) -> str:
+    """Return what the names begin with of the object of segments and of their indexes."""
+    return f"{_base(segments[0].name)}-{_base(segments[-1].name).removeprefix(WARC)}"

@@ -349,7 +349,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         told = await asyncio.to_thread(told_of, self._parts, number)
         await self._post.look([number])
         clock = self._parts.clock
-        longest = 0.0 if clock is None else max(clock.delay, 2 * self.options.cluster_lease)
+        longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
         partition = ContinuousPartition(number, self._parts, told, longest=longest)
         partition.turns = self.turns
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects

@@ -54,8 +54,8 @@ class History:
         if crawl is None:
             raise InputError(f"STORAGE {url} holds no crawl")
         self.crawl = crawl
-        self.pages = Pages(self.storage)
         self.partitions: int = crawl["identity"]["CRAWL_PARTITIONS"]
+        self.pages = Pages(self.storage, self.partitions)
         self.max_pages: int = crawl["identity"]["CRAWL_MAX_PAGES"]
         self.end: dict[str, Any] | None = read_if_there(self.storage, objects.END, shapes.END)
         self.is_continuous = not self.crawl["identity"]["CRAWL_BATCH_SIZE"]
@@ -73,12 +73,6 @@ class History:
             yield partition, commit
         if number < journal.newest(self.storage, partition):
             raise self.storage.damaged(journal.name(partition, journal.LOG, number + 1), "it is missing")
-
-    def content(self, name: str) -> bytes:
-        """Return an object. Raises InputError where it is missing."""
-        if (data := self.storage.get(name)) is None:
-            raise self.storage.damaged(name, "it is missing")
-        return data
 
     def state(self) -> list[int]:
         """Return numbers that grow as the crawl goes on."""

@@ -27,7 +27,7 @@ from crawl4llm.frontier.durable import LEASES
 from crawl4llm.frontier.durable import STATE as FRONTIER
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, LastingOwners
 from crawl4llm.frontier.fingerprints import FingerprintRuns
-from crawl4llm.frontier.holds import Hold
+from crawl4llm.frontier.holds import Hold, OwnerHolds
 from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.frontier.visited import STATE as VISITED
@@ -83,8 +83,8 @@ class LoggedStore(Store):
 
 
 class StoredHolds:
-    """Which owners may not be asked: :class:`crawl4llm.frontier.holds.Holds` in a store. A wait that is taken over
-    counts anew, from then on: clocks of two machines are not compared."""
+    """Implements :class:`crawl4llm.frontier.holds.OwnerHolds` in a store. A wait that is taken over counts anew, from
+    then on: clocks of two machines are not compared."""
 
     def __init__(self, store: Store, longest: float) -> None:
         """``longest``: seconds for which whoever takes over lets all owners wait."""
@@ -146,8 +146,8 @@ class LoggedOwnerFrontier(DurableOwnerFrontier):
         self.holds = holds
         super().__init__(store, patience=patience, **clock)
 
-    def _index(self, _holds: Any, *others: Any) -> LastingOwners:
-        return super()._index(self.holds, *others)  # type: ignore[arg-type]
+    def _index(self, _holds: OwnerHolds, *others: Any) -> LastingOwners:
+        return super()._index(self.holds, *others)
 
 
 class Working(LmdbCrawlStore):

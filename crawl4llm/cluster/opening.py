@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.domains import OWNER_RULES
 from crawl4llm.base.errors import InputError
@@ -25,6 +25,9 @@ from crawl4llm.scope_options import OFF
 
 if TYPE_CHECKING:
     from crawl4llm.cluster.continuous import ContinuousCrawl
+
+_LEASES: Final = 2.5
+"""That an exchange may last."""
 
 
 def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_jobdir: bool) -> None:
@@ -49,6 +52,18 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
     for what, is_set in refused.items():
         if is_set:
             raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
+
+
+def check_lease(options: Options, timeout: float) -> None:
+    """Raise InputError where an exchange that lasts ``timeout`` seconds, of a worker that is lost, may not be over when
+    whoever takes its partition asks the owner: it begins up to half a lease after the worker was last heard of; another
+    one asks after four, or after three where Valkey was wiped."""
+    if options.cluster is not None and timeout > _LEASES * options.cluster_lease:
+        raise InputError(
+            f"CLUSTER_LEASE = {options.cluster_lease:g} is too short for DOWNLOAD_TIMEOUT = {timeout:g}: a lost "
+            "worker could still be asking an owner that another one asks; set CLUSTER_LEASE to "
+            f"{timeout / _LEASES:g} or more, or DOWNLOAD_TIMEOUT to {_LEASES * options.cluster_lease:g} or less"
+        )
 
 
 def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:

@@ -127,7 +127,9 @@ _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
 WHOLE: Final = Where(_SHOWN, _is_ranked)
 OFFER: Final = Where({"queued": _WHOLE, **_SHOWN, **_NEWS}, _is_ranked)
 PLAN: Final = Where((_WHOLE, [_WHOLE], [_TEXT], _NUMBER), lambda plan: len(plan[1]) == len(plan[2]))
-_SEGMENT: Final = Where(_TEXT, re.compile(r"i/\d{8}/pages-\d{4,}-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch)
+_SEGMENT: Final = Where(
+    _TEXT, re.compile(r"(i/\d{8}/pages-\d{4,}|p/\d{4,}/pages-\d{8})-[0-9a-f]{64}\.warc\.(gz|zst)").fullmatch
+)
 SEGMENTS: Final = Where([(_SEGMENT, _WHOLE, _WHOLE, _WHOLE, _WHOLE)], bool)
 _EXCHANGE: Final = {
     "rows": [
@@ -147,7 +149,7 @@ _LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
 FOUND: Final = [(_WHOLE, _WHOLE)]
-HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_TEXT), [(_WHOLE, _WHOLE)])
+HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_SEGMENT), [(_WHOLE, _WHOLE)])
 """Of a commit in continuous order."""
 LINES: Final = ([{**_PAGE, "visited": _WHOLE, "fetched": _WHOLE}], [_FAILURE])
 MAIL: Final = Where(

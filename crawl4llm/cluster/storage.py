@@ -11,7 +11,7 @@ Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
@@ -22,6 +22,8 @@ from crawl4llm.base.own_json import from_json, to_json
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
 _LEVEL: Final = 3
+_PART, _PARTS_AT_ONCE = 1 << 23, 2
+"""Bytes of a part of a large object that is put, and how many are on their way."""
 
 
 class StorageError(InputError):
@@ -61,6 +63,23 @@ class Storage:
         self.put_bytes += len(data)
         return True
 
+    def put_pieces(self, name: str, size: int, pieces: Iterable[bytes]) -> None:
+        """Make an object of any size whose name says what is in it, of ``size`` bytes in pieces, which are not kept in
+        memory; nothing is done where it is there. Raises also what ``pieces`` does."""
+        if self.size(name) == size:
+            return
+        from obstore import open_writer
+
+        self.puts += 1
+        try:
+            writer = open_writer(self._store, name, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+            for piece in pieces:
+                writer.write(piece)
+            writer.close()  # it is there from now on; without that, never
+        except self._faults as error:
+            raise self._error(f"take {name}", error) from None
+        self.put_bytes += size
+
     def get(self, name: str) -> bytes | None:
         """Return an object; None where there is none."""
         self.gets += 1
@@ -86,6 +105,17 @@ class Storage:
         if len(data) != size:
             raise self.damaged(name)
         return data
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of an object; None where there is none."""
+        self.gets += 1
+        try:
+            size: int = self._store.head(name)["size"]
+        except (self._exceptions.NotFoundError, FileNotFoundError):
+            return None
+        except self._faults as error:
+            raise self._error(f"give {name}", error) from None
+        return size
 
     def delete(self, name: str) -> None:
         """Delete an object whose content is elsewhere, if it is there."""

@@ -94,11 +94,13 @@ class Run:
                 require_library("KNOWN_TEXTS", "leave it out")
             self._clock = _clock(self.web, options)
             if options.storage is not None or options.cluster is not None:
-                from crawl4llm.cluster.opening import refuse_settings
+                from crawl4llm.cluster.opening import check_lease, refuse_settings
 
                 is_live = self.web.host is not None
                 has_clock, has_jobdir = self._clock is not None, bool(settings.get("JOBDIR"))
                 refuse_settings(options, is_live=is_live, has_clock=has_clock, has_jobdir=has_jobdir)
+                if is_live:
+                    check_lease(options, settings.getfloat("DOWNLOAD_TIMEOUT"))
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self.job = None

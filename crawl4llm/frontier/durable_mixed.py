@@ -7,7 +7,7 @@ from typing import Any
 
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Patience
 from crawl4llm.frontier.durable_owned import MIXED, MIXED_OWNERS, DurableOwnerFrontier, LastingOwners
-from crawl4llm.frontier.holds import Holds
+from crawl4llm.frontier.holds import OwnerHolds
 from crawl4llm.frontier.mixed import MOST_CELLS, Leases, MixedIndex, Shares, queue_of
 from crawl4llm.frontier.store import Store
 
@@ -30,7 +30,7 @@ class DurableMixedFrontier(DurableOwnerFrontier):
         self._leases = Leases(self._shares, self._leases)
 
     def _index(
-        self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
+        self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
     ) -> LastingOwners:
         return LastingMixedIndex(self._shares, holds, clock, wall, patience)
 

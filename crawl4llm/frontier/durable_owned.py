@@ -12,7 +12,7 @@ from typing import Any
 from crawl4llm.base.domains import OWNER_RULES, owner_of
 from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.durable import STATE, DurableFrontier
-from crawl4llm.frontier.holds import NAME, Holds
+from crawl4llm.frontier.holds import NAME, Holds, OwnerHolds
 from crawl4llm.frontier.indexed import (
     CURRENT,
     IndexedFrontier,
@@ -41,7 +41,7 @@ class LastingOwners(OwnerIndex[bytes]):
     """The owner index whose holds outlive the process: what holds and parks is written to the holds file at once."""
 
     def __init__(
-        self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience = IMPATIENT
+        self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience = IMPATIENT
     ) -> None:
         """Take up what is in force. ``clock``: the caller's clock, on which all times are; ``wall``: seconds since
         1970."""
@@ -127,7 +127,7 @@ class DurableOwnerFrontier(IndexedFrontier):
             self._convert()
 
     def _index(
-        self, holds: Holds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
+        self, holds: OwnerHolds, clock: Callable[[], float], wall: Callable[[], float], patience: Patience
     ) -> LastingOwners:
         return LastingOwners(holds, clock, wall, patience)
 

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing, sync_path
@@ -46,8 +46,21 @@ class Hold(NamedTuple):
         return self.parked or self.until > now or (self.failures > 0 and now - self.failed < FAILURES_KEPT)
 
 
+class OwnerHolds(Protocol):
+    """Where is written which owners may not be asked."""
+
+    def items(self) -> Iterator[tuple[str, Hold]]:
+        """Yield owners with what is in force."""
+
+    def get(self, owner: str) -> Hold:
+        """Return what is written of an owner, which may be over."""
+
+    def set(self, owner: str, hold: Hold) -> None:
+        """Write down that this holds for an owner, and nothing else. Raises InputError."""
+
+
 class Holds:
-    """The file and what it holds, by owner."""
+    """Implements :class:`OwnerHolds` in the file."""
 
     def __init__(self, path: Path, *, fsync: bool = True, wall: Callable[[], float] = time.time) -> None:
         """Read the file, where there is one; nothing is changed. Raises InputError."""

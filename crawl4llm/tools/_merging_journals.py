@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from crawl4llm.base.crawl_log import CrawlLog
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
 from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster.compacted import index_name
 from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
@@ -51,7 +51,7 @@ class Merge:
                 if commit.head.pages is None:
                     continue
                 name = commit.head.pages
-                data = b"" if self._index_only else self._history.content(name)
+                data = b"" if self._index_only else self._history.pages.get(name)
                 if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
                     serial += 1
                     self._begin_file(serial, name)
@@ -85,13 +85,15 @@ class Merge:
 
     def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
         """Put a segment into the present file, and its lines into the index."""
-        start, filename = 0, flat_name(name) if self._flat else name
+        pages = self._history.pages
         if self._file is not None:
-            start, filename = self._file.tell(), Path(self._file.name).name
+            filename, start = Path(self._file.name).name, self._file.tell()
             self._file.write(data)
-        base = name.partition(".")[0]
-        for line in self._history.content(f"{base}.cdxj").splitlines(keepends=True):
+        else:
+            filename, start = pages.place(name)
+            filename = flat_name(filename) if self._flat else filename
+        for line in pages.raw_index(name).splitlines(keepends=True):
             if (parsed := cdxj.parse_index_line(line)) is None:
-                raise InputError(f"STORAGE {self._history.storage.url}: {base}.cdxj is damaged")
+                raise self._history.storage.damaged(index_name(name), "it lists no page")
             _, offset, length = parsed.place
             index.write(parsed.at(filename, start + offset, length))

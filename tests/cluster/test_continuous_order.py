@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
-from live_helpers import live_args
+from continuous_cluster import begin, merged, storage_at
+from crawl_helpers import Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from live_helpers import crawl_live, live_args
 from valkey_helpers import eventually, url_of, valkey_server
 
 from crawl4llm.cluster.journal import Quotas
@@ -25,41 +24,12 @@ OFTEN = {"COMMIT_INTERVAL_PAGES": 20, "COMMIT_INTERVAL_SECONDS": 1}
 DELAY = 0.5
 
 
-def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
-    folder.mkdir()
-    return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": partitions}
-
-
-def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
-    """Start a worker, in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), **env},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def commits_in(folder: Path) -> int:
     return objects_in(folder, "log")
 
 
 def objects_in(folder: Path, kind: str) -> int:
     return len(list(folder.glob(f"p/*/{kind}/*")))
-
-
-def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
-    """Merge a crawl, after it was verified; the archive of that is whole."""
-    url = str(storage["STORAGE"])
-    for command in (["cluster", "verify", url], ["cluster", "merge", url, "--out", str(out)]):
-        done = scrapy(*command)
-        assert done.returncode == 0, done.stderr
-    checked = scrapy("archive", "check", str(out))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    return crawl_log(out)
 
 
 def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_path: Path) -> None:
@@ -113,6 +83,7 @@ def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) 
             "CRAWL_MAX_PAGES": 150,
             "DNS_HOSTS": web.hosts_file,
             "DOWNLOAD_DELAY": DELAY,
+            "DOWNLOAD_TIMEOUT": 2.5,
             "DELAY_FACTOR": 0,
             "URL_POLICY": "link",
         }
@@ -137,6 +108,17 @@ def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) 
     assert early == {}
 
 
+@pytest.mark.parametrize(("lease", "is_refused"), [(23, True), (24, False)])
+def test_a_lease_that_an_exchange_can_outlast_is_refused(lease: int, tmp_path: Path, *, is_refused: bool) -> None:
+    """The profile's DOWNLOAD_TIMEOUT is 60; a worker that nothing is said against does not find its server."""
+    given = {**storage_at(tmp_path / "storage"), "CLUSTER": "valkey://127.0.0.1:1/0", "CLUSTER_LEASE": lease}
+    ended = crawl_live(["http://127.0.0.1:1/"], tmp_path / "worker", **given, CRAWL_BATCH_SIZE=0)
+    said = error_of(ended)
+    assert ended.returncode != 0
+    expected = "CLUSTER_LEASE = 23 is too short for DOWNLOAD_TIMEOUT = 60: .* set CLUSTER_LEASE to 24 or more"
+    assert bool(re.search(expected, said)) is is_refused, said
+
+
 def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     storage = storage_at(tmp_path / "storage")
@@ -147,7 +129,11 @@ def test_commands_take_the_storage(demo_web: Web, tmp_path: Path, monkeypatch: p
     assert queue["queued"] == stats(tmp_path / "merged")["frontier/queued"] > 0
     checked = scrapy("archive", "check", url, "--json")
     assert json.loads(checked.stdout)["documents"] == len(log) == 60, checked.stderr
-    assert "continuous order are not compacted; merge it" in error_of(scrapy("cluster", "compact", url))
+    compacted = json.loads(scrapy("cluster", "compact", url, "--json").stdout)
+    assert (compacted["files"], compacted["left"]) == (4, 0), "one for each partition"
+    again = scrapy("archive", "check", url, "--json")
+    assert (json.loads(again.stdout)["documents"], json.loads(again.stdout)["files"]) == (60, 4), again.stderr
+    assert merged(storage, tmp_path / "again") == log
 
 
 def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:

@@ -38,6 +38,22 @@ def test_an_object_is_put_once_and_stays(url: str) -> None:
     assert (one.puts, one.put_bytes, other.put_bytes) == (1, 5, 0)
 
 
+def test_a_large_object_in_pieces_is_there_whole_or_not_at_all(url: str) -> None:
+    one = Storage(url)
+    pieces = [bytes([number]) * (7 << 20) for number in range(3)]
+
+    def cut_short() -> Iterator[bytes]:
+        yield from pieces
+        raise InputError("the source is gone")
+
+    with pytest.raises(InputError, match="the source is gone"):
+        one.put_pieces("warc/a", 21 << 20, cut_short())
+    assert (one.size("warc/a"), list(one.names("warc"))) == (None, [])
+    one.put_pieces("warc/a", 21 << 20, iter(pieces))
+    assert one.get("warc/a") == b"".join(pieces)
+    one.put_pieces("warc/a", 21 << 20, cut_short())  # it is there
+
+
 def test_names_and_folders_in_order(url: str) -> None:
     one = Storage(url)
     for name in ("i/2/b", "i/10/a", "i/2/a", "crawl"):

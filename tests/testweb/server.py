@@ -34,6 +34,8 @@ class Logged(NamedTuple):
     """Whether all of the answer was sent."""
     address: str
     """The server's."""
+    agent: str
+    """The User-Agent."""
 
 
 def read_log(path: Path) -> list[Logged]:
@@ -171,7 +173,8 @@ class Server:
             ended = time.monotonic() if answer.ended is None else answer.ended
             address = str(writer.get_extra_info("sockname")[0])
             whole = answer.ended is not None
-            logged = Logged(arrived, ended, asked.host, asked.path, answer.status, whole, address)
+            agent = asked.headers.get("user-agent", "")
+            logged = Logged(arrived, ended, asked.host, asked.path, answer.status, whole, address, agent)
             self._log.write(json.dumps(logged._asdict()) + "\n")
             self._log.flush()
         return not answer.closes

@@ -1,13 +1,13 @@
-"""``scrapy cluster compact``: puts the archive's segments together: one for each partition and batch."""
+"""``scrapy cluster compact``: puts the archive's segments together: one for each partition and batch, or commit."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.cluster import journal
 from crawl4llm.cluster.history import History
 from crawl4llm.tools._action import Action
 
@@ -22,36 +22,56 @@ def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     and run twice at a time, while the crawl goes on.
     """
     history = History(opts.arguments[0])
+    facts = {"segments": 0, "files": 0, "left": 0}
     if history.is_continuous:
-        raise InputError(f"{opts.arguments[0]}: crawls in continuous order are not compacted; merge it")
-    most: int = history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
-    history.pages.delete(history.pages.last())  # what a killed one left
-    group: list[tuple[str, bytes, bytes]] = []
-    size = segments = files = 0
-    for name in _segments(history):
-        content = history.pages.get(name)
-        if group and size + len(content) > most:
-            history.pages.compact(group)
-            segments, files, size, group = segments + len(group), files + 1, 0, []
-        group.append((name, content, history.pages.raw_index(name)))
-        size += len(content)
-    if group and history.end is not None:
-        history.pages.compact(group)
-        segments, files, group = segments + len(group), files + 1, []
-    facts: dict[str, Any] = {"segments": segments, "files": files, "left": len(group)}
+        series = [_of_commits(history, partition) for partition in range(history.partitions)]
+    else:
+        series = [_of_batches(history)]
+    for names in series:
+        for group, is_whole in _groups(history, names):
+            if is_whole:
+                history.pages.compact(group)
+                facts["segments"] += len(group)
+                facts["files"] += 1
+            else:
+                facts["left"] += len(group)
     yield from (Fact(name, count, "") for name, count in facts.items())
-    left = f"; {len(group):,} wait for more" if group else ""
-    yield Line(f"{segments:,} segments compacted to {files:,} WARC files{left}")
+    left = f"; {facts['left']:,} wait for more" if facts["left"] else ""
+    yield Line(f"{facts['segments']:,} segments compacted to {facts['files']:,} WARC files{left}")
 
 
-def _segments(history: History) -> Iterator[str]:
+def _groups(history: History, names: Iterable[str]) -> Iterator[tuple[list[tuple[str, int, int]], bool]]:
+    """Yield the segments of each object with their sizes, and whether no more can come to them."""
+    most: int = history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+    group: list[tuple[str, int, int]] = []
+    total = 0
+    for name in names:
+        size, index_size = history.pages.sizes(name)
+        if group and total + size > most:
+            yield group, True
+            group, total = [], 0
+        group.append((name, size, index_size))
+        total += size
+    if group:
+        yield group, history.end is not None
+
+
+def _of_batches(history: History) -> Iterator[str]:
     """Yield the segments that are not compacted, in their order, of the batches that all partitions have ended."""
     last = history.pages.last()
-    name = last[-1].name if last else ""
-    iteration = int(name.split("/")[1]) if name else 0
+    iteration = int(last.split("/")[1]) if last else 0
     while exchanges := history.exchanges(iteration):
-        yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > name)
+        yield from (one.head["pages"] for one in exchanges if (one.head["pages"] or "") > last)
         iteration += 1
+
+
+def _of_commits(history: History, partition: int) -> Iterator[str]:
+    """Yield the segments of a partition in continuous order that are not compacted, in the order of its commits."""
+    last = history.pages.last(f"{partition:04}-")
+    after = int(last.split("-")[1]) if last else 0
+    for commit in journal.commits(history.storage, partition, after):
+        if commit.head.pages is not None:
+            yield commit.head.pages
 
 
 COMPACT = Action("put the archive's segments together to files of WARC_MAX_BYTES", _run, "STORAGE")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import journal, shapes
 from crawl4llm.cluster.changes import Delta, Edit, records
+from crawl4llm.cluster.compacted import digest_of
 from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.journal import Commit
@@ -132,11 +133,9 @@ def _check_pages(history: History, commit: Commit, ids: list[str]) -> None:
     if name is None:
         listed: list[str] = []
     else:
-        base = name.partition(".")[0]
-        data, index = history.content(name), history.content(f"{base}.cdxj")
-        if hashlib.sha256(data).hexdigest() != base.rpartition("-")[2]:
+        if hashlib.sha256(history.pages.get(name)).hexdigest() != digest_of(name):
             raise InputError(f"STORAGE {history.storage.url} is not sound: {name} is damaged: it has another digest")
-        lines = [cdxj.parse_index_line(line) for line in index.splitlines(keepends=True)]
+        lines = [cdxj.parse_index_line(line) for line in history.pages.raw_index(name).splitlines(keepends=True)]
         listed = [line.id for line in lines if line is not None and line.id]
     archives = history.crawl["facts"]["settings"]["WARC_ENABLED"]
     if archives and listed != ids:

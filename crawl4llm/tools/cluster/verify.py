@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Line, Part
+from crawl4llm.cluster.compacted import digest_of
 from crawl4llm.cluster.history import Batch, History, news_of
 from crawl4llm.cluster.objects import Exchange
 from crawl4llm.frontier.memory import MemoryVisited
@@ -82,7 +83,7 @@ def _check_pages(history: History, exchange: Exchange) -> None:
     name = exchange.head["pages"]
     if name is None:
         return
-    if hashlib.sha256(history.pages.get(name)).hexdigest() != name.partition(".")[0].rpartition("-")[2]:
+    if hashlib.sha256(history.pages.get(name)).hexdigest() != digest_of(name):
         raise _wrong(history, f"{name} is damaged: it has another digest")
     listed = list(history.pages.index(name))
     if listed != [row[1]["id"] for row in exchange.rows if row[1] is not None]:

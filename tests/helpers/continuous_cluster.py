@@ -1,0 +1,40 @@
+"""Crawls in continuous order by workers that are processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from crawl_helpers import PROJECT, crawl_log, scrapy
+
+
+def storage_at(folder: Path, partitions: int = 4) -> dict[str, object]:
+    folder.mkdir()
+    return {"STORAGE": f"file://{folder}", "CRAWL_PARTITIONS": partitions}
+
+
+def begin(arguments: list[str], **env: str) -> subprocess.Popen[str]:
+    """Start a worker, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **env},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def merged(storage: dict[str, object], out: Path) -> list[dict[str, Any]]:
+    """Merge a crawl, after it was verified; the archive of that is whole."""
+    url = str(storage["STORAGE"])
+    for command in (["cluster", "verify", url], ["cluster", "merge", url, "--out", str(out)]):
+        done = scrapy(*command)
+        assert done.returncode == 0, done.stderr
+    checked = scrapy("archive", "check", str(out))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    return crawl_log(out)
