@@ -85,11 +85,12 @@ def test_workers_that_share_overlap_and_die_change_nothing(policy: str, tmp_path
             try:
                 await worker._run(seeds, draw)
             except Died:
-                assert isinstance(worker.crawl, cluster_crawl.ClusterCrawl)
-                worker.crawl.close()  # LMDB's locks are the thread's that took them, not the garbage collector's
                 deaths.append(puts)
             else:
                 return
+            finally:
+                assert isinstance(worker.crawl, cluster_crawl.ClusterCrawl)
+                worker.crawl.close()  # LMDB's locks are the thread's that took them, not the garbage collector's
 
     async def work_together() -> None:
         await asyncio.gather(*map(work, [range(2), range(2, 4), None]))
