@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from crawl4llm.base.reductions import reduced
 from crawl4llm.tools.evaluate.columns import slices
 from crawl4llm.tools.evaluate.documents import Floats, Integers
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Series, Table, floats, number
@@ -49,6 +48,8 @@ changes them. x + 0 is 0 for -0."""
 
 def rank_correlation(x: Floats, y: Floats) -> Correlation:
     """Return the correlation of the pairs in which both are numbers; they are ranked on disk."""
+    from crawl4llm.base.reductions import reduced  # an extra
+
     ((pairs, xx, yy, xy),) = reduced(_SUMS, {"x": x, "y": y})
     if pairs < 3:
         return Correlation(None, None, None, pairs, "fewer than three pages have both")

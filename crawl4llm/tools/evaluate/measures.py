@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, binomtest
 
-from crawl4llm.base.reductions import reduced
 from crawl4llm.tools.evaluate.columns import stored_rows
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 
@@ -40,6 +39,8 @@ class Population:
     """
 
     def __init__(self, values: Floats, size: int, within: Flags | None = None) -> None:
+        from crawl4llm.base.reductions import reduced  # an extra
+
         given = {"value": values, "counts": np.broadcast_to(True, len(values)) if within is None else within}
         ((lowest,),) = reduced("SELECT min(value) FROM given WHERE counts AND isfinite(value)", given)
         self.lowest = 0.0 if lowest is None else float(lowest)

@@ -255,6 +255,8 @@ def oracle_threshold(settings: BaseSettings, runs: Sequence[Path], executor: Exe
     corpus and model, or it is not here.
     """
     try:
+        import duckdb  # noqa: F401 - it sorts the scores
+
         from crawl4llm.tools.evaluate.evaluate import check_same
         from crawl4llm.tools.evaluate.measures import Population, oracle_of
         from crawl4llm.tools.evaluate.runs import read_runs
