@@ -122,8 +122,10 @@ def test_no_bar_of_duckdb_is_drawn() -> None:
 
 
 def test_ctrl_c_ends_a_query(here: Path) -> None:
-    """DuckDB makes a RuntimeError of what a handler raises, or drops it where it is not at the query yet. Its threads may
-    end what they are at, so that the query has an end."""
+    """DuckDB makes a RuntimeError of what a handler raises, or drops it where it is not at the query yet.
+
+    Its threads may end what they are at, so that the query has an end.
+    """
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.5, 2)
