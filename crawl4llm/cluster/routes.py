@@ -62,11 +62,13 @@ class RoutedOwners:
 
     def release(self, owner: str, ready_at: float) -> bool:
         """A wait that is longer than what whoever takes over waits by itself is written down."""
-        owners = self._owners(owner)
+        released = self._others.release(owner, ready_at)  # perhaps its partition was not ours yet when it was occupied
         partition = self._own.get(self._of(_url(owner)))
-        if partition is not None and ready_at - self.now > partition.longest:
-            owners.hold(owner, ready_at)
-        return owners.release(owner, ready_at)
+        if partition is None or partition.owners is None:
+            return released
+        if ready_at - self.now > partition.longest:
+            partition.owners.hold(owner, ready_at)
+        return partition.owners.release(owner, ready_at)
 
     def hold(self, owner: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         return self._owners(owner).hold(owner, until, force=force, failures=failures)

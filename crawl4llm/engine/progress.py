@@ -74,13 +74,14 @@ class Progress:
 
 def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.n = crawl.crawled + crawl.answered
-    influence = in_short(crawl.counters.mean_influence)
-    bar.set_postfix_str(f"visited {len(crawl.visited):,}, frontier {len(crawl.frontier):,}, mean influence {influence}")
+    influence, states = in_short(crawl.counters.mean_influence), crawl.balance
+    bar.set_postfix_str(f"visited {states.discovered:,}, frontier {states.queued:,}, mean influence {influence}")
 
 
 def _log(crawl: Crawl, level: int = logging.INFO) -> None:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
-    counts = crawl.crawled, crawl.options.crawl_max_pages, len(crawl.visited), len(crawl.frontier)
+    states = crawl.balance
+    counts = crawl.crawled, crawl.options.crawl_max_pages, states.discovered, states.queued
     numbers = (f"{count:,}" for count in counts)
     influence = in_short(crawl.counters.mean_influence)
     logger.log(level, "%scrawled %s of %s, visited %s, frontier %s, mean influence %s", place, *numbers, influence)

@@ -14,9 +14,10 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
 from crawl4llm.crawl.turns import may_try
+from crawl4llm.live.places import Later
 from crawl4llm.live.robots import Robots
 from crawl4llm.live.robots_copies import site_of
-from crawl4llm.live.stopping import is_stopping
+from crawl4llm.live.stopping import NotHeld, is_stopping
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -172,26 +173,27 @@ class Outage:
         """Ask an owner who answered lately. False: he answers, or none can be asked now, so that nobody can tell."""
         self._crawl.limit_leases(0)
         now = time.monotonic()
-        may_be_asked = (
-            name for name, _ in reversed(self._good.items()) if self._owners.ready_at(name) - now <= self.interval
-        )
+        good = [name for name, site in reversed(self._good.items()) if self._crawl.may_send(f"{site}/")]
+        may_be_asked = (name for name in good if self._owners.ready_at(name) - now <= self.interval)
         asked = next((name for name in may_be_asked if name not in self._silent), None)
         if asked is None:  # one of the silent, who may answer to something else; others are being asked
-            asked = next((name for name in reversed(self._good) if name in self._silent), None)
+            asked = next((name for name in good if name in self._silent), None)
         if asked is None:
             return False
         began = time.monotonic()
-        await self._try(f"{self._good[asked]}/robots.txt")
-        return self._alive < began
+        return await self._try(f"{self._good[asked]}/robots.txt") and self._alive < began
 
-    async def _try(self, url: str) -> None:
-        """Make a request; whoever sees its end notes what it tells."""
+    async def _try(self, url: str) -> bool:
+        """Make a request; whoever sees its end notes what it tells. False: it may not be sent now."""
         meta = {_PROBE: True, "dont_obey_robotstxt": True, "dont_redirect": True, "dont_retry": True}
         assert self._crawler.engine is not None
         try:
             await self._crawler.engine.download_async(Request(url, callback=NO_CALLBACK, meta=meta))
+        except (Later, NotHeld):
+            return False
         except Exception as error:  # noqa: BLE001 - of whatever kind: there was no answer
             logger.debug("%s: %r", url, error)
+        return True
 
     async def _sleep(self, began: float) -> bool:
         """Sleep until the next try. False: the crawl is stopping, or there was a sign of life since a time."""

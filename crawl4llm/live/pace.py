@@ -21,7 +21,7 @@ from scrapy.exceptions import NotConfigured
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, HELD, REFUSED, ROBOTS_UNKNOWN, TIMEOUT
 from crawl4llm.crawl.control import Control
-from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.crawl.turns import owner_of_lease
 from crawl4llm.live.address_rate import AddressRate
 from crawl4llm.live.backoff import Backoff, Wait, tried_again
@@ -148,8 +148,8 @@ class Pace:
         """Keep the owner of a document for its lease."""
         self._outage.begun()
         if owner := owner_of_lease(lease):
-            entry = lease.entry
-            self._places[owner] = Place(self._since, leased=True, score=entry.score, attempts=entry.attempts)
+            # Where its partition was lost and came again, an exchange of then may still go on.
+            self._places.setdefault(owner, Place(self._since)).lease = lease
 
     def end(self, lease: Lease, *, asked: bool = True) -> None:
         """Keep it no longer; it may be asked again after its delay."""
@@ -158,7 +158,7 @@ class Pace:
             # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
             delay = self._crawl_delay(lease.entry.url or lease.entry.key)
             place.send_at = max(place.send_at, place.ended + min(delay, self._cap))
-            place.leased = False
+            place.lease = None
             self._leave(owner, place)
 
     # -- Scrapy's interface ---------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Pace:
             return
         if reason := self._backoff.given_up(request.url):
             raise Later(f"{request.url}: its host or site is given up", reason, final=True)
-        place = await self._enter(owner)
+        place = await self._enter(request, owner)
         if place.users >= _MOST_WAITING and not is_leased(request):
             raise Later(f"{owner} has many requests waiting", HELD, wait=_LONGEST_WAIT)
         place.users += 1
@@ -230,14 +230,16 @@ class Pace:
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
-    async def _enter(self, owner: str) -> Place:
-        """Return the place of an owner, who is kept for a lease, or is now, for an exchange without one."""
+    async def _enter(self, request: Request, owner: str) -> Place:
+        """Return the place of an owner, who is kept for a lease, or is now, for an exchange without one. Raises
+        NotHeld."""
         while (place := self._places.get(owner)) is None:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                place = self._places[owner] = Place(self._since, leased=False)
+                place = self._places[owner] = Place(self._since)
                 break
+            self._check_held(request, owner)  # else who waits for this could keep it from being held again
             await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place
 
@@ -267,6 +269,12 @@ class Pace:
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
+        if is_leased(request) and (lease := lease_of(request)) is not place.lease and owner_of_lease(lease) == owner:
+            raise NotHeld(owner)  # its partition was lost; whoever has that, perhaps this worker again, begins anew
+        self._check_held(request, owner)
+
+    def _check_held(self, request: Request, owner: str) -> None:
+        """Raise NotHeld where another worker may be asking the owner."""
         if not self._crawl.may_send(request.url, led=LED in request.meta):
             raise NotHeld(owner)
 
@@ -281,9 +289,9 @@ class Pace:
                 raise Withdrawn("the crawl is stopping")
         if (address := look_up.result()) is None:
             return  # the connection will say why
-        first_of_lease = place.leased and (is_leased(request) or place.ended <= self._since)
-        if first_of_lease and not captures_of(request) and "retry_times" not in request.meta:
-            until = self._addresses.put_aside(address, place.score)
+        lease = place.lease if is_leased(request) or place.ended <= self._since else None
+        if lease is not None and not captures_of(request) and "retry_times" not in request.meta:
+            until = self._addresses.put_aside(address, lease.entry.score)
             if until is not None:
                 place.send_at = max(place.send_at, until)
                 self._note_rule(owner, IP_RATE)
@@ -350,7 +358,7 @@ class Pace:
                 )
             if self._parked == _PARKED_LINES:
                 logger.info("Of more owners that are parked only the stats tell how many they are (owners/parked)")
-        return Later(f"{owner} is parked", None if place.leased else HELD)
+        return Later(f"{owner} is parked", HELD if place.lease is None else None)
 
     def _end_attempt(self, exchange: Exchange, status: int, asked_for: float) -> None:
         """Raise Later for a document whose answer says that it is to be asked for later; the turn of others comes."""
@@ -370,7 +378,7 @@ class Pace:
         owner = owner_of(request.url)
         wait = self._backoff.robots_unknown(owner, error, time.monotonic())
         place = self._places.get(owner)
-        counts = wait.final or place is None or not place.leased
+        counts = wait.final or place is None or place.lease is None
         return self._later(owner, ROBOTS_UNKNOWN if counts else None, wait)
 
     def _later(self, owner: str, reason: str | None, wait: Wait) -> Later:
@@ -387,7 +395,7 @@ class Pace:
 
     def _leave(self, owner: str, place: Place) -> None:
         """Let an owner be leased again who is not kept any more."""
-        if not place.leased and not place.users:
+        if place.lease is None and not place.users:
             del self._places[owner]
             self._owners.release(owner, place.send_at)
 

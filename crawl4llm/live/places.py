@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier import Lease
 
 
 class Later(Exception):
@@ -19,22 +22,23 @@ class Later(Exception):
 class Place:
     """The place in which all exchanges with an owner wait for each other, while the owner is kept."""
 
-    __slots__ = ("attempts", "ended", "leased", "score", "send_at", "turn", "users")
+    __slots__ = ("ended", "lease", "send_at", "turn", "users")
 
-    def __init__(self, ended: float, *, leased: bool, score: float = 0.0, attempts: int = 0) -> None:
+    def __init__(self, ended: float) -> None:
         self.ended = ended
         """Monotonic time at which the last exchange ended; of those before this lease, at the latest."""
-        self.leased = leased
-        """Whether it is kept for a lease."""
-        self.score = score
-        """Of the document on lease."""
-        self.attempts = attempts
-        """Times that it was leased, with this one; 0: it is kept for none."""
+        self.lease: Lease | None = None
+        """What it is kept for; None: an exchange that belongs to no lease of its owner's documents."""
         self.users = 0
         """Exchanges that go on or wait."""
         self.turn = asyncio.Lock()
         self.send_at = -math.inf
         """Monotonic time from which the next request may be sent."""
+
+    @property
+    def attempts(self) -> int:
+        """Times that the document on lease was leased, with this one; 0 where there is none."""
+        return 0 if self.lease is None else self.lease.entry.attempts
 
 
 class Exchange(NamedTuple):

@@ -54,21 +54,22 @@ class Stalls:
 
     def line(self, now: float) -> str | None:
         """Return what is to be said now, by the monotonic clock; None while all goes on, or where it was just said."""
-        waiting, stalled = len(self._crawl.frontier), now - self._answered
-        leased = self._crawl.frontier.leased
-        if self._owners is None or not (waiting or leased) or stalled < _STALL_SECONDS:
+        stalled = now - self._answered
+        if self._owners is None or stalled < _STALL_SECONDS or now - self._said < _LINE_SECONDS:
             return None
-        if now - self._said < _LINE_SECONDS:
+        states = self._crawl.balance
+        waiting = states.queued + self._owners.documents.parked
+        if not (waiting or states.leased):
             return None
         self._said = now
-        return f"Nothing fetched for {stalled:.0f} s: {self._why(self._owners, now)}"
+        return f"Nothing fetched for {stalled:.0f} s: {self._why(self._owners, waiting, now)}"
 
-    def _why(self, owners: Owners, now: float) -> str:
-        waiting, lag = len(self._crawl.frontier), self._crawl.lag()
+    def _why(self, owners: Owners, waiting: int, now: float) -> str:
+        lag = self._crawl.lag()
         if lag or self._crawl.must_wait:
             return f"the workers are full, {lag + self._crawl.answered:,} pages wait for their scores"
         if not waiting:
-            return f"the frontier is empty, and {self._crawl.frontier.leased:,} documents are being asked for"
+            return f"the frontier is empty, and {self._crawl.in_flight:,} documents are being asked for"
         owners.tick(now)
         counts, ready = owners.counts, owners.next_ready()
         when = "" if ready is None else f" (the first {max(ready - now, 0):.0f} s more)"

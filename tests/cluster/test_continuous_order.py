@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,6 @@ def test_n_is_not_exceeded_and_a_lost_object_is_found(demo_web: Web, tmp_path: P
     assert "it is missing" in error_of(scrapy("cluster", "verify", str(storage["STORAGE"])))
 
 
-@pytest.mark.xfail(raises=subprocess.TimeoutExpired, reason="open: a worker that stood still may not come to its end")
 def test_live_workers_that_die_and_stand_still_ask_nobody_early(tmp_path: Path) -> None:
     storage = storage_at(tmp_path / "storage")
     web = LocalWeb(tmp_path / "web", DemoPages(400, 24, 0), robots={"*": "User-agent: *\nAllow: /\n"})

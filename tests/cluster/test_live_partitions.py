@@ -44,15 +44,16 @@ def hosts(half: int, count: int) -> list[str]:
 
 
 class GatedWeb(LocalWeb):
-    """A web that answers nothing until its gate is opened."""
+    """A web of which one host, or all, answer nothing until the gate is opened."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
+    def __init__(self, *given: Any, host: str | None = None, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.gate, self.is_asked = threading.Event(), threading.Event()
+        self.gate, self.is_asked, self._host = threading.Event(), threading.Event(), host
 
     async def _answer(self, asked: Asked, answer: Answer) -> None:
-        self.is_asked.set()
-        await asyncio.to_thread(self.gate.wait, 60)
+        if self._host in (None, asked.host):
+            self.is_asked.set()
+            await asyncio.to_thread(self.gate.wait, 60)
         await super()._answer(asked, answer)
 
 
@@ -81,12 +82,23 @@ class Cluster:
         arguments = live_args(self._web.seeds[:1], self._folder / f"worker{number}", **given)
         self.workers.append(begin(arguments, SCRAPY_PROJECT="live"))
 
+    def end(self) -> str:
+        """Kill the workers; return what they said."""
+        for worker in self.workers:
+            worker.kill()
+        said = [worker.communicate()[1] for worker in self.workers]
+        self.workers.clear()
+        return "".join(said)
+
     def have_half(self) -> bool:
         """Whether there are two workers with half of the partitions each."""
+        return self.have(list(range(P // 2)), list(range(P // 2, P)))
+
+    def have(self, *partitions: list[int]) -> bool:
+        """Whether workers have these partitions."""
         url = str(self.storage["STORAGE"])
         said = scrapy("cluster", "status", url, "-s", f"CLUSTER={self._server}", "--json")
-        partitions = sorted(worker["partitions"] for worker in json.loads(said.stdout)["workers"])
-        return partitions == [list(range(P // 2)), list(range(P // 2, P))]
+        return sorted(worker["partitions"] for worker in json.loads(said.stdout)["workers"]) == sorted(partitions)
 
 
 @contextmanager
@@ -97,9 +109,7 @@ def cluster(web: LocalWeb, folder: Path, **settings: object) -> Iterator[Cluster
         try:
             yield crawl
         finally:
-            for worker in crawl.workers:
-                worker.kill()
-                worker.communicate()
+            crawl.end()
 
 
 def holds_in(storage: dict[str, object], owner: str) -> list[Any]:
@@ -143,6 +153,28 @@ def test_a_redirect_into_another_partition_is_followed_by_the_worker_that_has_it
     assert min(seconds for of_owner in waits(asked).values() for seconds in of_owner) >= DELAY
     failures = map(json.loads, (tmp_path / "merged/failures.jsonl").read_text().splitlines())
     assert Counter(line["outcome"] for line in failures) == {"redirected": len(rules)}
+
+
+def test_who_hands_partitions_over_tries_the_network_at_the_others(tmp_path: Path) -> None:
+    """An exchange fails of a partition that is to be handed over, with the host that answered last."""
+    start, others = hosts(0, 1)[0], hosts(1, 99)
+    partition = OF(f"http://{others[0]}/")
+    good, silent = [host for host in others if OF(f"http://{host}/") == partition][:2]
+    links = "".join(f'<a href="http://{place}">x</a> ' for place in (f"{good}/page", f"{silent}/page"))
+    pages = {"/": text_page(0, []).body + links.encode()}
+    shown = FewPages({start: pages, good: {"/page": text_page(1, []).body}, silent: {}})
+    web = GatedWeb(tmp_path / "web", shown, misbehaving={f"{silent}/robots.txt": "reset"}, host=silent)
+    rest = [number for number in range(P) if number >= P // 2 and number != partition]
+    with cluster(web, tmp_path, CLUSTER_LEASE=8, DOWNLOAD_TIMEOUT=20) as crawl:
+        crawl.start()
+        assert web.is_asked.wait(60)
+        eventually(lambda: f"{good}/page" in short(read_log(web.log_file)), 10)
+        crawl.start()
+        eventually(lambda: crawl.have(sorted([*range(P // 2), partition]), rest), 60)
+        web.gate.set()
+        eventually(crawl.have_half, 60)
+        said = crawl.end()
+    assert "No network" not in said
 
 
 @pytest.mark.parametrize("path", ["/page", "/robots.txt"])
