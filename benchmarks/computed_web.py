@@ -231,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for run in range(args.runs):
                 starts.append(crawl(Path(folder, f"start{run}"), args.small, 1, cluster=cluster))
                 small.append(crawl(Path(folder, f"small{run}"), args.small, few, cluster=cluster))
-                if not cluster or run == args.runs // 2:  # in between
+                if not cluster or run == args.runs // 2:  # in between, as what a machine does changes
                     pages = args.pages if cluster else (run + 1) * args.pages // args.runs
                     parts.append(crawl(Path(folder, "large"), args.documents, pages, cluster=cluster))
         start = starts[0]._replace(cpu=statistics.median(one.cpu for one in starts))

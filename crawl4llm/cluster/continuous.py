@@ -211,9 +211,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def _go_on(self) -> None:
         """Begin: read what is there, and take partitions."""
+        await self._post.begin()  # also of a crawl that has ended: whoever joins it tells of its pages
         self._see_whether_ended()
         if self._ended is None:
-            await self._post.begin()
             await asyncio.to_thread(self._quotas.look)
             await self._look_around()
             await self._commit(self._own, all_of_them=True)

@@ -231,8 +231,7 @@ class Pace:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     async def _enter(self, request: Request, owner: str) -> Place:
-        """Return the place of an owner, who is kept for a lease, or is now, for an exchange without one. Raises
-        NotHeld."""
+        """Return the place of an owner, kept for a lease, or from now on for what has none. Raises NotHeld."""
         while (place := self._places.get(owner)) is None:
             now = time.monotonic()
             self._owners.tick(now)
@@ -303,7 +302,7 @@ class Pace:
             self._note_rule(owner, IP_RATE)
 
     async def _sleep(self, seconds: float, owner: str, longest: float) -> None:
-        """Wait for a while of this. Raises Withdrawn, or Later where it is longer than it may be."""
+        """Wait for a part of this. Raises Withdrawn, or Later where it is longer than it may be."""
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
         if seconds > longest:

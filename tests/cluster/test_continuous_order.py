@@ -58,6 +58,8 @@ def test_all_that_can_be_reached_is_crawled_by_whoever_lives(demo_web: Web, tmp_
 def test_n_is_not_exceeded_and_a_lost_object_is_found(demo_web: Web, tmp_path: Path) -> None:
     storage, few = storage_at(tmp_path / "storage"), {**ALL, "CRAWL_MAX_PAGES": 60, "URL_POLICY": "link"}
     assert crawl(demo_web, tmp_path / "one", **few, **storage).returncode == 0
+    joins = crawl(demo_web, tmp_path / "other", **few, **storage)
+    assert (joins.returncode, "60 of 60 pages" in joins.stdout) == (0, True), joins.stderr
     log = merged(storage, tmp_path / "merged")
     assert len(log) == 60
     assert [line["visited"] for line in log] == sorted(line["visited"] for line in log)
