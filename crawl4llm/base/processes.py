@@ -191,5 +191,7 @@ def _apart(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: st
     finally:
         for pool in pools.values():
             terminate(pool)
+        for pool in pools.values():
+            pool.shutdown()  # Python 3.11's own end of its threads is not safe while they end
     if broken:
         raise InputError(killed)

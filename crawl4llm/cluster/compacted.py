@@ -128,7 +128,7 @@ class Pages:
         return self._look(
             name,
             lambda base, at: self._storage.get_range(base + _suffix(name), at.start + start, size),
-            lambda: self._storage.get_range(name, start, size) if self._storage.size(name) is not None else None,
+            lambda: self._storage.get_range(name, start, size),
         )
 
     def _clean_up(self, called: str) -> str:
@@ -150,14 +150,16 @@ class Pages:
 
     # -- where segments lie ---------------------------------------------------------------------------------------
 
-    def _look(self, name: str, compacted: Callable[[str, Segment], _Found], own: Callable[[], _Found | None]) -> _Found:
+    def _look(
+        self, name: str, compacted: Callable[[str, Segment], _Found | None], own: Callable[[], _Found | None]
+    ) -> _Found:
         """Return what is found of a segment, where it is compacted, or in its own object."""
         for look_again in (False, True):  # it may have been compacted since
             if look_again:
                 self.look_again()
-            if (found := self._find(name)) is not None:
-                return compacted(*found)
-            if (data := own()) is not None:
+            found = self._find(name)
+            data = own() if found is None else compacted(*found)
+            if data is not None:
                 return data
         raise StorageError(f"STORAGE {self._storage.url}: {name} is missing")
 

@@ -45,6 +45,7 @@ class Storage:
         self.url = url
         self.puts = self.put_bytes = self.gets = 0
         self._exceptions: Any = exceptions
+        self._missing = (exceptions.NotFoundError, FileNotFoundError)
         self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
         try:
             self._store = open_store(url)
@@ -88,18 +89,20 @@ class Storage:
             if found.meta["size"] > _LARGEST:
                 raise StorageError(f"STORAGE {self.url}: {name} has {found.meta['size']:,} bytes, which is too many")
             return bytes(found.bytes())
-        except (self._exceptions.NotFoundError, FileNotFoundError) as error:
-            if "NoSuchBucket" in str(error):
-                raise self._error(f"give {name}", error) from None
+        except self._missing as error:
+            self._check_bucket(name, error)
             return None
         except self._faults as error:
             raise self._error(f"give {name}", error) from None
 
-    def get_range(self, name: str, start: int, size: int) -> bytes:
-        """Return a part of an object that is there."""
+    def get_range(self, name: str, start: int, size: int) -> bytes | None:
+        """Return a part of an object; None where there is no such object."""
         self.gets += 1
         try:
             data = bytes(self._store.get_range(name, start=start, length=size)) if size else b""
+        except self._missing as error:
+            self._check_bucket(name, error)
+            return None
         except (*self._faults, ValueError, OverflowError) as error:
             raise self._error(f"give {name}", error) from None
         if len(data) != size:
@@ -111,7 +114,7 @@ class Storage:
         self.gets += 1
         try:
             size: int = self._store.head(name)["size"]
-        except (self._exceptions.NotFoundError, FileNotFoundError):
+        except self._missing:
             return None
         except self._faults as error:
             raise self._error(f"give {name}", error) from None
@@ -121,7 +124,7 @@ class Storage:
         """Delete an object whose content is elsewhere, if it is there."""
         try:
             self._store.delete(name)
-        except (self._exceptions.NotFoundError, FileNotFoundError):
+        except self._missing:
             pass
         except self._faults as error:
             raise self._error(f"delete {name}", error) from None
@@ -170,6 +173,10 @@ class Storage:
     def damaged(self, name: str, how: str = "it is cut short") -> StorageError:
         """Return the error for an object that cannot be right."""
         return StorageError(f"STORAGE {self.url}: {name} is damaged: {how}")
+
+    def _check_bucket(self, name: str, error: Exception) -> None:
+        if "NoSuchBucket" in str(error):
+            raise self._error(f"give {name}", error) from None
 
     def _error(self, what: str, error: Exception) -> StorageError:
         said = " ".join(str(error).split())

@@ -31,10 +31,10 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_an_object_is_put_once_and_stays(url: str) -> None:
     one, other = Storage(url), Storage(url)
-    assert one.get("i/1/a") is None
+    assert one.get("i/1/a") is one.get_range("i/1/a", 0, 3) is one.size("i/1/a") is None
     assert one.put("i/1/a", b"first")
     assert not other.put("i/1/a", b"second")
-    assert other.get("i/1/a") == b"first"
+    assert (other.get("i/1/a"), other.get_range("i/1/a", 1, 3), other.size("i/1/a")) == (b"first", b"irs", 5)
     assert (one.puts, one.put_bytes, other.put_bytes) == (1, 5, 0)
 
 
