@@ -94,7 +94,11 @@ class CrawlState:
         self.counters = Counters()
         by_owner = by_owners is not None
         self.scope = Scope(
-            *(options.crawl_scope, visited, opted_out, limits), by_owners=by_owner, rules=rules, traps=options.url_traps
+            *(options.crawl_scope, visited, opted_out, limits),
+            by_owners=by_owner,
+            rules=rules,
+            traps=options.url_traps,
+            partitions=options.partitions,
         )
         self.iteration = 0
         self.seeds = 0

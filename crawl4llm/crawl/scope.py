@@ -43,8 +43,8 @@ class Limits(NamedTuple):
 
 NO_LIMITS = Limits()
 _LATELY: Final = 1 << 15
-"""Targets of links remembered as visited, some 150 bytes each; most links lead to one of these. To look one up in the
-visited set takes ten times as long."""
+"""Targets of links remembered as visited, by all partitions together, some 150 bytes each; most links lead to one of
+these. To look one up in the visited set takes ten times as long."""
 _LONGEST: Final = 200
 """Characters of a key that is remembered."""
 
@@ -63,13 +63,15 @@ class Scope:
         by_owners: bool = False,
         rules: UrlRules | None = None,
         traps: Sequence[str] = (),
+        partitions: int = 1,
     ) -> None:
         """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease. ``traps``: rules
-        of :mod:`crawl4llm.base.url_traps`."""
+        of :mod:`crawl4llm.base.url_traps`. ``partitions``: how many there are that each have a scope."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited
         self._lately: set[str] = set()
+        self._most_lately = _LATELY // partitions
         self._opted_out = self._unwanted = frozenset(domain.name for domain in opted_out)
         self._by_owners = by_owners
         self._all_rules = rules
@@ -118,7 +120,7 @@ class Scope:
         unknown = [key for key in keys if key not in self._lately]
         if not unknown:
             return unknown
-        if len(self._lately) > _LATELY:
+        if len(self._lately) > self._most_lately:
             self._lately.clear()
         self._lately.update([key for key in unknown if len(key) <= _LONGEST])
         return self._visited.add(unknown)
