@@ -1,14 +1,14 @@
 """Crawls of a web that is computed from its keys, with nothing on disk: whether a page costs more in one of 10 million.
 
-    python -m benchmarks.computed_web [--documents 10M] [--pages 300k] [--small 100k] [--runs 3] [--out FOLDER]
+    python -m benchmarks.computed_web [--documents 10M] [--pages 300k] [--small 100k] [--out FOLDER]
 
 Documents are a tree: each of the first third has three links to others that nothing else leads to, and eight to those
 before it on the way from the root; the rest have eleven of these. Scores are drawn by a hash, and are lower where a
 document leads no further: so a page leads to three new documents in any crawl of less than a third of them. A small
-web and a large one are crawled by influence, with JOBDIR and by one worker of a cluster. With JOBDIR the large one is
-crawled in as many parts as there are runs, each by a process of its own, and each next to a small crawl that it is
-compared with: the median of these ratios counts, as what a machine does changes. CPU is without that of a crawl of the
-seeds; memory is the peak of what is anonymous, as files that are mapped can be given back.
+web and a large one are crawled by influence, with JOBDIR and by one worker of a cluster. While the large one is
+crawled, with JOBDIR in three parts, the small one is crawled beside it, again and again: as what a machine does
+changes, that is what it is compared with. CPU is without that of a crawl of the seeds; memory is the peak of what is
+anonymous, as files that are mapped can be given back.
 
 Pages of both webs have eleven links (10.85 on average in the small one, 10.99 in the large one), of which three are
 new; what differs is that the small crawl ends when VISITED_CACHE is about to be full.
@@ -22,12 +22,13 @@ import json
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -47,7 +48,7 @@ MOST_BYTES = 1.1
 SETTINGS = {"VISITED_CACHE": 100_000, "VISITED_FILTER_BYTES": 4 << 20}
 MOST_MEMORY = 150
 """MiB besides those of a crawl of the seeds: 40 by these settings and the frontier, the rest for batches, snapshots."""
-PARTITIONS, SEEDS, LINKS = 16, 100, 11
+PARTITIONS, SEEDS, LINKS, PARTS = 16, 100, 11, 3
 _HOST = 100
 """Documents of a host."""
 _LOOK = 0.1
@@ -206,9 +207,22 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[float, float]:
         time.sleep(_LOOK)
 
 
+def _until(ended: threading.Event, folder: Path, documents: int, pages: int, *, cluster: bool) -> list[Cost]:
+    """Crawl from the beginning, again and again."""
+    costs: list[Cost] = []
+    while not ended.is_set():
+        costs.append(crawl(folder / str(len(costs)), documents, pages, cluster=cluster))
+    return costs
+
+
 def _less(cost: Cost, before: Cost, start: Cost) -> Cost:
     """Return what a process did after another, less what it takes to start."""
     return cost._replace(pages=cost.pages - before.pages, cpu=cost.cpu - start.cpu)
+
+
+def _together(costs: Sequence[Cost]) -> Cost:
+    """Return what the pages of some processes cost together."""
+    return costs[0]._replace(pages=sum(one.pages for one in costs), cpu=sum(one.cpu for one in costs))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -217,36 +231,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=number, default=number("10M"), help="of the large web")
     parser.add_argument("--pages", type=number, default=number("300k"), help="crawled of it")
     parser.add_argument("--small", type=number, default=number("100k"), help="documents of the small web")
-    parser.add_argument(
-        "--runs", type=int, default=3, help="of the small crawls, whose medians count, and parts of the large one"
-    )
     add_output(parser)
     args = parser.parse_args(argv)
     result, rows = Result("computed_web", []), []
-    few = 3 * args.small // 10
+    nothing = Cost(0, 0, 0.0, 0.0, 0)
     for name, cluster in (("JOBDIR", False), ("cluster", True)):
-        nothing = Cost(0, 0, 0.0, 0.0, 0)
-        starts, small, parts = [], [], [nothing]
-        with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
-            for run in range(args.runs):
-                starts.append(crawl(Path(folder, f"start{run}"), args.small, 1, cluster=cluster))
-                small.append(crawl(Path(folder, f"small{run}"), args.small, few, cluster=cluster))
-                if not cluster or run == args.runs // 2:  # in between, as what a machine does changes
-                    pages = args.pages if cluster else (run + 1) * args.pages // args.runs
-                    parts.append(crawl(Path(folder, "large"), args.documents, pages, cluster=cluster))
-        start = starts[0]._replace(cpu=statistics.median(one.cpu for one in starts))
-        of_few = _less(small[0]._replace(cpu=statistics.median(one.cpu for one in small)), nothing, start)
-        rows.append(_row(name, args.small, small[0], of_few))
-        costs = [_less(one, before, start) for before, one in pairwise(parts)]
-        rows += [_row(name, args.documents, one, cost) for one, cost in zip(parts[1:], costs, strict=True)]
-        beside = [of_few] if cluster else [_less(one, nothing, start) for one in small]
-        ratio = statistics.median(large.of_page / one.of_page for large, one in zip(costs, beside, strict=True))
+        with tempfile.TemporaryDirectory(prefix="crawl4llm-") as temporary:
+            folder, ended = Path(temporary), threading.Event()
+            few = 3 * args.small // 10
+            with ThreadPoolExecutor(1) as beside:
+                small = beside.submit(_until, ended, folder / "small", args.small, few, cluster=cluster)
+                try:
+                    start = crawl(folder / "start", args.small, 1, cluster=cluster)
+                    of_large = [args.pages] if cluster else [args.pages * part // PARTS for part in range(1, PARTS + 1)]
+                    parts = [crawl(folder / "large", args.documents, pages, cluster=cluster) for pages in of_large]
+                finally:
+                    ended.set()
+                of_small = [_less(one, nothing, start) for one in small.result()]
+        costs = [_less(one, before, start) for before, one in pairwise([nothing, *parts])]
+        rows.append(_row(name, args.small, small.result()[0], _together(of_small)))
+        rows += [_row(name, args.documents, one, cost) for one, cost in zip(parts, costs, strict=True)]
+        ratio = _together(costs).of_page / _together(of_small).of_page
         what = f"{name}: CPU a page at {args.documents:,} documents / at {args.small:,}"
         result.figures.append(Figure(what, ratio, MOST_GROWTH))
         beyond = max(one.memory for one in parts) - start.memory
         result.figures.append(Figure(f"{name}: memory besides that of the seeds", beyond, MOST_MEMORY, "MiB"))
         if not cluster:
-            first, last = (one.stored / one.queued for one in (parts[1], parts[-1]))
+            first, last = (one.stored / one.queued for one in (parts[0], parts[-1]))
             result.figures.append(
                 Figure(f"{name}: bytes a queued URL, at the end / after the first part", last / first, MOST_BYTES)
             )
