@@ -57,19 +57,27 @@ class FingerprintFilter:
         """Of the sets that it held when it was saved, the latest last: it holds what was in any of them."""
         self._full: list[int] = []
         """Checksums of the full filters' files."""
+        self._room = 0
+        """Fingerprints that the growing filter still takes."""
 
     def add(self, fingerprint: bytes) -> bool:
         """Add one; return whether it was maybe there before."""
         filters = self._filters
-        if not filters or filters[-1].count >= filters[-1].capacity // _ROOM:
+        if not self._room:
             if fingerprint in self:
                 return True
-            capacity = self._first_capacity * _GROWTH ** len(filters)
-            filters.append(BloomFilter(_ROOM * capacity, 0.5**_SLICES))
-        for full in filters[:-1]:
-            if _has(full, fingerprint):
-                return True
-        return _add(filters[-1], fingerprint)
+            self._room = self._first_capacity * _GROWTH ** len(filters)
+            filters.append(BloomFilter(_ROOM * self._room, 0.5**_SLICES))
+        growing = filters[-1]
+        bits, (first, second, third, fourth) = growing.bitarray, _places(growing, fingerprint)
+        if bits[first] and bits[second] and bits[third] and bits[fourth]:
+            return True
+        if len(filters) > 1 and any(_has(full, fingerprint) for full in filters[:-1]):
+            return True
+        bits[first] = bits[second] = bits[third] = bits[fourth] = 1
+        growing.count += 1
+        self._room -= 1
+        return False
 
     def __contains__(self, fingerprint: bytes) -> bool:
         return any(_has(one, fingerprint) for one in self._filters)
@@ -114,6 +122,7 @@ class FingerprintFilter:
                     raise ValueError(f"full filter {number} is another one's")
                 loaded._filters.append(_read(file))
         loaded._filters.append(growing)
+        loaded._room = max(growing.capacity // _ROOM - growing.count, 0)
         if loaded._filters[0].capacity != _ROOM * loaded._first_capacity:
             raise ValueError("it was made for another memory")
         loaded._full = header["full"]
@@ -213,16 +222,6 @@ def _has(one: BloomFilter, fingerprint: bytes) -> bool:
     """Return whether the bits of a fingerprint are set."""
     bits, (first, second, third, fourth) = one.bitarray, _places(one, fingerprint)
     return bool(bits[first] and bits[second] and bits[third] and bits[fourth])
-
-
-def _add(one: BloomFilter, fingerprint: bytes) -> bool:
-    """Set these bits; return whether they were set."""
-    bits, (first, second, third, fourth) = one.bitarray, _places(one, fingerprint)
-    if bits[first] and bits[second] and bits[third] and bits[fourth]:
-        return True
-    bits[first] = bits[second] = bits[third] = bits[fourth] = 1
-    one.count += 1
-    return False
 
 
 def _places(one: BloomFilter, fingerprint: bytes) -> tuple[int, int, int, int]:
