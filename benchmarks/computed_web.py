@@ -11,7 +11,7 @@ changes, that is what it is compared with. CPU is without that of a crawl of the
 anonymous, as files that are mapped can be given back.
 
 Pages of both webs have eleven links (10.85 on average in the small one, 10.99 in the large one), of which three are
-new; what differs is that the small crawl ends when VISITED_CACHE is about to be full.
+new, and URLs of the same length; what differs is that the small crawl ends when VISITED_CACHE is about to be full.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ PARTITIONS, SEEDS, LINKS, PARTS = 16, 100, 11, 3
 _HOST = 100
 """Documents of a host."""
 _LOOK = 0.1
-_KEY = re.compile(r"https://www\.h(\d+)\.example/(\d+)")
+_KEY = re.compile(r"https://www\.h(\d{6})\.example/(\d{8})")
 
 
 class ComputedWeb:
@@ -126,7 +127,7 @@ class ComputedWeb:
 
 
 def _url(number: int) -> str:
-    return f"https://www.h{number // _HOST}.example/{number}"
+    return f"https://www.h{number // _HOST:06}.example/{number:08}"
 
 
 class HashScorer:
@@ -207,12 +208,16 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[float, float]:
         time.sleep(_LOOK)
 
 
-def _until(ended: threading.Event, folder: Path, documents: int, pages: int, *, cluster: bool) -> list[Cost]:
-    """Crawl from the beginning, again and again."""
+def _until(
+    ended: threading.Event, folder: Path, documents: int, pages: int, *, cluster: bool
+) -> tuple[list[Cost], list[Cost]]:
+    """Crawl the seeds alone, and from the beginning, again and again; return what either cost."""
+    starts: list[Cost] = []
     costs: list[Cost] = []
     while not ended.is_set():
-        costs.append(crawl(folder / str(len(costs)), documents, pages, cluster=cluster))
-    return costs
+        for many, done in ((1, starts), (pages, costs)):
+            done.append(crawl(folder / f"{many}-{len(done)}", documents, many, cluster=cluster))
+    return starts, costs
 
 
 def _less(cost: Cost, before: Cost, start: Cost) -> Cost:
@@ -221,7 +226,7 @@ def _less(cost: Cost, before: Cost, start: Cost) -> Cost:
 
 
 def _together(costs: Sequence[Cost]) -> Cost:
-    """Return what the pages of some processes cost together."""
+    """Return what some processes did together."""
     return costs[0]._replace(pages=sum(one.pages for one in costs), cpu=sum(one.cpu for one in costs))
 
 
@@ -240,18 +245,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             folder, ended = Path(temporary), threading.Event()
             few = 3 * args.small // 10
             with ThreadPoolExecutor(1) as beside:
-                small = beside.submit(_until, ended, folder / "small", args.small, few, cluster=cluster)
+                found = beside.submit(_until, ended, folder / "small", args.small, few, cluster=cluster)
                 try:
-                    start = crawl(folder / "start", args.small, 1, cluster=cluster)
                     of_large = [args.pages] if cluster else [args.pages * part // PARTS for part in range(1, PARTS + 1)]
                     parts = [crawl(folder / "large", args.documents, pages, cluster=cluster) for pages in of_large]
                 finally:
                     ended.set()
-                of_small = [_less(one, nothing, start) for one in small.result()]
+                starts, small = found.result()
+        start = starts[0]._replace(cpu=statistics.mean(one.cpu for one in starts))
+        of_small = _together([_less(one, nothing, start) for one in small])
         costs = [_less(one, before, start) for before, one in pairwise([nothing, *parts])]
-        rows.append(_row(name, args.small, small.result()[0], _together(of_small)))
+        rows.append(_row(name, args.small, small[0], of_small))
         rows += [_row(name, args.documents, one, cost) for one, cost in zip(parts, costs, strict=True)]
-        ratio = _together(costs).of_page / _together(of_small).of_page
+        ratio = _together(costs).of_page / of_small.of_page
         what = f"{name}: CPU a page at {args.documents:,} documents / at {args.small:,}"
         result.figures.append(Figure(what, ratio, MOST_GROWTH))
         beyond = max(one.memory for one in parts) - start.memory
