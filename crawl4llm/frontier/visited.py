@@ -40,9 +40,9 @@ class VisitedSet(Protocol):
 class DurableVisited:
     """Implements :class:`crawl4llm.frontier.visited.VisitedSet` in a store, by 128-bit fingerprints of the keys.
 
-    Three places are asked in turn. Fingerprints used lately are in memory; while those are all there are, that is the
-    answer. A Bloom filter knows most of what is new. The sorted runs on disk decide the rest: neither a false positive
-    of the filter nor the lack of one loses a document.
+    Fingerprints used lately are in memory; while those are all there are, that is the answer. Beyond, three places are
+    asked in turn: a Bloom filter knows most of what is new, memory what was used lately, and the sorted runs on disk
+    decide the rest. Neither a false positive of the filter nor the lack of one loses a document.
 
     :meth:`save` writes what is new to the store, whose commit makes it last.
     """
@@ -83,16 +83,18 @@ class DurableVisited:
         wanted = dict.fromkeys(keys)
         if self._filter is not None and len(self._filter) + len(wanted) > self._filter_capacity:
             self._give_filter_up()
+        known, fresh, young, old = self._filter, self._fresh, self._young, self._old
         new = []
         for key in wanted:
             one = fingerprint(key)
-            if one in self._fresh or one in self._young:
-                continue
-            if one in self._old or (self._known_from and self._was_stored(one)):
-                self._young.add(one)
-            else:
-                self._fresh.add(one)
-                new.append(key)
+            if known is None or known.add(one):  # without: all may be there
+                if one in fresh or one in young:
+                    continue
+                if one in old or (self._known_from and self._runs.find(one, self._known_from)):
+                    young.add(one)
+                    continue
+            fresh.add(one)
+            new.append(key)
         if len(self._young) > self._generation:
             self._age()
         return new
@@ -149,12 +151,6 @@ class DurableVisited:
             self._filter.save(self._runs.mark)
 
     # -- its parts ------------------------------------------------------------------------------------------------
-
-    def _was_stored(self, one: bytes) -> bool:
-        """Return whether the runs have one that is not in memory; the filter has it from now on."""
-        if self._filter is not None and not self._filter.add(one):
-            return False
-        return self._runs.find(one, self._known_from)
 
     def _age(self) -> None:
         """Forget the old generation."""
