@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol, TypeVar
@@ -172,6 +173,7 @@ def _in_processes(work: Callable[[J], R], jobs: Sequence[J], processes: int, kil
 
 def _apart(work: Callable[[J], R], jobs: Sequence[J], processes: int, killed: str) -> Iterator[tuple[J, R]]:
     context = multiprocessing.get_context("spawn")
+    resource_tracker.ensure_running()  # whose start lets SIGINT through, that of a pool in sigint_blocked() would
     pools: dict[Future[R], ProcessPoolExecutor] = {}
 
     def submit(job: J) -> Future[R]:
