@@ -85,7 +85,10 @@ def confirm(what: str) -> None:
 
 
 def say_interrupted() -> None:
-    """Say in one line that the user ended the command."""
+    """Say in one line that the user ended the command; its exit status will be the one that it gives."""
+    # Where Ctrl-C interrupted an exec() of a text, as dataclasses have at import, CPython would end `python -m` by that
+    # signal, though the exception was caught (run_eval_code_obj() notes it); another exec() makes it forget.
+    exec("")  # noqa: S102
     print("crawl4llm: interrupted", file=sys.stderr)  # noqa: T201 - likewise
 
 

@@ -92,14 +92,8 @@ class CrawlState:
         self.frontier = frontier
         self.visited = visited
         self.counters = Counters()
-        by_owner = by_owners is not None
-        self.scope = Scope(
-            *(options.crawl_scope, visited, opted_out, limits),
-            by_owners=by_owner,
-            rules=rules,
-            traps=options.url_traps,
-            partitions=options.partitions,
-        )
+        bounds = options.crawl_scope, visited, opted_out, limits, options.partitions
+        self.scope = Scope(*bounds, by_owners=by_owners is not None, rules=rules, traps=options.url_traps)
         self.iteration = 0
         self.seeds = 0
         self.failure: str | None = None

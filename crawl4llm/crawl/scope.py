@@ -59,14 +59,14 @@ class Scope:
         visited: VisitedSet,
         opted_out: Sequence[Domain],
         limits: Limits = NO_LIMITS,
+        partitions: int = 1,
         *,
         by_owners: bool = False,
         rules: UrlRules | None = None,
         traps: Sequence[str] = (),
-        partitions: int = 1,
     ) -> None:
-        """``by_owners``: the frontier goes by owners, so that a redirect to another one ends a lease. ``traps``: rules
-        of :mod:`crawl4llm.base.url_traps`. ``partitions``: how many there are that each have a scope."""
+        """``partitions``: how many there are that each have a scope. ``by_owners``: the frontier goes by owners, so
+        that a redirect to another one ends a lease. ``traps``: rules of :mod:`crawl4llm.base.url_traps`."""
         self._within_domain = name == "domain"
         self._limits = limits
         self._visited = visited

@@ -59,7 +59,6 @@ class FingerprintFilter:
         """Checksums of the full filters' files."""
         self._room = 0
         """Fingerprints that the growing filter still takes."""
-        self._count = 0
 
     def add(self, fingerprint: bytes) -> bool:
         """Add one; return whether it was maybe there before."""
@@ -77,7 +76,6 @@ class FingerprintFilter:
             return True
         bits[first] = bits[second] = bits[third] = bits[fourth] = 1
         growing.count += 1
-        self._count += 1
         self._room -= 1
         return False
 
@@ -86,7 +84,7 @@ class FingerprintFilter:
 
     def __len__(self) -> int:
         """Return the number of fingerprints added, without those that maybe were there before."""
-        return self._count
+        return sum(one.count for one in self._filters)
 
     @property
     def growing_bytes(self) -> int:
@@ -124,7 +122,6 @@ class FingerprintFilter:
                     raise ValueError(f"full filter {number} is another one's")
                 loaded._filters.append(_read(file))
         loaded._filters.append(growing)
-        loaded._count = sum(one.count for one in loaded._filters)
         loaded._room = max(growing.capacity // _ROOM - growing.count, 0)
         if loaded._filters[0].capacity != _ROOM * loaded._first_capacity:
             raise ValueError("it was made for another memory")

@@ -118,3 +118,31 @@ def test_while_a_process_is_forked(demo_web: Web, tmp_path: Path) -> None:
     assert result.returncode == 130, result.stderr
     assert result.stderr.endswith("crawl4llm: interrupted\n")
     assert not (tmp_path / "run/crawl.jsonl").read_bytes()
+
+
+_IN_AN_EXEC = """
+import sys
+
+from crawl4llm.base.terminal import print_lines
+
+def lines():
+    exec("raise KeyboardInterrupt")
+    yield
+
+sys.exit(print_lines(lines()))
+"""
+
+
+def test_while_a_dataclass_is_made(tmp_path: Path) -> None:
+    """By exec() of a text, of whose KeyboardInterrupt CPython takes note, to end itself by SIGINT."""
+    (tmp_path / "command.py").write_text(_IN_AN_EXEC)
+    result = subprocess.run(
+        [sys.executable, "-m", "command"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "crawl4llm: interrupted\n")
