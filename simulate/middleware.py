@@ -16,22 +16,22 @@ from crawl4llm.crawl.reorder_buffer import (
     lease_of,
     leases_of,
 )
-from simulate.web import SimulatedWeb
+from simulate.web import LookUp, SimulatedWeb
 
 
 class SimulationMiddleware:
     """Answers each request from the corpus, 404 for a document that the corpus lacks. Nothing reaches the network.
 
     A damaged record raises CorruptRecord, which the request's errback gets. A request for several documents gets each
-    page, or error, as its callback comes to it.
+    page, or error, as its callback comes to it; the pages may be without content where nothing is archived.
     """
 
     web = SimulatedWeb
     takes_several = True
     """That a request may be for several documents."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
+    def __init__(self, given: tuple[Corpus, LookUp]) -> None:
+        self._corpus, self._look_up = given
 
     def process_request(self, request: Request) -> Response:
         """Look up leased documents by their keys, any other request by its URL."""
@@ -39,23 +39,24 @@ class SimulationMiddleware:
             attach_pages(request, (self._page_or_error(lease.entry.key) for lease in leases_of(request)))
             return Response(request.url, request=request)
         key = lease_of(request).entry.key if is_leased(request) else self._corpus.resolve(request.url)
-        page = None if key is None else self._page(key)
+        page = None if key is None else _found(self._corpus.page, key)
         if page is None:
             return Response(request.url, status=404, request=request)
         attach_page(request, page)
         return _response(request, page)
 
-    def _page(self, key: str) -> PageRecord | None:
-        try:
-            return self._corpus.page(key)
-        except MissingRecord:
-            return None
-
     def _page_or_error(self, key: str) -> Found:
         try:
-            return self._page(key)
+            return _found(self._look_up, key)
         except Exception as error:  # noqa: BLE001 - of whatever kind: the callback takes it as its document's
             return error
+
+
+def _found(look_up: LookUp, key: str) -> PageRecord | None:
+    try:
+        return look_up(key)
+    except MissingRecord:
+        return None
 
 
 def _response(request: Request, page: PageRecord) -> Response:

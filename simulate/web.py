@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError, PageError
-from crawl4llm.base.pages import Corpus
+from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.crawl.web import load_rater
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.workers import PageWorkers
+
+LookUp = Callable[[str], PageRecord]
+"""Returns a page by its key. Raises PageError."""
 
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
@@ -86,9 +89,13 @@ class SimulatedWeb:
             return self.corpus.page(key).url
         return ""
 
-    def middleware_argument(self, crawl: Crawl) -> Corpus:
-        """Return the corpus."""
-        return self.corpus
+    def middleware_argument(self, crawl: Crawl) -> tuple[Corpus, LookUp]:
+        """Return the corpus, and what looks up pages for the crawl: without content where the corpus can leave it out,
+        nothing is archived, and each page was scored before, so that its content is known to be sound."""
+        outline = getattr(self.corpus, "outline", None)
+        if outline is None or self.options.warc_enabled or not crawl.policy.scores_influence:
+            return self.corpus, self.corpus.page
+        return self.corpus, partial(outline, part="text" if self.text == "corpus" else "html")
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:
         """Return the same UUID for equal crawls."""

@@ -111,16 +111,26 @@ class ClueWeb22Corpus:
         links = self._links(OUTLINK, key)
         if html is None and text is None and not self._holds_only_links:
             raise self._missing(key)
-        page = PageRecord(key, url="", language=language_of(key))
-        for record in (links, text, html):  # of what several say, the last one's counts
+        page = self._linked(key, links)
+        for record in (text, html):  # of what several say, the last one's counts
             page.language = (record and record.language) or page.language
         if html:
             page.html, page.date, page.url = html.html, html.date, html.url
         if text:
             page.text = text.text
-        if OUTLINK in self._kinds:
-            page.outlinks = links.links if links else []
         page.url = page.url or self._url_beside_html(key, text or self._text(key), links)
+        return page
+
+    def outline(self, key: str, part: str) -> PageRecord:
+        """Return the page for somebody who has read its ``text`` or ``html`` (``part``) already: without that, of which
+        no more is read than tells the URL. Where the page's content is the other one it is whole."""
+        kind = HTML if HTML in self._kinds else TXT
+        named = self._url_at_start(kind, key) if kind == _KIND_OF_PART[part] else ""
+        if not named:
+            return self.page(key)
+        links = self._links(OUTLINK, key)
+        page = self._linked(key, links)
+        page.url = named if kind == HTML else self._url_beside_html(key, TextRecord(named, "", ""), links)
         return page
 
     def text(self, key: str) -> str:
@@ -272,6 +282,12 @@ class ClueWeb22Corpus:
 
     def _links(self, kind: str, key: str) -> LinkRecord | None:
         return self._record(kind, key, self._parse_links[kind])
+
+    def _linked(self, key: str, links: LinkRecord | None) -> PageRecord:
+        page = PageRecord(key, url="", language=(links and links.language) or language_of(key))
+        if OUTLINK in self._kinds:
+            page.outlinks = links.links if links else []
+        return page
 
     def _url_or_none(self, key: str) -> str | None:
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log
+from crawl_helpers import Web, crawl, crawl_log, stats
 from fastwarc.warc import ArchiveIterator
 
 from crawl4llm.warc import cdxj
@@ -84,3 +87,36 @@ def test_without_archive_only_the_logs_are_written(demo_web: Web, tmp_path: Path
         "settings.json",
         "stats.json",
     ]
+
+
+def test_without_archive_the_same_is_crawled(run: tuple[Web, Path], tmp_path: Path) -> None:
+    web, output = run
+    result = crawl(web, tmp_path / "run", CRAWL_MAX_PAGES=200, CRAWL_BATCH_SIZE=30, WARC_ENABLED="False")
+    assert result.returncode == 0, result.stderr
+    for log in "crawl.jsonl", "failures.jsonl":
+        assert (tmp_path / "run" / log).read_bytes() == (output / log).read_bytes()
+
+
+def test_content_that_was_scored_is_not_read_again_without_archive(demo_web: Web, tmp_path: Path) -> None:
+    """Damaged after that, behind its beginning, it is missed by nothing but the archive."""
+    tree = shutil.copytree(demo_web.corpus, tmp_path / "tree", ignore=shutil.ignore_patterns("html"))
+    for name in "sound", "damaged", "archived":
+        archived = name == "archived"
+        settings = {"CRAWL_MAX_PAGES": 300, "SCORE_CACHE": tmp_path / "scores", "WARC_ENABLED": archived}
+        crawl(Web(tree, demo_web.model), tmp_path / name, None, None, **settings)
+        if name == "sound":
+            for offsets in (tree / "txt").rglob("*.offset"):
+                _spoil_checksums(offsets.with_name(offsets.name.replace(".offset", ".json.gz")), offsets)
+    assert crawl_log(tmp_path / "damaged") == crawl_log(tmp_path / "sound")
+    assert stats(tmp_path / "damaged")["pages/crawled"] == 300
+    assert stats(tmp_path / "archived")["failed/corrupt_record"] > 50
+
+
+def _spoil_checksums(data: Path, offsets: Path) -> None:
+    """Damage the end of each record that is longer than what tells its URL."""
+    content = bytearray(data.read_bytes())
+    places = [int(line) for line in offsets.read_text().split()]
+    for start, end in pairwise(places):
+        if len(gzip.decompress(content[start:end])) > 600:
+            content[end - 8 : end] = bytes(8)
+    data.write_bytes(content)

@@ -244,6 +244,7 @@ def test_which_record_names_the_url(tmp_path: Path, urls: dict[str, str], url: s
         write_file(tmp_path, kind, FILE, [member(records[kind](said))])
     corpus = ClueWeb22Corpus(tmp_path)
     assert corpus.page(KEY).url == corpus.url(KEY) == url
+    assert {corpus.outline(KEY, part).url for part in ("text", "html")} == {url}
     assert owner_of(corpus.site(KEY)) == owner_of(url)
 
 
@@ -257,6 +258,22 @@ def test_the_owner_is_told_by_the_start_of_a_record(tmp_path: Path, kind: str, p
     write_file(tmp_path, kind, FILE, [member(record)])
     corpus = ClueWeb22Corpus(tmp_path)
     assert owner_of(corpus.site(KEY)) == owner_of(corpus.url(KEY)) == "site.example"
+    assert {corpus.outline(KEY, part).url for part in ("text", "html")} == {url}
+
+
+@pytest.mark.parametrize(("kinds", "part"), [(("txt",), "text"), (("txt", "html"), "html")])
+def test_an_outline_is_the_page_but_for_what_was_read(tmp_path: Path, kinds: tuple[str, ...], part: str) -> None:
+    tree = write_tree(tmp_path / "tree")
+    for kind in {"txt", "html"}.difference(kinds):
+        shutil.rmtree(tree / kind)
+    corpus = ClueWeb22Corpus(tree)
+    other = {"text": "html", "html": "text"}[part]
+    for key in corpus.keys():
+        page = corpus.page(key)
+        assert corpus.outline(key, other) == page
+        assert page.outlinks
+        outline = corpus.outline(key, part)
+        assert (outline.html, outline.text, outline.url, outline.outlinks) == (None, None, page.url, page.outlinks)
 
 
 def test_the_owner_of_a_document_that_is_not_held_is_not_told(tmp_path: Path) -> None:
