@@ -11,7 +11,8 @@ changes, that is what it is compared with. CPU is without that of a crawl of the
 anonymous, as files that are mapped can be given back.
 
 Pages of both webs have eleven links (10.85 on average in the small one, 10.99 in the large one), of which three are
-new, and URLs of the same length; what differs is that the small crawl ends when VISITED_CACHE is about to be full.
+new, on as many hosts, as each seed is on one of its own, and URLs of the same length; what differs is that the small
+crawl ends when VISITED_CACHE is about to be full.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ SETTINGS = {"VISITED_CACHE": 100_000, "VISITED_FILTER_BYTES": 4 << 20}
 MOST_MEMORY = 150
 """MiB besides those of a crawl of the seeds: 40 by these settings and the frontier, the rest for batches, snapshots."""
 PARTITIONS, SEEDS, LINKS, PARTS = 16, 100, 11, 3
-_HOST = 100
-"""Documents of a host."""
+_HOST = SEEDS
+"""Documents of a host, but for those of the seeds."""
 _LOOK = 0.1
 _KEY = re.compile(r"https://www\.h(\d{6})\.example/(\d{8})")
 
@@ -127,7 +128,8 @@ class ComputedWeb:
 
 
 def _url(number: int) -> str:
-    return f"https://www.h{number // _HOST:06}.example/{number:08}"
+    host = number if number < SEEDS else SEEDS - 1 + number // _HOST
+    return f"https://www.h{host:06}.example/{number:08}"
 
 
 class HashScorer:

@@ -348,11 +348,12 @@ class Partition(OnePartition):
         if links is None:
             self.policy.crawled(CrawledPage(entry, line["influence"], ()))
             return
-        known, refused = len(self.visited), len(self._refused)
+        counts, refused = self.counters.counts, len(self._refused)
+        known = counts["links/new"]
         new = self._extract(CrawledPage(entry, line["influence"], links.links))
-        if len(self.visited) == known:
+        if counts["links/new"] == known:
             return
-        self._news.append([place, len(self.visited) - known, len(new)])
+        self._news.append([place, counts["links/new"] - known, len(new)])
         numbered = list(zip(links.links, links.numbers, strict=False))  # those without a key are last, and have none
         number_of = {(link.key, link.url): number for link, number in reversed(numbered)}
         self._found += [(place, number_of[one.key, one.url], one) for one in new]

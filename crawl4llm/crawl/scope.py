@@ -104,6 +104,8 @@ class Scope:
         counts["links/seen"] += len(page.links)
         counts["links/without_key"] += len(links) - len(keys)
         counts["links/new"] += len(new)
+        if not new:
+            return [], []
         unseen = set(new)
         targets = {link.key: link for link in reversed(links) if link.key in unseen}
         depth = entry.depth + 1
