@@ -46,10 +46,12 @@ class OwnerSite:
         """Paths in the order in which they were asked for, robots.txt apart."""
         return [path for path in self.begun if path != "/robots.txt"]
 
-    def gaps(self) -> list[float]:
-        """Seconds from the end of each exchange to the beginning of the next."""
+    def gaps(self, kills: Sequence[float] = ()) -> list[float]:
+        """Seconds from the end of each exchange to the beginning of the next; ``kills``: when who asked was gone, of
+        which a site that is about to answer knows nothing."""
         log = sorted(self.log, key=lambda one: one.began)
-        return [after.began - before.ended for before, after in pairwise(log)]
+        ended = [min([one.ended, *(kill for kill in kills if kill > one.began)]) for one in log]
+        return [after.began - end for end, (_, after) in zip(ended, pairwise(log), strict=False)]
 
 
 @contextmanager
