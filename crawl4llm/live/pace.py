@@ -131,9 +131,7 @@ class Pace:
 
     def steer(self, control: Control) -> None:
         """Let the delays of the control file hold; longer ones than before from now on, also for owners who wait."""
-        before = {
-            owner: self._base_delay(owner) for owner in {"", *self._control.delays, *control.delays, *self._places}
-        }
+        before = {one: self._base_delay(one) for one in {"", *self._control.delays, *control.delays, *self._places}}
         self._control, now = control, time.monotonic()
         for owner, delay in before.items():
             if (longer := self._base_delay(owner)) > delay:
@@ -236,8 +234,7 @@ class Pace:
             now = time.monotonic()
             self._owners.tick(now)
             if self._owners.occupy(owner):
-                place = self._places[owner] = Place(self._since)
-                break
+                return self._places.setdefault(owner, Place(self._since))
             self._check_held(request, owner)  # else who waits for this could keep it from being held again
             await self._sleep(self._owners.ready_at(owner) - now, owner, self._longest_wait)
         return place

@@ -160,7 +160,7 @@ def test_retry_after_holds_over_a_kill(tmp_path: Path) -> None:
 def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     """Nothing is lost, nothing archived twice, and nobody asked early, over two stops."""
     settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "COMMIT_INTERVAL_PAGES": 3}
-    gone = []
+    killed: list[float] = []
     with serve_owners(3) as sites:
         for site, other in zip(sites, [*sites[1:], sites[0]], strict=True):
             site.pages = pages(8, [f"{other.url}/0"])
@@ -171,7 +171,8 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
             wait_for(lambda asked=asked: sum(len(site.begun) for site in sites) >= asked)  # type: ignore[misc]
             process.send_signal(number)
             _, err = process.communicate(timeout=60)
-            gone.append(time.monotonic())
+            if number == signal.SIGKILL:
+                killed.append(time.monotonic())
             assert process.returncode == (130 if number == signal.SIGTERM else -number), err
             assert "Traceback" not in err, err
         result = crawl_live(seeds, tmp_path / "run", **settings)
@@ -179,7 +180,7 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
     assert sorted(check_archive(tmp_path / "run")) == sorted(
         f"{site.url}/{page}" for site in sites for page in range(8)
     )
-    assert min(gap for site in sites for gap in site.gaps(gone)) >= DELAY
+    assert min(gap for site in sites for gap in site.gaps(killed)) >= DELAY
     verified = scrapy("frontier", str(settings["JOBDIR"]), "--verify")
     assert verified.stdout.startswith("sound: "), verified.stderr
     if number == signal.SIGTERM:
