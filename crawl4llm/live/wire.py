@@ -13,6 +13,8 @@ No public way leads there. The tap leans on these names, which tests/live/test_w
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
   which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
   the parser gives the parts of the body and its end.
+- Public names of transports: ``transport``, by which one over TLS has the one below it, and ``writeSomeData`` of that,
+  which gives bytes to the system, and may return why the connection is lost.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
   ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.lineReceived``,
   ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and ``response``.
@@ -122,6 +124,8 @@ class WireHandler(HTTP11DownloadHandler):
         self._aborted = False
         self._led: set[str] = set()
         """Hosts that are asked for a robots.txt to which another site's redirects."""
+        self._withheld: set[str] = set()
+        """Hosts that a request was not written to, as they may be another worker's by now."""
         crawler.signals.connect(self._note, signal=signals.headers_received)
         crawler.signals.connect(self._abort, signal=abort_downloads)
 
@@ -147,12 +151,15 @@ class WireHandler(HTTP11DownloadHandler):
         except BaseException as error:
             if self._aborted:
                 raise Withdrawn("the crawl is stopping") from None
+            if host_of(request.url) in self._withheld:
+                raise NotHeld(request.url) from None
             if verdict(error) == (Outcome.FAILED, DNS):
                 self._check_refusal(request)
             raise
         finally:
             self._on_the_wire.discard(exchange)
             self._led -= led
+            self._withheld.discard(host_of(request.url))
         if self._network is None or response.status in _STATUSES:
             return response
         return response.replace(status=known_status(response.status))
@@ -189,19 +196,31 @@ class WireHandler(HTTP11DownloadHandler):
 
     def _request(self, connection: Any, send: Callable[[Any], Any], request: Any) -> Any:
         """Send a request over a connection, which has one at a time."""
-        if self._crawl is not None:
-            url = _url_of(request)
-            if not self._crawl.may_send(url, led=host_of(url) in self._led):  # it stood still while it connected
-                connection.abort()
-                raise NotHeld(url)
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
+        if self._crawl is not None:
+            self._guard(connection.transport, self._crawl, _url_of(request), exchange)
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
         if connection._parser is not None:  # else the connection could not take the request
             _AnswerTap(connection, exchange, closes=not self._pool.persistent)
         return answered.addCallback(self._begin_response, exchange)
+
+    def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange) -> None:
+        """Let the connection be lost where its host may be another worker's by the time that the request is written:
+        that is when the loop comes to it, and after the handshake of TLS; the process may stand still before."""
+        while (below := getattr(transport, "transport", None)) is not None:
+            transport = below
+        host, write = host_of(url), partial(type(transport).writeSomeData, transport)
+
+        def write_if_held(data: bytes) -> Any:
+            if exchange.status_line or crawl.may_send(url, led=host in self._led):
+                return write(data)
+            self._withheld.add(host)
+            return NotHeld(url)
+
+        transport.writeSomeData = write_if_held
 
     def _begin_response(self, response: Any, exchange: Exchange) -> Any:
         self._begun = exchange

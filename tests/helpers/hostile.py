@@ -8,6 +8,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from scrapy import Request, signals
@@ -18,6 +19,7 @@ from scrapy.http import Response
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.reorder_buffer import lease_of
 from crawl4llm.engine.scheduler import iteration_done
+from crawl4llm.live.wire import WireHandler
 from crawl4llm.policies import Candidate, Rating
 from crawl4llm.policies.influence import Policy
 from crawl4llm.spiders.influence import InfluenceSpider
@@ -153,3 +155,20 @@ class Hoarding:
     def _give_back(self) -> None:
         for handle in self._hoarded:
             os.close(handle)
+
+
+class LosesItsTurn(WireHandler):
+    """A handler whose crawl may send nothing more for a while, from when the first request was given to its connection
+    on: as if the process had stood still before it came to write."""
+
+    _calls = 0
+
+    def _request(self, connection: Any, send: Any, request: Any) -> Any:
+        answered = super()._request(connection, send, request)
+        self._calls += 1
+        if self._calls == 1:
+            crawl = self._of.spider.crawl  # type: ignore[union-attr]
+            may_send, crawl.may_send = crawl.may_send, lambda *_, **__: False
+            Path(os.environ["LOST"]).touch()
+            asyncio.get_running_loop().call_later(2, setattr, crawl, "may_send", may_send)
+        return answered

@@ -1,11 +1,20 @@
-"""The names that the tap on the wire leans on, in Scrapy and in Twisted's private modules, are where it looks."""
+"""The wire: names it leans on, in Scrapy and in Twisted's private modules, are where it looks; what is not written."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
+from addon_site import serve
+from continuous_cluster import begin, storage_at
+from crawl_helpers import PROJECT
+from live_helpers import live_args, text_page, wait_for
+from tls_helpers import make_certificate, serve_tls
 from twisted.web import _newclient, client
 
 _HANDLER = """
@@ -75,3 +84,22 @@ def test_a_request_is_written_and_an_answer_read_as_the_tap_expects() -> None:
     parser.headerReceived = lambda *field: (noted.append(field), added(*field))  # type: ignore[assignment, method-assign]
     connection.dataReceived(b"HTTP/1.1 200 Fine\r\nx-One: 1\r\nX-ONE:  2 \r\n\r\n")
     assert noted == [(b"HTTP/1.1 200 Fine",), (b"x-One", b"1"), (b"X-ONE", b"2")], moved % "parses answers"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_request_is_not_written_when_its_owner_may_be_another_workers(scheme: str, tmp_path: Path) -> None:
+    """When its connection was made it was still this one's. It is asked for later."""
+    lost, pages = tmp_path / "lost", {"/a": text_page(1, [])}
+    paths = os.pathsep.join([str(PROJECT), str(PROJECT / "tests/helpers")])
+    settings = {**storage_at(tmp_path / "storage"), "CRAWL_BATCH_SIZE": 0, "DOWNLOAD_VERIFY_CERTIFICATES": 0}
+    settings["DOWNLOAD_HANDLERS"] = json.dumps({scheme: "hostile.LosesItsTurn"})
+    with serve_tls(make_certificate(tmp_path), pages) if scheme == "https" else serve(pages) as site:
+        url, asked = site if isinstance(site, tuple) else (site.url, site.asked)
+        arguments = live_args([f"{url}/a"], tmp_path / "run", **settings)
+        crawling = begin(arguments, SCRAPY_PROJECT="live", PYTHONPATH=paths, LOST=str(lost))
+        wait_for(lost.exists)
+        time.sleep(1)
+        assert list(asked) == []
+        _, errors = crawling.communicate(timeout=60)
+    assert (crawling.returncode, "Traceback" in errors) == (0, False), errors
+    assert len(asked) == 2, "robots.txt and the page"
