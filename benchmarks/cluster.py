@@ -2,10 +2,10 @@
 
 Crawls a corpus (by default a generated web of 200,000 pages) in one process, then with each number of workers
 (processes, with a Valkey server), with kills, pauses longer than the lease and wipes of the server at random times;
-compares the merged crawls byte for byte, and prints CPU, objects and bytes a page. CPU is of all processes, the server
-too, without start-up: for each worker that of one that crawls a page by itself, so that imports, model, corpus and the
-list of public suffixes are not in it. With ``--faults 200`` it crawls until there were so many, of workers too that are
-told to end, and prints how many pages were lost or are there twice.
+compares the merged crawls byte for byte, and prints CPU, objects and bytes a page, and the peak of the server's memory.
+CPU is of all processes, the server too, without start-up: for each worker that of one that crawls a page by itself, so
+that imports, model, corpus and the list of public suffixes are not in it. With ``--faults 200`` it crawls until there
+were so many, of workers too that are told to end, and prints how many pages were lost or are there twice.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 status |= not same
                 print(
                     f"{workers} workers, {crawl.started} started: {'the same' if same else 'ANOTHER CRAWL'}, {cpu:.3f} "
-                    f"ms CPU a page, {crawl.operations / pages:.2f} Valkey commands a page, {crawl.bytes_put(pages)}",
+                    f"ms CPU a page, {crawl.operations / pages:.2f} Valkey commands a page and "
+                    f"{crawl.memory / 1e6:.3f} MB in it, {crawl.bytes_put(pages)}",
                     flush=True,
                 )
         medians = {workers: statistics.median(some) for workers, some in costs.items()}
@@ -143,7 +144,7 @@ class Crawl:
         self._given = given
         self._settings: Sequence[str] = ()
         self._draw = draw
-        self.started = self.operations = self.failed = 0
+        self.started = self.operations = self.memory = self.failed = 0
         self._errors: dict[int, Path] = {}
         """What workers say, by their process ids."""
 
@@ -172,6 +173,7 @@ class Crawl:
                     self._strike(fault, victim)
             with Valkey(unix_socket_path=self._socket) as client:
                 self.operations = int(client.info("stats")["total_commands_processed"])
+                self.memory = int(client.info("memory")["used_memory_peak"])
         finally:
             server.terminate()
 
