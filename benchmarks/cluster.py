@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from valkey import Valkey
@@ -34,6 +34,7 @@ from crawl4llm.base.terminal import INTERRUPTED
 from crawl4llm.cluster.liveness import DRAIN, STOP
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster.valkey import ValkeyLiveness
+from tests.testbucket import served_bucket
 
 _LOOK = 0.1
 _PAGES = 200_000
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         web = generated(_PAGES)
         given.settings = [f"CORPUS={web.corpus}", f"SCORER_MODEL={web.model}", *given.settings]
     status = 0
-    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder, bucket_if(given.bucket) as given.bucket:
         alone = Path(folder, "alone")
         before = _cpu()
         _start(Path(folder, "start"), [*given.settings, "CRAWL_MAX_PAGES=1"]).wait()
@@ -121,10 +122,16 @@ def add_faults(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say what happens to workers."""
     for fault in ("kills", "pauses", "wipes"):
         parser.add_argument(f"--{fault}", type=int, default=0, help="in each crawl of several workers")
+    parser.add_argument("--bucket", action="store_true", help="the storage is a bucket, of a server on loopback")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--lease", type=float, default=2.0, help="seconds")
     parser.add_argument("--gap", type=float, default=2.0, help="seconds between two faults")
     parser.add_argument("--seed", type=int, default=0)
+
+
+def bucket_if(wanted: bool) -> AbstractContextManager[str | None]:
+    """Return a bucket's URL, or None if none is wanted, for a while."""
+    return served_bucket() if wanted else nullcontext()
 
 
 def chosen_faults(given: argparse.Namespace, draw: random.Random) -> list[str]:
@@ -140,7 +147,8 @@ class Crawl:
         self.folder = folder
         self.merged = folder / "merged"
         (folder / "storage").mkdir(parents=True)
-        self.storage = f"file://{folder / 'storage'}"
+        self.storage = f"file://{folder}/storage" if given.bucket is None else f"{given.bucket}/{folder.name}"
+        self.objects = Storage(self.storage)
         self._given = given
         self._settings: Sequence[str] = ()
         self._draw = draw
@@ -163,7 +171,7 @@ class Crawl:
                     _signal(resumed.pop(when), signal.SIGCONT)
                 self.failed += sum(map(self._has_failed, running))
                 running = [worker for worker in running if worker.poll() is None]
-                while len(running) < workers and not (self.folder / "storage/end.json").exists():
+                while len(running) < workers and self.objects.size("end.json") is None:
                     running.append(self._worker())
                 if faults and running and time.monotonic() > due and self.has_begun:
                     due = time.monotonic() + given.gap * self._draw.uniform(0.5, 1.5)
@@ -185,7 +193,7 @@ class Crawl:
             with Valkey(unix_socket_path=self._socket) as client:
                 client.flushall()
         else:
-            crawl = Storage(self.storage).get_packed("crawl.json")["id"]
+            crawl = self.objects.get_packed("crawl.json")["id"]
             others = ValkeyLiveness(f"unix://{self._socket}", crawl, self._given.partitions, self._given.lease)
             known = [one.id for one in others.workers() if f"-{victim.pid}-" in one.id]
             if fault == STOP or known:  # not after a wipe
@@ -210,14 +218,14 @@ class Crawl:
 
     def bytes_put(self, pages: int) -> str:
         """Return objects and bytes a page in the storage, without the archive."""
-        files = [path for path in (self.folder / "storage").rglob("*") if path.is_file()]
-        besides = sum(path.stat().st_size for path in files if not path.name.startswith("pages-"))
-        return f"{len(files) / pages:.3f} objects and {besides / pages:.0f} bytes a page besides the archive"
+        sizes = self.objects.sizes("")
+        besides = sum(size for name, size in sizes.items() if "/pages-" not in name)
+        return f"{len(sizes) / pages:.3f} objects and {besides / pages:.0f} bytes a page besides the archive"
 
     @property
     def has_begun(self) -> bool:
         """Whether there is something that faults can harm."""
-        return (self.folder / "storage/i/00000001").exists()
+        return any(self.objects.names("i/00000001"))
 
     def start(self, output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a worker."""

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cluster import Crawl, add_faults, chosen_faults
+from benchmarks.cluster import Crawl, add_faults, bucket_if, chosen_faults
 from benchmarks.live_web import EvenPages, politeness, served, some_misbehave
 from tests.testweb import LocalWeb, read_log
 
@@ -34,8 +34,8 @@ class LiveCrawl(Crawl):
 
     @property
     def has_begun(self) -> bool:
-        begun = list((self.folder / "storage/p").glob("*/log/00000002"))
-        return 2 * len(begun) >= int(self._given.partitions)
+        begun = sum(name.endswith("/log/00000002") for name in self.objects.names("p"))
+        return 2 * begun >= int(self._given.partitions)
 
     def start(self, output: Path, settings: Sequence[str]) -> subprocess.Popen[bytes]:
         values = [f"OUTPUT_DIR={output}", f"DNS_HOSTS={self._web.hosts_file}", *self._given.settings, *settings]
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"DOWNLOAD_TIMEOUT={2.5 * given.lease}",
         *given.settings,
     ]
-    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch, bucket_if(given.bucket) as given.bucket:
         folder = given.folder or Path(scratch)
         site = EvenPages(given.owners, 10_000)
         misbehaving = some_misbehave(list(site.homes), 0.1, _KINDS)

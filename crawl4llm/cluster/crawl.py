@@ -202,6 +202,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     def _note_end(self, reason: str, iteration: int, pages: int) -> None:
         """Note that the crawl is over, for those who have no partition too."""
+        if self._ended is not None:
+            return  # by another partition, meanwhile
         self._ended, self._pages = reason, pages
         self._storage.put_packed(objects.END, {"reason": reason, "iteration": iteration, "crawled": pages})
         self._liveness.announce(_STEP, iteration)

@@ -18,8 +18,7 @@ from crawl4llm.base import object_store
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.storage import Storage, packed
-
-KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+from tests.testbucket import KEYS
 
 
 @pytest.fixture(params=["directory", "bucket"])
