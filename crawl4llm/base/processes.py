@@ -14,6 +14,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext
+from multiprocessing.synchronize import RLock
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol, TypeVar
@@ -56,6 +58,22 @@ def return_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for name, value in ((_M_MMAP_THRESHOLD, _LARGE_BLOCK), (_M_TRIM_THRESHOLD, _FREE_AT_END), (_M_ARENA_MAX, 1)):
             mallopt(name, value)
+
+
+class SpawnedPool(SpawnContext):
+    """The context of a pebble pool whose processes begin anew, instead of as copies of this one.
+
+    Pebble lets go of a pool's locks before it ends the processes: one that is only starting then would say, in a
+    traceback, that they are gone. So they are kept, until the pool is gone too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._locks: list[RLock] = []
+
+    def RLock(self) -> RLock:  # noqa: N802 - that is what it is called
+        self._locks.append(lock := super().RLock())
+        return lock
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -17,7 +16,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.processes import end_with, in_any_order, sigint_blocked
+from crawl4llm.base.processes import SpawnedPool, end_with, in_any_order, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log
 from simulate.build.chunks import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
@@ -87,7 +86,7 @@ class BuildPool:
             max_workers=processes,
             initializer=_initialise,
             initargs=(os.getpid(), source, paths, options),
-            context=multiprocessing.get_context("spawn"),  # the caller may have threads, which do not survive a fork
+            context=SpawnedPool(),  # the caller may have threads, which do not survive a fork
         )
 
     def __enter__(self) -> BuildPool:

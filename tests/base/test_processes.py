@@ -48,6 +48,51 @@ def test_ctrl_c_at_any_moment_leaves_no_lock_behind() -> None:
     assert done.stdout == "3000\n", done.stderr
 
 
+_LATE = """
+import os, sys, time
+
+if "--multiprocessing-fork" in sys.orig_argv:
+    try:
+        os.close(os.open(os.environ["FIRST"], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        time.sleep(0.5)
+"""
+_STOPPED_EARLY = """
+import os, signal, time
+from pebble import ProcessPool
+from crawl4llm.base.processes import SpawnedPool
+
+def end(*_):
+    time.sleep(1)
+    os._exit(0)
+
+def end_slowly():
+    signal.signal(signal.SIGTERM, end)
+
+if __name__ == "__main__":
+    pool = ProcessPool(2, context=SpawnedPool())
+    pool.schedule(end_slowly).result()
+    pool.stop()
+    pool.join()
+"""
+
+
+def test_a_pool_that_is_stopped_while_a_process_starts(tmp_path: Path) -> None:
+    """The first process ends when the second one, which starts late, has been told of the pool's locks."""
+    (tmp_path / "sitecustomize.py").write_text(_LATE)
+    (tmp_path / "stopped.py").write_text(_STOPPED_EARLY)
+    done = subprocess.run(
+        [sys.executable, "stopped.py"],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{PROJECT}", "FIRST": str(tmp_path / "first")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 _FRAGMENTS = """
 import sys
 from pathlib import Path

@@ -21,8 +21,9 @@ from crawl4llm.scoring.rating import PageRater, Rating, Task
 from crawl4llm.scoring.workers import PageWorkers
 
 PROJECT = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
-"""Seconds after which something that should have happened counts as not happening."""
+PATIENCE = 120.0
+"""Seconds after which something that should have happened counts as not happening: a process that is killed while it
+holds a lock costs the time limit (30), 0.25 for each page of a chunk (128), and 10."""
 
 Workers = PageWorkers[PageRater]
 NewWorkers = Callable[..., Workers]
