@@ -60,7 +60,7 @@ def return_freed_memory() -> None:
             mallopt(name, value)
 
 
-class SpawnedPool(SpawnContext):
+class PoolSpawnContext(SpawnContext):
     """The context of a pebble pool whose processes begin anew, instead of as copies of this one.
 
     Pebble lets go of a pool's locks before it ends the processes: one that is only starting then would say, in a

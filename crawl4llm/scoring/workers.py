@@ -20,7 +20,7 @@ from pebble import ProcessExpired, ProcessPool
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.base.object_store import BUCKET_VIEWED
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.processes import SpawnedPool, end_with, sigint_blocked
+from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.scoring import rating as tasks
 from crawl4llm.scoring.rating import HtmlPage, PageRater, R, RatedText, Rating, T, rate_all
@@ -95,7 +95,7 @@ class PageWorkers(Generic[R]):
             max_workers=self.processes,
             initializer=_initialise,
             initargs=(self.rater, os.getpid()),
-            context=multiprocessing.get_context("fork") if forks else SpawnedPool(),
+            context=multiprocessing.get_context("fork") if forks else PoolSpawnContext(),
         )
         with sigint_blocked():
             return _submit(self._pool, _nothing)

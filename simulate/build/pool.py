@@ -16,7 +16,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
-from crawl4llm.base.processes import SpawnedPool, end_with, in_any_order, sigint_blocked
+from crawl4llm.base.processes import PoolSpawnContext, end_with, in_any_order, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.base.terminal import guard_log
 from simulate.build.chunks import PAGES_PER_CHUNK, Chunk, ChunkStore, Entry, PageReader, TextOptions, Unreadable
@@ -86,7 +86,7 @@ class BuildPool:
             max_workers=processes,
             initializer=_initialise,
             initargs=(os.getpid(), source, paths, options),
-            context=SpawnedPool(),  # the caller may have threads, which do not survive a fork
+            context=PoolSpawnContext(),  # the caller may have threads, which do not survive a fork
         )
 
     def __enter__(self) -> BuildPool:

@@ -60,7 +60,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 _STOPPED_EARLY = """
 import os, signal, time
 from pebble import ProcessPool
-from crawl4llm.base.processes import SpawnedPool
+from crawl4llm.base.processes import PoolSpawnContext
 
 def end(*_):
     time.sleep(1)
@@ -70,7 +70,7 @@ def end_slowly():
     signal.signal(signal.SIGTERM, end)
 
 if __name__ == "__main__":
-    pool = ProcessPool(2, context=SpawnedPool())
+    pool = ProcessPool(2, context=PoolSpawnContext())
     pool.schedule(end_slowly).result()
     pool.stop()
     pool.join()
