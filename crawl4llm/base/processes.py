@@ -15,14 +15,16 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext
-from multiprocessing.synchronize import RLock
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.terminal import interrupt_held_back
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import RLock
 
 T = TypeVar("T")
 J = TypeVar("J", bound="Job")
