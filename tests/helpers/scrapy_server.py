@@ -13,7 +13,7 @@ import json
 import os
 import pkgutil
 import runpy
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -121,7 +121,10 @@ def run(args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) 
         while asked:
             asked = asked[server.stdin.write(asked) :]
         process = _answer_of(server)
-        if not select.select([server.stdout], [], [], timeout)[0]:
+        with selectors.DefaultSelector() as selector:  # select() knows the first 1,024 files of a process alone
+            selector.register(server.stdout, selectors.EVENT_READ)
+            answers = selector.select(timeout)
+        if not answers:
             os.kill(process, signal.SIGKILL)
             _answer_of(server)
             raise subprocess.TimeoutExpired(list(args), timeout)
