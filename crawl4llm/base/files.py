@@ -108,9 +108,12 @@ class AppendFile:
             raise ArchiveError.of("sync", self.path, exc) from exc
 
     def close(self) -> None:
-        """Release the file handle; the file is not used afterwards."""
+        """Release the file handle, once; the file is not used afterwards."""
+        handle, self._fd = self._fd, -1
+        if handle < 0:
+            return
         try:
-            os.close(self._fd)
+            os.close(handle)
         except OSError as exc:
             raise ArchiveError.of("close", self.path, exc) from exc
 

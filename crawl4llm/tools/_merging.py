@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,17 +67,15 @@ class _Merge:
 
     def run(self) -> int:
         """Write everything; return the number of pages."""
-        self._write_facts()
-        self._log = CrawlLog(self._folder)
-        self._counters.counts.update(self._history.crawl["seeds"])
-        news = news_of(self._history.offers(0))
-        self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))
-        self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
-        self._counters.counts.update(news.counts)
-        for batch in self._history.batches():
-            self._merge(batch)
-        self._log.close()
-        self._archive.close()
+        with closing(self._archive), closing(CrawlLog(self._folder)) as self._log:
+            self._write_facts()
+            self._counters.counts.update(self._history.crawl["seeds"])
+            news = news_of(self._history.offers(0))
+            self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))
+            self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
+            self._counters.counts.update(news.counts)
+            for batch in self._history.batches():
+                self._merge(batch)
         write_json(self._folder / STATS, self._stats() | self._reason())
         return self._counters.crawled
 

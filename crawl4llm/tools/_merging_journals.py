@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,9 +42,9 @@ class Merge:
     def run(self) -> dict[str, Any]:
         """Write logs and archive; return the figures."""
         (self._folder / WARC).mkdir()
-        log, serial = CrawlLog(self._folder), -1
-        most = self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
-        with (self._folder / WARC / cdxj.INDEX_NAME).open("wb") as index:
+        serial, most = -1, self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
+        index_file = self._folder / WARC / cdxj.INDEX_NAME
+        with closing(CrawlLog(self._folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
             for partition, commit in self._history.commits():
                 lines, failures = self._lines(partition, commit)
                 log.write(lines, failures)
@@ -56,9 +57,6 @@ class Merge:
                     serial += 1
                     self._begin_file(serial, name)
                 self._put(index, name, data)
-        log.close()
-        if self._file is not None:
-            self._file.close()
         return self._figures.all(self._visited)
 
     def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
@@ -79,9 +77,9 @@ class Merge:
         return lines, failures
 
     def _begin_file(self, serial: int, name: str) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = (self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}").open("wb")
+        self._files.close()
+        path = self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}"
+        self._file = self._files.enter_context(path.open("wb"))
 
     def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
         """Put a segment into the present file, and its lines into the index."""

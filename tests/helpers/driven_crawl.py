@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import random
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -90,6 +91,7 @@ class Driven:
         self._folder = folder
         checked = Options(**options)
         self._log = CrawlLog(folder)
+        weakref.finalize(self, self._log.close)  # its files would stay open, as many as there are crawls
         self.crawl = self._new_crawl(
             checked,
             leases,
