@@ -71,8 +71,8 @@ def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
         id="ranking",
         title="Ranking",
         definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
-        f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they discover, and show "
-        "what such a policy finds by pages crawled, as if to look had cost no fetch.",
+        f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they "
+        "discover, and show what such a policy finds by pages crawled, as if to look had cost no fetch.",
         columns=("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%", "Not distinguished from"),
         rows=[_standing_row(results, standing, _few(results, ranked)) for standing in ranked],
     )
