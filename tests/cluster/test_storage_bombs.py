@@ -22,7 +22,7 @@ def unsized(size: int) -> bytes:
     "data",
     [
         pack([]) + zstd.compress(b" " * (1 << 30)),
-        pack([]) + zstd.compress(b" " * (1 << 20)) * 5000,
+        pack([]) + zstd.compress(b" " * (1 << 20)) * 3000,
         pack([]) + unsized(1 << 28),
         zstd.compress(b" " * (1 << 28)),
     ],
