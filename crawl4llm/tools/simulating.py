@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import crawl4llm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
-from crawl4llm.base.run_folder import claim_output_dir
+from crawl4llm.base.output_dir import claim_output_dir
 from crawl4llm.tools.opened_run import OpenedRun, open_run
 
 if TYPE_CHECKING:
