@@ -50,8 +50,9 @@ def storage_url(value: Any) -> str | None:
 
 def _parts(value: Any, wanted: str) -> SplitResult:
     """Return the parts of a URL, whose port is a number."""
-    parts = urlsplit(text(value))
+    given = text(value)
     try:
+        parts = urlsplit(given)
         parts.port  # noqa: B018 - raises where it is none
     except ValueError:
         raise ValueError(wanted) from None
