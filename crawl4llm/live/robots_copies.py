@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
-from crawl4llm.base.urls import normalise_url
-from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
 
 if TYPE_CHECKING:
     from crawl4llm.live.robots_store import RobotsStore
@@ -199,11 +198,5 @@ class Copies:
 
 
 @lru_cache(maxsize=1024)
-def site_of(url: str) -> str:
-    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
-    scheme, _, rest = normalise_url(url).partition("://")
-    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
-
-
 def _size(site: str, known: Known) -> int:
     return _BYTES_KNOWN + len(site) + (0 if known.rules is None else known.rules.size)

@@ -27,15 +27,27 @@ _TAG = re.compile(
 _ATTRIBUTE = re.compile(rb"""([^\s=>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
 
 
+def may_say(document: bytes) -> bool:
+    """Return whether a document in any charset can have a signal in its head: a quick question before it is decoded."""
+    if b"\0" in document[:LIMIT]:  # UTF-16
+        return True
+    return _has_words(document[:LIMIT].lower(), b"robots")
+
+
+def _has_words(lower: bytes, own: bytes) -> bool:
+    """Return whether there are the words of any signal in a head in lower case; ``own``: the crawler's name."""
+    if (b"robots" in lower or own in lower) and any(word in lower for word in _WORDS):
+        return True
+    return any(name in lower for name in _NAMES)
+
+
 def said_in_html(html: bytes, crawler: str) -> list[Said]:
     """Return the signals in a document's head, given in UTF-8, that are for all crawlers or for the one with this
     product token (in lower case)."""
     lower = html[:LIMIT].lower()
     if (end := lower.find(b"</head")) >= 0:
         lower = lower[:end]
-    own = crawler.encode() if crawler else b"robots"
-    directives = (b"robots" in lower or own in lower) and any(word in lower for word in _WORDS)
-    if not directives and not any(name in lower for name in _NAMES):
+    if not _has_words(lower, crawler.encode() or b"robots"):
         return []
     found: list[Said] = []
     for tag in _TAG.finditer(lower):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from crawl4llm.base.compression import gunzip, gunzip_start, largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.pages import Link, PageRecord
+from simulate.clueweb22.opt_outs import OptOuts
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
 from simulate.clueweb22.record_parser import (
     FULL_ID_POSITION,
@@ -85,6 +86,7 @@ class ClueWeb22Corpus:
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
         self._files = RecordFiles(self.root)
+        self._opt_outs = OptOuts.of_tree(self.root)
         reader = link_reader(link_id_position, target_prefix)
         self._parse_links = {
             kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
@@ -118,6 +120,8 @@ class ClueWeb22Corpus:
             page.html, page.date, page.url = html.html, html.date, html.url
         if text:
             page.text = text.text
+        if self._opt_outs is not None:
+            page.opt_outs = self._opt_outs.of(key)
         page.url = page.url or self._url_beside_html(key, text or self._text(key), links)
         return page
 
@@ -206,8 +210,16 @@ class ClueWeb22Corpus:
                 raise InputError(f"CORPUS {self.root}: {reason}")
 
     def check(self) -> None:
-        """Raise InputError, naming the file, unless every data file is as long as its offset file says."""
+        """Raise InputError, naming the file, unless every data file is as long as its offset file says, and the side
+        file of opt-outs is sound."""
         check_files(self.root, self._listing)
+        if self._opt_outs is not None:
+            self._opt_outs.check()
+
+    @property
+    def knows_opt_outs(self) -> bool:
+        """Whether a side file tells of all pages what was said of their uses."""
+        return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
