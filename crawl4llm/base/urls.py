@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -64,6 +65,7 @@ def normalise_url(url: str) -> str:
     return f"{scheme}://{_authority(authority, scheme)}{path}{_encode(query or '', _IN_QUERY)}"
 
 
+@lru_cache(maxsize=1024)
 def site_of(url: str) -> str:
     """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
     scheme, _, rest = normalise_url(url).partition("://")

@@ -11,7 +11,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
@@ -197,6 +196,5 @@ class Copies:
             self.size -= _size(*self._known.popitem(last=False))
 
 
-@lru_cache(maxsize=1024)
 def _size(site: str, known: Known) -> int:
     return _BYTES_KNOWN + len(site) + (0 if known.rules is None else known.rules.size)

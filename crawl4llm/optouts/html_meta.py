@@ -1,4 +1,5 @@
-"""Signals in the head of an HTML document: the robots meta, TDM reservation, links to licences in RSL.
+"""Signals in the head of an HTML document: the robots meta, TDM reservation, links to licences in RSL, and metas that
+stand for fields of the response (``http-equiv``).
 
 The head is searched as bytes, without a tree: most pages have no such signal, and each page is looked at.
 """
@@ -10,13 +11,13 @@ from typing import Final
 
 from crawl4llm.optouts.said import ALL_AGENTS, PAGE, Said
 from crawl4llm.optouts.table import META, ROBOTS, RSL, TDM_POLICY, TDM_RESERVATION
-from crawl4llm.optouts.values import robots_directives, tdm_policy, tdm_reservation
+from crawl4llm.optouts.values import FIELDS, robots_directives, tdm_policy, tdm_reservation, values_of
 
 LIMIT: Final = 1 << 16
 """Bytes of a document that are searched, up to the end of its head."""
 
 _WORDS: Final = tuple(b"noindex nofollow none noarchive noai noimageai".split())
-_NAMES: Final = (b"tdm-", b"rsl+xml")
+_NAMES: Final = (b"tdm-", b"rsl+xml", b"content-signal", b"content-usage")
 _TAG = re.compile(
     rb"<(?:!--.*?(?:-->|\Z)"
     rb"|(?P<raw>script|style|title|textarea|template)\b.*?(?:</(?P=raw)|\Z)"
@@ -74,6 +75,9 @@ def _meta(attributes: dict[str, str], crawler: str) -> list[Said]:
         return [Said(TDM_RESERVATION, value, META) for value in tdm_reservation(content)]
     if name == "tdm-policy":
         return [Said(TDM_POLICY, value, META) for value in tdm_policy(content)]
+    if signal := FIELDS.get(attributes.get("http-equiv", "").lower(), ""):  # stands for the field of a response
+        said = values_of(signal, content)
+        return [Said(signal, value, META, PAGE, agent) for agent, value in said if agent in {ALL_AGENTS, crawler}]
     return []
 
 

@@ -166,11 +166,10 @@ class DataFiles:
     def _has_html(self, file: PlannedFile) -> bool:
         return any(isinstance(entry, Page) and entry.has_html for entry in self._chunks.read(file))
 
-    def opt_outs(self) -> Iterator[bytes]:
-        """Yield the lines of the tree's side file, once all texts are written."""
-        for file in self._plan.files:
-            with (self._opt_outs / file.file_id).open("rb") as lines:
-                yield from lines
+    @property
+    def opt_outs(self) -> list[Path]:
+        """Files with the lines of the tree's side file, in order; there once all texts are written."""
+        return [self._opt_outs / file.file_id for file in self._plan.files]
 
     def _txt(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
         said = []

@@ -127,7 +127,7 @@ def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) 
             totals.update(counts)
     readme = _README.format(kinds=", ".join(records), source=source.name, documents=totals["documents"])
     write_root_files(root, readme, records)
-    write_opt_outs(root, files.opt_outs(), known=getattr(source, "knows_opt_outs", False))
+    write_opt_outs(root, files.opt_outs, known=getattr(source, "knows_opt_outs", False))
     return dict(sorted(totals.items()))
 
 

@@ -86,7 +86,6 @@ class ClueWeb22Corpus:
         self._document_kinds = content or self._kinds
         self._holds_only_links = not content
         self._files = RecordFiles(self.root)
-        self._opt_outs = OptOuts.of_tree(self.root)
         reader = link_reader(link_id_position, target_prefix)
         self._parse_links = {
             kind: partial(parse_links, field=name, reader=reader) for kind, name in _LIST_FIELD.items()
@@ -233,6 +232,7 @@ class ClueWeb22Corpus:
         """Release file handles; a later look-up opens them again."""
         self._files.close()
         self._url_index = None
+        self.__dict__.pop("_opt_outs", None)
 
     # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
 
@@ -264,6 +264,11 @@ class ClueWeb22Corpus:
         return format_id(part, item)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _opt_outs(self) -> OptOuts | None:
+        """The side file of opt-outs; None where the tree has none. Raises InputError where it is damaged."""
+        return OptOuts.of_tree(self.root)
 
     @cached_property
     def _listing(self) -> Listing:

@@ -1,9 +1,9 @@
-"""The side file of opt-outs beside a tree: what was said of the uses of its pages, which no record of the layout holds.
+"""The side file of opt-outs beside a tree: what was said of the uses of its pages, for which the layout has no place.
 
-``opt_outs.tsv`` has a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes": 123}``, and
-then ``bytes`` bytes: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by id, the signals as
-:func:`crawl4llm.optouts.said.as_text` has them. ``known``: whether the source told of all pages what was said, so that a
-page without a line has no signals. The file is searched on disk, and takes no memory.
+``opt_outs.tsv`` begins with a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes":
+9}``. So many bytes follow: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by id, the signals as
+:func:`crawl4llm.optouts.said.as_text` has them. ``known`` says whether the source told of all pages what was said; then
+a page without a line has no signals. The file is searched on disk, and takes no memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,13 +30,14 @@ _LONGEST_LINE: Final = 1 << 14
 """Bytes of a line at most; the signals of a page take a thousand."""
 
 
-def write_opt_outs(root: Path, lines: Iterable[bytes], *, known: bool) -> None:
-    """Write the file of a tree from its lines, in their order. Raises OSError."""
-    lines = list(lines)
-    head = {**_FORMAT, "known": known, "bytes": sum(map(len, lines))}
+def write_opt_outs(root: Path, parts: Sequence[Path], *, known: bool) -> None:
+    """Write the file of a tree from files of lines, in their order. Raises OSError."""
+    head = {**_FORMAT, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
     with replacing(root / NAME, root / f".{NAME}.{os.getpid()}.tmp") as file:
         file.write(json.dumps(head).encode() + b"\n")
-        file.writelines(lines)
+        for part in parts:
+            with part.open("rb") as lines:
+                shutil.copyfileobj(lines, file)
 
 
 def opt_outs_line(key: str, signals: str) -> bytes:
