@@ -33,6 +33,7 @@ from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
 from simulate.warcs.index import Place, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, build_warc_index, is_current, points_path
+from simulate.warcs.opt_outs import read_site_file
 from simulate.warcs.part import FAILED, HTML, REVISITED
 from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, PAGE, REVISIT, UNTYPED
 
@@ -45,6 +46,7 @@ __all__ = [
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
     "build_warc_index", "data_dir", "demo_paths", "demo_web", "describe", "ensure_demo", "index_folder", "is_clueweb22",
     "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
+    "read_site_file",
 ]
 # fmt: on
 """What the tools take from modules of the room."""

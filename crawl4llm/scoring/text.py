@@ -10,6 +10,7 @@ from html import unescape
 from typing import Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.html_bounds import bounded
 from crawl4llm.base.installed import to_install
 
 Extractor = Callable[[str], str]
@@ -55,8 +56,8 @@ def load_extractor(name: str) -> Extractor:
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:
-    """Return the main text of a page given in UTF-8; the empty string where it has none."""
-    return extractor(html.decode("utf-8", errors="replace"))
+    """Return the main text of a page given in UTF-8, as far as it is read; the empty string if it has none."""
+    return extractor(bounded(html).decode("utf-8", errors="replace"))
 
 
 _TITLE: Final = re.compile(rb"<title(?=[\s>])", re.IGNORECASE)

@@ -25,8 +25,9 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
+from crawl4llm.base.output_dir import claim_output_dir
 from crawl4llm.base.processes import python_command
-from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json
+from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.tools.opened_run import OpenedRun, open_run
 
 if TYPE_CHECKING:
