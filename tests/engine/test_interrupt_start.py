@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from crawl_helpers import PROJECT, Web, crawl_args, scrapy
+from crawl_helpers import PROJECT, TIMEOUT, Web, crawl_args, scrapy
 from warc_helpers import page, url_of, write
 
 FILES, PAGES = 16, 80
@@ -146,3 +146,65 @@ def test_while_a_dataclass_is_made(tmp_path: Path) -> None:
         check=False,
     )
     assert (result.returncode, result.stderr) == (130, "crawl4llm: interrupted\n")
+
+
+_AT_AN_IMPORT = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Press(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module and os.getpid() == pid:
+            os.kill(pid, number)
+
+pid, module, number = os.getpid(), sys.argv.pop(1), int(sys.argv.pop(1))
+sys.meta_path.insert(0, Press())
+from scrapy.cmdline import execute
+execute(["scrapy", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("crawl4llm.commands.archive", "crawl"),
+        ("crawl4llm.commands.trainscorer", "crawl"),
+        ("crawl4llm.options", "crawl"),
+        ("crawl4llm.engine.run", "crawl"),
+        ("crawl4llm.crawl.algorithm", "crawl"),
+        ("crawl4llm.commands.archive", "evaluate"),
+        ("crawl4llm.tools._storage_view", "evaluate"),
+        ("matplotlib", "evaluate"),
+    ],
+)
+def test_while_modules_are_imported(
+    module: str, command: str, number: signal.Signals, demo_web: Web, tmp_path: Path
+) -> None:
+    """From the first of our modules on; before that, Scrapy itself is imported."""
+    if command == "evaluate":
+        pytest.importorskip("matplotlib", reason="needs the extra evaluate")
+        args = ["evaluate", str(tmp_path / "none"), "--out", str(tmp_path / "report")]
+    else:
+        args = crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=50)
+    result = subprocess.run(
+        [sys.executable, "-c", _AT_AN_IMPORT, module, str(int(number)), *args],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "crawl4llm: interrupted\n")
+
+
+def test_commands_of_scrapy_mind_interrupts_as_ever() -> None:
+    """As ``scrapy shell`` needs; ``version`` stands for all."""
+    code = (
+        "import signal, sys; sys.argv[1:] = ['version']; import crawl4llm.commands; print(signal.getsignal(2).__name__)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, "version"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "default_int_handler\n"
