@@ -39,7 +39,7 @@ map: .venv/.test
 
 # Source distribution and wheel in dist/, checked.
 dist: .venv/.dist
-	rm -rf dist build/lib build/bdist.*
+	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl

@@ -32,10 +32,13 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built from a copy: a build leaves files where it is made."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("crawl4llm", "simulate", "settings"):
+    for name in ("crawl4llm", "simulate", "settings", ".ci"):
         shutil.copytree(PROJECT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
+    for top in ("crawl4llm", "simulate"):  # left by the build of an earlier state
+        (source / "build/lib" / top).mkdir(parents=True)
+        (source / "build/lib" / top / "deleted.py").touch()
     subprocess.run([*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", out, source], check=True, env=CLEAN)
     (path,) = out.iterdir()
     return path

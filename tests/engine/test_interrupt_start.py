@@ -201,10 +201,11 @@ def test_while_modules_are_imported(
 
 def test_commands_of_scrapy_mind_interrupts_as_ever() -> None:
     """As ``scrapy shell`` needs; ``version`` stands for all."""
-    code = (
-        "import signal, sys; sys.argv[1:] = ['version']; import crawl4llm.commands; print(signal.getsignal(2).__name__)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code, "version"], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
+    command = [
+        sys.executable,
+        "-c",
+        "import signal, crawl4llm.commands; print(signal.getsignal(2).__name__)",
+        "version",
+    ]
+    found = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     assert found.stdout == "default_int_handler\n"
