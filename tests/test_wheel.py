@@ -66,7 +66,7 @@ def run(environment: Path, cwd: Path, *command: object, **env: str) -> subproces
         env={**CLEAN, **env},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )
 

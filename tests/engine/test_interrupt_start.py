@@ -50,20 +50,20 @@ def interrupted(args: list[str], project: Path, number: int, when: Callable[[], 
     )
     assert process.stderr is not None
     assert "Scrapy" in process.stderr.readline()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not when():
         assert time.monotonic() < deadline
         time.sleep(0.005)
     children = psutil.Process(process.pid).children(recursive=True)
     (os.killpg if group else os.kill)(process.pid, number)
     sent = time.monotonic()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
     # What Python says of a handler that it runs while it forks cannot be kept back.
     assert "Traceback" not in errors or "Exception ignored in" in errors, errors
     assert errors.count("crawl4llm: interrupted\n") == 1, errors
-    assert time.monotonic() - sent < 10
-    assert not psutil.wait_procs(children, timeout=10)[1]
+    assert time.monotonic() - sent < 120
+    assert not psutil.wait_procs(children, timeout=120)[1]
     return errors
 
 
@@ -112,7 +112,7 @@ def test_while_a_process_is_forked(demo_web: Web, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 130, result.stderr
@@ -142,7 +142,7 @@ def test_while_a_dataclass_is_made(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (result.returncode, result.stderr) == (130, "crawl4llm: interrupted\n")
