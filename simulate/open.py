@@ -86,6 +86,8 @@ def build_corpus(
 ) -> Mapping[str, int]:
     """Write the corpus as a ClueWeb22 tree, as the settings of texts say; return what was counted. Raises InputError.
 
+    The tree has its URL index afterwards, so that seeds can be given as URLs.
+
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
     from simulate.build.chunks import TextOptions
@@ -101,7 +103,9 @@ def build_corpus(
         time_limit=options.text_time_limit,
         slim_links=slim_links,
     )
-    return build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
+    return counts
 
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.terminal import cell
-from crawl4llm.tools.export.formats import COMPRESSORS, PARQUET
+from crawl4llm.tools.export.formats import COMPRESSORS, DATE_TYPE, PARQUET
 
 CARD = "README.md"
 OPT_OUT_FIELDS: Final = ("robots", "opt-out")
@@ -83,6 +83,8 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
         counted += f" ({tokens:,} tokens by the tokenizer {cell(manifest['settings']['tokenizer'])})"
     left = set(_JSON_ONLY if form == PARQUET else ()) | ({_TOKENS} if tokens is None else set())
     fields = {name: about for name, about in _FIELDS.items() if name not in left}
+    if form == PARQUET:
+        fields["date"] = (DATE_TYPE, fields["date"][1])
     yield "---"
     yield from _head(form, documents, size, languages, fields)
     yield from ("---", "", "# Texts of crawled pages", "")
