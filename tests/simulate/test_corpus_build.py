@@ -70,7 +70,7 @@ def test_layout(built: Path) -> None:
         for suffix in suffixes
     }
     counts = {f"record_counts/record_counts/{kind}/en00_counts.csv" for kind in ("html", "txt", "outlink", "inlink")}
-    assert files == data | counts | {"README.txt", "version_A_1.0", "manifest.tsv", "build.json"}
+    assert files == data | counts | {"README.txt", "version_A_1.0", "manifest.tsv", "opt_outs.tsv", "build.json"}
     assert {(built / name).read_text() for name in counts} == {"en0000-00,5\n"}
 
 
