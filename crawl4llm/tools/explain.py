@@ -29,7 +29,7 @@ from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
-from crawl4llm.warc.page_records import is_utc_date
+from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.warc.reader import UnreadableFile, scan
 from crawl4llm.warc.series import OPEN_SUFFIX
 from simulate.web import open_rater
