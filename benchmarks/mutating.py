@@ -7,6 +7,7 @@ the value. All is drawn from a seed.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -14,17 +15,22 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base import known_sets
 from crawl4llm.base.compression import zstd
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.storage import Storage, StorageError, pack
+from crawl4llm.cluster.storage import Storage, StorageError, packed
+from crawl4llm.frontier import store
 
 TRAP: Final = "received_trap"
 """A module that leaves a mark when it is imported."""
+_NESTED: Final = "5,000 lists, each in the other"
 _BOMB: Final = 1 << 30
+_KNOWN_HEAD: Final = 4096
 _SUFFIXES: Final = (".zst", ".gz")
 
 
@@ -36,9 +42,6 @@ class Outside:
 
     def values(self) -> list[Any]:
         """Return values that no reader may follow, or swell by."""
-        nested: Any = []
-        for _ in range(5_000):
-            nested = [nested]
         long = "x" * 1_000_000
         return [
             *(
@@ -54,7 +57,7 @@ class Outside:
             *("a\r\nWARC-Type: response\r\n\r\n", "a\0b", "\x1b[2J\x1b]0;title\x07", "\ud800", "\u202etxt", "y" * 300),
             *(long, f"{TRAP}.Policy", f"scorer:{TRAP}.Policy", f"{TRAP}.Policy:1", f"{TRAP}", "crawl4llm.cli.main"),
             *(0, -1, 1, 2, 64, 30_000_000, 10**18, -(10**18), 2**63, 2**64, 10**400, 0.5, -0.0, 1e308, 5e-324),
-            *(float("nan"), float("inf"), True, False, None, [], {}, [None], [[]], {"": 0}, nested, [0] * 100_000),
+            *(float("nan"), float("inf"), True, False, None, [], {}, [None], [[]], {"": 0}, _NESTED, [0] * 100_000),
             *(
                 {f"k{number}": number for number in range(10_000)},
                 ["../../escaped"],
@@ -96,6 +99,10 @@ class Mutator:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def _by_value(self, path: Path) -> Callable[[Path], str] | None:
+        if path.name == store.NAME:
+            return self._stored
+        if path.suffix == ".known":
+            return self._known
         name = path.name.removesuffix(".gz").removesuffix(".zst")
         if name.endswith((".jsonl", ".cdxj")):
             return self._line
@@ -142,7 +149,7 @@ class Mutator:
 
     def _packed(self, path: Path) -> str:
         content, said = self._changed(Storage(f"file://{path.parent}").get_packed(path.name))
-        path.write_bytes(_pack(content))
+        path.write_bytes(packed_json(content))
         return f"packed: {said}"
 
     def _commit(self, path: Path) -> str:
@@ -158,16 +165,42 @@ class Mutator:
             head, said = self._changed(head)
         elif part == "lines":
             content, said = self._changed(storage.unpack(path.name, lines))
-            lines = _pack(content)
+            lines = packed_json(content)
         else:
             target = self._draw.choice(sorted(sections))
             content, said = self._changed(storage.unpack(path.name, sections[target]))
-            sections[target] = _pack(content)
+            sections[target] = packed_json(content)
             head[-1] = [[number, len(section)] for number, section in sections.items()]
-        parts = [_pack(head), lines, commit.changes]
+        parts = [packed_json(head), lines, commit.changes]
         sizes = b"".join(len(one).to_bytes(4, "little") for one in parts)
         path.write_bytes(b"".join([sizes, parts[0], *sections.values(), *parts[1:], commit.fingerprints]))
         return f"commit, {part}: {said}"
+
+    def _stored(self, path: Path) -> str:
+        """Change a value of a JOBDIR's store, its checksum with it."""
+        with closing(store.Store(path)) as tables:
+            table = self._draw.choice([name for name in store.TABLES if tables.count(name)])
+            key, value = self._draw.choice(list(tables.items(table)))
+            try:
+                content, said = self._changed(json.loads(value))
+                value = _dumped(content).encode()
+            except ValueError:
+                place = self._draw.randrange(len(value) or 1)
+                value = value[:place] + self._draw.randbytes(1) + value[place + self._draw.randrange(3) :]
+                said = f"byte {place} changed"
+            tables.put(table, key, value)
+            tables.commit()
+        return f"{table} {key!r:.40}: {said}"
+
+    def _known(self, path: Path) -> str:
+        """Change the head of a known set, its checksum with it."""
+        data = path.read_bytes()
+        said, _, _ = data[len(known_sets.MAGIC) :].partition(b"\n")
+        content, what = self._changed(json.loads(said))
+        head = _dumped(content).encode()[:3_900]
+        head = b"%b%b\n%b\n" % (known_sets.MAGIC, head, hashlib.sha256(head).hexdigest().encode())
+        path.write_bytes(head.ljust(_KNOWN_HEAD) + data[_KNOWN_HEAD:])
+        return what
 
     def _line(self, path: Path) -> str:
         """Change a value of a line of a log, an index or an export."""
@@ -282,19 +315,13 @@ def _places(content: Any, above: list[Any]) -> list[list[Any]]:
     return found
 
 
+def packed_json(content: Any) -> bytes:
+    """Return what a storage packs of content, which may be none that this project writes."""
+    return packed(_dumped(content).encode())
+
+
 def _dumped(content: Any) -> str:
-    try:
-        return json.dumps(content)
-    except RecursionError:
-        return "[" * 5000 + "]" * 5000
-
-
-def _pack(content: Any) -> bytes:
-    """Pack as a storage does, and what only Python's JSON holds too."""
-    try:
-        return pack(content)
-    except (RecursionError, ValueError):
-        return zstd.compress(_dumped(content).encode("utf-8", "surrogatepass"))
+    return json.dumps(content).replace(json.dumps(_NESTED), "[" * 5000 + "]" * 5000)
 
 
 def _is_packed(path: Path) -> bool:

@@ -78,8 +78,10 @@ class Field:
         )
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("SCRAPY", "AWS", "PYTHON"))},
-            "HOME": str(self.case / "home"), "XDG_CACHE_HOME": str(self.case / "home/cache"),
-            "PYTHONPATH": f"{PROJECT}:{self.outside}", "OPENBLAS_NUM_THREADS": "1",
+            "HOME": str(self.case / "home"),
+            "XDG_CACHE_HOME": str(self.case / "home/cache"),
+            "PYTHONPATH": f"{PROJECT}:{self.outside}",
+            "OPENBLAS_NUM_THREADS": "1",
             "TMPDIR": str(self.case / "tmp"),
         }
 
@@ -237,7 +239,9 @@ class Attack:
 
 
 CHANGES: Final = "! "
-_TOOLS: Final = [f"crawl4llm.tools.{name}" for name in "archive cluster corpus dashboard export frontier report".split()]
+_TOOLS: Final = [
+    f"crawl4llm.tools.{name}" for name in ["archive", "cluster", "corpus", "dashboard", "export", "frontier", "report"]
+]
 
 
 def subjects(field: Field) -> list[Subject]:
