@@ -110,7 +110,7 @@ MAIL: Final = Where(
     lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),
 )
 QUOTA: Final = (_WHOLE, _WHOLE)
-SNAPSHOT: Final = {"share": _WHOLE, **_NEWS}
+SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
 """Of what is beside its tables."""
 END: Final = {"reason": set(DONE), "iteration": _WHOLE, "crawled": _WHOLE}
 CRAWL: Final = {
