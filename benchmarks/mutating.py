@@ -22,8 +22,10 @@ from typing import Any, Final
 
 from crawl4llm.base import known_sets
 from crawl4llm.base.compression import zstd
+from crawl4llm.base.inflating import InflateError
+from crawl4llm.base.own_json import from_json
 from crawl4llm.cluster import journal
-from crawl4llm.cluster.storage import Storage, StorageError, packed
+from crawl4llm.cluster.storage import Storage, StorageError, packed, sealed, unpacked
 from crawl4llm.frontier import store
 
 TRAP: Final = "received_trap"
@@ -83,11 +85,17 @@ class Mutator:
             if path.is_file() and not path.is_symlink() and path.name != "lock":
                 kinds.setdefault(re.sub(r"\d|[0-9a-f]{64}", "", str(path)), []).append(path)
         path = self._draw.choice(kinds[self._draw.choice(sorted(kinds))])
+        name = path.relative_to(folder).as_posix()
         if path.parent != folder and self._draw.random() < 0.02:
-            change = self._link_folder
-        else:
-            change = self._change_of(path)
-        return f"{path.relative_to(folder)}: {change(path)}"
+            return f"{name}: {self._link_folder(path)}"
+        content = _unsealed(folder, name)
+        if content is not None and self._draw.random() < 0.8:
+            path.write_bytes(content)
+            said = self._change_of(path)(path)
+            if path.is_file() and not path.is_symlink():
+                path.write_bytes(sealed(name, path.read_bytes()))
+            return f"{name}, sealed: {said}"
+        return f"{name}: {self._change_of(path)(path)}"
 
     def _change_of(self, path: Path) -> Callable[[Path], str]:
         by_value = self._by_value(path)
@@ -148,7 +156,7 @@ class Mutator:
         return said
 
     def _packed(self, path: Path) -> str:
-        content, said = self._changed(Storage(f"file://{path.parent}").get_packed(path.name))
+        content, said = self._changed(from_json(unpacked(path.read_bytes())))
         path.write_bytes(packed_json(content))
         return f"packed: {said}"
 
@@ -324,10 +332,19 @@ def _dumped(content: Any) -> str:
     return json.dumps(content).replace(json.dumps(_NESTED), "[" * 5000 + "]" * 5000)
 
 
+def _unsealed(folder: Path, name: str) -> bytes | None:
+    """Return an object of a storage without its checksum; None if it has none."""
+    try:
+        content = Storage(f"file://{folder}").get(name)
+    except StorageError:
+        return None
+    return content if content is not None and sealed(name, content) == (folder / name).read_bytes() else None
+
+
 def _is_packed(path: Path) -> bool:
     try:
-        Storage(f"file://{path.parent}").get_packed(path.name)
-    except (StorageError, zstd.ZstdError):
+        from_json(unpacked(path.read_bytes()))
+    except (InflateError, ValueError):
         return False
     return True
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final, Protocol
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import (
+    FILE_NAME,
     FLAG,
     IDENTIFIER,
     LINE,
@@ -62,6 +64,11 @@ _SETTINGS: Final = {
     "QUALITY_THRESHOLD": Maybe(NUMBER),
 }
 _SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named(LINE, whole())}
+WRITTEN: Final = {
+    "plan": LINE,
+    "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named(LINE, whole()), Maybe(whole())),
+}
+"""Of the note about a file of an export that is not finished."""
 JOB: Final = {
     "crawl_id": {str},
     "output": Where(LINE, _is_absolute),
@@ -87,6 +94,11 @@ SHAPES: Final[Mapping[str, Any]] = {
             "shards": [_if_there(_SHARD)],
         }
     ),
+    "request.json": {"state": ...},
+    "listed.json": {"left_out": named(LINE, whole()), "scores": FLAG},
+    "unfit.json": named(Where({str}, re.compile("[0-9]{1,18}").fullmatch), LINE),
+    "division.json": {"tasks": whole(1, 1 << 20)},
+    "oracle.json": {"threshold": Maybe(NUMBER)},
 }
 
 
@@ -110,6 +122,6 @@ def refuse_code(owner: object, file: str, name: str, value: object, given: objec
     if value != given:
         advice = shlex.quote(f"{name}={value}")
         raise InputError(
-            f"{owner}: {name} = {value!r:.200} in {file} is the path of code, which does not run because a file names it; "
-            f"if you trust it, give it too: -s {advice:.300}"
+            f"{owner}: {name} = {value!r:.200} in {file} is the path of code, which does not run because a file names "
+            f"it; if you trust it, give it too: -s {advice:.300}"
         )

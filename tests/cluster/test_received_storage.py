@@ -14,7 +14,7 @@ from crawl_helpers import Web, crawl, error_of, scrapy
 from crawl4llm import open_run
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster.history import History
-from crawl4llm.cluster.storage import Storage, pack
+from crawl4llm.cluster.storage import Storage, pack, sealed
 
 SETTINGS = {"CRAWL_MAX_PAGES": 30, "CRAWL_SEEDS": 10, "SCORER": "length", "CRAWL_PARTITIONS": 2}
 TRAP = "storage_trap"
@@ -74,7 +74,7 @@ def change(storage: Path, place: str, value: Any) -> None:
     for parent in parents:
         inner = inner[parent]
     inner[last] = value
-    (storage / "crawl.json").write_bytes(pack(crawl))
+    (storage / "crawl.json").write_bytes(sealed("crawl.json", pack(crawl)))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.received import WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
+from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
 from crawl4llm.tools.export.card import CARD, UNKNOWN_OPT_OUTS, card
@@ -120,7 +122,7 @@ class ExportFolder:
         """Return a file that was written as planned; None where it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
-        if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
+        if not fits([noted], WRITTEN) or noted["plan"] != plan or not path.exists():
             return None
         facts = ShardFacts(*noted["facts"])
         return facts if (facts.name, facts.bytes) == (name, path.stat().st_size) else None
