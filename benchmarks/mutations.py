@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import pkgutil
 import resource
@@ -74,7 +75,8 @@ class Field:
         (self.outside / "victims/index.cdxj").write_text("secret of the victim\n")
         (self.outside / f"{TRAP}.py").write_text(
             f"open({str(self.outside / 'imported')!r}, 'w').close()\n"
-            "from crawl4llm.policies.breadth_first import Policy\nfrom crawl4llm.scoring.length import LengthScorer as Scorer\n"
+            "from crawl4llm.policies.breadth_first import Policy\n"
+            "from crawl4llm.scoring.length import LengthScorer as Scorer\n"
         )
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("SCRAPY", "AWS", "PYTHON"))},
@@ -123,7 +125,8 @@ class Field:
                 deadline = float("inf")
             time.sleep(0.005)
         said = [path.read_bytes()[:3_000_000].decode(errors="replace") for path in (out, err)]
-        return Done(os.waitstatus_to_exitcode(status), *said, usage.ru_maxrss / 1e3, usage.ru_utime + usage.ru_stime)
+        spent = usage.ru_utime + usage.ru_stime
+        return Done(os.waitstatus_to_exitcode(status), said[0], said[1], usage.ru_maxrss / 1e3, spent)
 
     def _become(self, act: Act, out: Path, err: Path) -> None:
         """Be a command, in a child that does not return."""
@@ -225,7 +228,7 @@ class Attack:
                 differ = {path for path in {*before, *after} if before.get(path) != after.get(path)}
                 differ -= {str(field.root / "out"), str(field.root / "err")}
                 if differ:
-                    fault = f"changes {sorted(differ)[0]}"
+                    fault = f"changes {min(differ)}"
                 for path in differ:
                     if path not in before and Path(path).exists():
                         shutil.rmtree(path) if Path(path).is_dir() else Path(path).unlink()
@@ -240,7 +243,7 @@ class Attack:
 
 CHANGES: Final = "! "
 _TOOLS: Final = [
-    f"crawl4llm.tools.{name}" for name in ["archive", "cluster", "corpus", "dashboard", "export", "frontier", "report"]
+    f"crawl4llm.tools.{name}" for name in ("archive", "cluster", "corpus", "dashboard", "export", "frontier", "report")
 ]
 
 
@@ -253,6 +256,10 @@ def subjects(field: Field) -> list[Subject]:
     key = (field.root / "key").read_text()
     owner = (field.root / "owner").read_text()
     resume = ["crawl", "influence", *web, "-s", f"JOBDIR={job}", "-s", "CRAWL_MAX_PAGES=50", "-s", "WARC_TEXT=1"]
+
+    documents, known = str(case / "export/documents/00000.jsonl.gz"), str(case / "known")
+    small = ["--epochs", "1", "--buckets", "1000", "--dim", "2"]
+    few = ["-s", "CRAWL_MAX_PAGES=10", "-s", "CRAWL_SEEDS=10"]
 
     def reads(source: str) -> list[tuple[str, Act]]:
         return [
@@ -324,8 +331,7 @@ def subjects(field: Field) -> list[Subject]:
                 ("corpus known", ["corpus", "known", f"{out}-known", f"{case / 'export'}", "--jobs", "1"]),
                 (
                     "trainscorer",
-                    ["trainscorer", "--positive", *_documents(case), "--negative", *_documents(case)]
-                    + ["--out", f"{out}-model", "--epochs", "1", "--buckets", "1000", "--dim", "2"],
+                    ["trainscorer", "--positive", documents, "--negative", documents, "--out", f"{out}-model", *small],
                 ),
                 (f"{CHANGES}export", ["export", run, "--out", str(case / "export"), "--format", "jsonl.gz", *web]),
                 (
@@ -357,18 +363,14 @@ def subjects(field: Field) -> list[Subject]:
                 ("export --known", ["export", run, "--out", out, "--known", str(case / "known/texts.known"), *web]),
                 (
                     "crawl",
-                    ["crawl", "influence", *web, "-s", "CRAWL_MAX_PAGES=10", "-s", "CRAWL_SEEDS=10", "-s"]
-                    + [f"KNOWN_URLS={case / 'known/urls.known'}", "-s", f"KNOWN_TEXTS={case / 'known/texts.known'}"],
+                    ["crawl", "influence", *web, *few, "-s", f"KNOWN_URLS={known}/urls.known", "-s"]
+                    + [f"KNOWN_TEXTS={known}/texts.known"],
                 ),
             ],
         ),
         Subject("batches", ["storage"], stored(storage, 10)),
         Subject("journals", ["continuous"], stored(str(case / "continuous"), 0)),
     ]
-
-
-def _documents(case: Path) -> list[str]:
-    return [str(case / "export/documents/00000.jsonl.gz")]
 
 
 def _watch(given: str) -> None:
@@ -436,8 +438,6 @@ def make(field: Field) -> None:
     run = case / "run"
     crawl(OUTPUT_DIR=run, JOBDIR=case / "job", WARC_TEXT=1, WARC_MAX_BYTES=60_000)
     line = (run / "crawl.jsonl").read_text().splitlines()[3]
-    import json
-
     from crawl4llm.base.domains import owner_of
 
     (field.root / "key").write_text(json.loads(line)["id"])

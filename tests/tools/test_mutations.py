@@ -1,4 +1,4 @@
-"""Received data with hostile objects: the attack of ``python -m benchmarks.mutations``, with few objects of each kind."""
+"""Received data with hostile objects: the attack of ``python -m benchmarks.mutations``, of a few objects."""
 
 from __future__ import annotations
 
