@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import pkgutil
 import resource
@@ -27,30 +26,24 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.mutated import CHANGES, PROJECT, Act, Subject, make, subjects
 from benchmarks.mutating import TRAP, Mutator
 
-PROJECT: Final = Path(__file__).resolve().parents[1]
 MOST_MB: Final = 300
+_OF_EVALUATE: Final = 330
+"""It takes 290 on a sound run, most of it the libraries for tables and figures."""
 _CPU_SECONDS, _SECONDS, _ADDRESSES = 60, 150, 3 << 30
 _LONGEST_LINE: Final = 3_000
+_TOOLS: Final = [
+    f"crawl4llm.tools.{name}" for name in ("archive", "cluster", "corpus", "dashboard", "export", "frontier", "report")
+]
 _STATUSES: Final = range(5)
 """Of commands that say what was wrong."""
-Act = list[str] | Callable[[], None]
-
-
-class Subject(NamedTuple):
-    """What is received, and the commands that read it."""
-
-    name: str
-    folders: Sequence[str]
-    """Those whose objects are changed; all of a case lies beside them."""
-    acts: Sequence[tuple[str, Act]]
-    """``CHANGES`` before a name: it gets folders of its own."""
 
 
 class Done(NamedTuple):
@@ -69,7 +62,7 @@ class Field:
     def __init__(self, root: Path) -> None:
         self.root, self.case, self.outside = root, root / "case", root / "outside"
         self.pristine = root / "pristine"
-        for folder in (self.case, self.outside / "victims", self.pristine):
+        for folder in (self.case, self.outside / "victims"):
             folder.mkdir(parents=True)
         (self.outside / "victim").write_text('{"id": "secret of the victim"}\n')
         (self.outside / "victims/index.cdxj").write_text("secret of the victim\n")
@@ -173,7 +166,7 @@ def _call(act: Callable[[], None]) -> int:
     return 0
 
 
-def fault_of(done: Done) -> str | None:
+def fault_of(name: str, done: Done) -> str | None:
     """Return what is wrong with the way in which a command ended; None if nothing is."""
     if "Traceback (most recent call last)" in done.out + done.err:
         return f"traceback: {_last_line(done.err if 'Traceback' in done.err else done.out)}"
@@ -181,7 +174,7 @@ def fault_of(done: Done) -> str | None:
         return f"status {done.status}: {_last_line(done.err)}"
     if done.status and "crawl4llm: error: " not in done.err and "Usage" not in done.out + done.err:
         return f"status {done.status} without a line: {_last_line(done.err)}"
-    if done.megabytes > MOST_MB:
+    if done.megabytes > (_OF_EVALUATE if name == "evaluate" else MOST_MB):
         return f"{done.megabytes:.0f} MB"
     if "secret of the victim" in done.out:
         return "it shows what lies outside"
@@ -222,7 +215,7 @@ class Attack:
                 field.lay(changed)
             is_fresh = not name.startswith(CHANGES)
             done = field.run(act)
-            fault = fault_of(done)
+            fault = fault_of(name, done)
             after = field.beside()
             if after != before:
                 differ = {path for path in {*before, *after} if before.get(path) != after.get(path)}
@@ -239,228 +232,6 @@ class Attack:
             if fault:
                 self.faults[f"{name}: {fault}"[:160]] += 1
             yield said, name, done, fault
-
-
-CHANGES: Final = "! "
-_TOOLS: Final = [
-    f"crawl4llm.tools.{name}" for name in ("archive", "cluster", "corpus", "dashboard", "export", "frontier", "report")
-]
-
-
-def subjects(field: Field) -> list[Subject]:
-    """Return what is attacked, and the commands that read it."""
-    case = field.case
-    run, job, out, storage = (str(case / name) for name in ("run", "job", "out", "storage"))
-    web = ["-s", f"CORPUS={field.root / 'web/clueweb22'}", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0"]
-    web += ["-s", "SCORE_CACHE=", "-s", "LOG_LEVEL=WARNING"]
-    key = (field.root / "key").read_text()
-    owner = (field.root / "owner").read_text()
-    resume = ["crawl", "influence", *web, "-s", f"JOBDIR={job}", "-s", "CRAWL_MAX_PAGES=50", "-s", "WARC_TEXT=1"]
-
-    documents, known = str(case / "export/documents/00000.jsonl.gz"), str(case / "known")
-    small = ["--epochs", "1", "--buckets", "1000", "--dim", "2"]
-    few = ["-s", "CRAWL_MAX_PAGES=10", "-s", "CRAWL_SEEDS=10"]
-
-    def reads(source: str) -> list[tuple[str, Act]]:
-        return [
-            ("report", ["report", source]),
-            ("export", ["export", source, "--out", out, *web]),
-            ("archive check", ["archive", "check", source, "--jobs", "1"]),
-            ("explain", ["explain", key, "--run", source, *web]),
-            ("evaluate", ["evaluate", source, "--out", f"{out}-report", *web]),
-            ("dashboard", lambda: _watch(source)),
-            ("open_run", lambda: _open(source)),
-        ]
-
-    def stored(storage: str, batch: int) -> list[tuple[str, Act]]:
-        url = f"file://{storage}"
-        settings = [*web, "-s", f"STORAGE={url}", "-s", f"OUTPUT_DIR={case / 'again'}", "-s", "CRAWL_MAX_PAGES=30"]
-        return [
-            ("cluster status", ["cluster", "status", url]),
-            ("cluster verify", ["cluster", "verify", url]),
-            ("cluster merge", ["cluster", "merge", url, "--out", f"{out}-merged"]),
-            ("cluster merge --index-only", ["cluster", "merge", url, "--out", f"{out}-index", "--index-only"]),
-            ("frontier", ["frontier", url]),
-            *reads(url),
-            (f"{CHANGES}cluster compact", ["cluster", "compact", url]),
-            (
-                f"{CHANGES}crawl",
-                ["crawl", "influence", *settings, "-s", f"CRAWL_BATCH_SIZE={batch}", "-s", "CRAWL_PARTITIONS=2"],
-            ),
-        ]
-
-    return [
-        Subject(
-            "run",
-            ["run"],
-            [
-                *reads(run),
-                ("corpus index", ["corpus", "index", "-s", f"CORPUS={run}", "--jobs", "1"]),
-                ("corpus known", ["corpus", "known", f"{out}-known", run, "--jobs", "1"]),
-                ("crawl of it", ["crawl", "influence", *web, "-s", f"CORPUS={run}", "-s", "CRAWL_MAX_PAGES=5"]),
-                (f"{CHANGES}archive repair", ["archive", "repair", run, "--jobs", "1"]),
-                (f"{CHANGES}archive finish", ["archive", "finish", run, "--jobs", "1", "--wacz", f"{out}.wacz"]),
-                (f"{CHANGES}archive purge", ["archive", "purge", owner, run, "--jobs", "1", "--yes"]),
-            ],
-        ),
-        Subject(
-            "job",
-            ["job"],
-            [
-                ("frontier", ["frontier", job, "-s", f"OUTPUT_DIR={run}"]),
-                ("frontier --verify", ["frontier", job, "--verify"]),
-                ("frontier --export", ["frontier", job, "--export", f"{out}.jsonl"]),
-                ("report", ["report", job]),
-                ("dashboard", lambda: _watch(job)),
-                ("open_run", lambda: _open(job)),
-                ("explain", ["explain", key, "--run", run, "-s", f"JOBDIR={job}", *web]),
-                ("archive check", ["archive", "check", run, "-s", f"JOBDIR={job}", "--jobs", "1"]),
-                ("dry run", [*resume, "-s", "DRY_RUN=1"]),
-                (f"{CHANGES}frontier --compact", ["frontier", job, "--compact"]),
-                (f"{CHANGES}frontier --purge", ["frontier", job, "--purge", owner, "--yes"]),
-                (f"{CHANGES}frontier --block", ["frontier", job, "--block", owner]),
-                (f"{CHANGES}frontier --inject", ["frontier", job, "--inject", str(field.root / "key"), *web]),
-                (f"{CHANGES}archive purge", ["archive", "purge", owner, run, "-s", f"JOBDIR={job}", "--yes"]),
-                (f"{CHANGES}crawl", resume),
-            ],
-        ),
-        Subject(
-            "export",
-            ["export", "begun"],
-            [
-                ("corpus known", ["corpus", "known", f"{out}-known", f"{case / 'export'}", "--jobs", "1"]),
-                (
-                    "trainscorer",
-                    ["trainscorer", "--positive", documents, "--negative", documents, "--out", f"{out}-model", *small],
-                ),
-                (f"{CHANGES}export", ["export", run, "--out", str(case / "export"), "--format", "jsonl.gz", *web]),
-                (
-                    f"{CHANGES}export goes on",
-                    ["export", run, "--out", str(case / "begun"), "--format", "jsonl.gz", *web],
-                ),
-                (
-                    f"{CHANGES}archive purge",
-                    ["archive", "purge", owner, run, "--export", str(case / "export"), "--yes"],
-                ),
-            ],
-        ),
-        Subject(
-            "wacz",
-            ["wacz"],
-            [
-                ("export", ["export", str(case / "wacz/run.wacz"), "--out", out, *web]),
-                ("export of a folder", ["export", str(case / "wacz"), "--out", f"{out}2", *web]),
-                ("corpus index", ["corpus", "index", "-s", f"CORPUS={case / 'wacz'}", "--jobs", "1"]),
-                ("archive check", ["archive", "check", str(case / "wacz"), "--jobs", "1"]),
-                ("open_run", lambda: _open(str(case / "wacz"))),
-                (f"{CHANGES}finish", ["archive", "finish", run, "--jobs", "1", "--wacz", str(case / "wacz/run.wacz")]),
-            ],
-        ),
-        Subject(
-            "known",
-            ["known"],
-            [
-                ("export --known", ["export", run, "--out", out, "--known", str(case / "known/texts.known"), *web]),
-                (
-                    "crawl",
-                    ["crawl", "influence", *web, *few, "-s", f"KNOWN_URLS={known}/urls.known", "-s"]
-                    + [f"KNOWN_TEXTS={known}/texts.known"],
-                ),
-            ],
-        ),
-        Subject("batches", ["storage"], stored(storage, 10)),
-        Subject("journals", ["continuous"], stored(str(case / "continuous"), 0)),
-    ]
-
-
-def _watch(given: str) -> None:
-    """Read a crawl as the dashboard does."""
-    from scrapy.utils.project import get_project_settings
-
-    from crawl4llm.tools._storage_view import run_folder
-    from crawl4llm.tools.dashboard import child
-    from crawl4llm.tools.dashboard.watch import open_crawl
-
-    settings = get_project_settings()
-    watch = open_crawl(run_folder(given, settings), settings)
-    sys.stdout.write(watch.now().decode())
-    time.sleep(0.05)
-    sys.stdout.write(watch.now().decode())
-    with suppress(OSError):
-        sys.stdout.write(str(child.text(str(watch.output), "0")))
-    if given.endswith("job"):
-        sys.stdout.write(str(child.frontier(given)))
-
-
-def _open(given: str) -> None:
-    """Read a crawl as a notebook does."""
-    from crawl4llm import open_run
-    from crawl4llm.base.errors import PageError
-
-    crawl = open_run(given)
-    sys.stdout.write(f"{crawl!r} {crawl.stats.get('finish_reason')!r} {crawl.crawl_log().num_rows}")
-    sys.stdout.write(f" {crawl.failures().num_rows}")
-    for page in crawl.pages():
-        with suppress(PageError):
-            sys.stdout.write(f"{page.id!r} {len(page.text)} {len(page.links)}\n")
-
-
-def make(field: Field) -> None:
-    """Make a small crawl of each kind."""
-    case, web, env = field.case, field.root / "web", {**field.env, "PYTHONPATH": str(PROJECT)}
-    for name in ("home", "tmp", "cwd"):
-        (case / name).mkdir()
-    shutil.copyfile(PROJECT / "scrapy.cfg", case / "cwd/scrapy.cfg")
-
-    def scrapy(*arguments: str, patch: str = "pass") -> str:
-        code = f"import sys; sys.argv[0] = 'scrapy'; {patch}; from scrapy.cmdline import execute; execute()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=case / "cwd",
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode and patch == "pass":
-            raise RuntimeError(f"{arguments}: {done.stderr[-2000:]}")
-        return done.stdout
-
-    scrapy("corpus", "demo", "--to", str(web), "--pages", "400", "--hosts", "30")
-    sets = {"CORPUS": web / "clueweb22", "SCORER": "length", "SCORING_WORKERS": 0, "SCORE_CACHE": "", "CRAWL_SEEDS": 10}
-    sets |= {"CRAWL_MAX_PAGES": 30}
-
-    def crawl(**more: object) -> None:
-        scrapy(
-            "crawl", "influence", *(part for item in {**sets, **more}.items() for part in ("-s", "{}={}".format(*item)))
-        )
-
-    run = case / "run"
-    crawl(OUTPUT_DIR=run, JOBDIR=case / "job", WARC_TEXT=1, WARC_MAX_BYTES=60_000)
-    line = (run / "crawl.jsonl").read_text().splitlines()[3]
-    from crawl4llm.base.domains import owner_of
-
-    (field.root / "key").write_text(json.loads(line)["id"])
-    (field.root / "owner").write_text(owner_of(json.loads(line)["url"]))
-    export = ["export", str(run), "--format", "jsonl.gz", "-s", "SCORER=length", "-s", "SCORING_WORKERS=0", "--out"]
-    scrapy(*export, str(case / "export"))
-    killed = "import os; from crawl4llm.tools.export.folder import ExportFolder as F; F.finish = lambda *a: os._exit(9)"
-    scrapy(*export, str(case / "begun"), patch=killed)
-    (case / "wacz").mkdir()
-    copy = case / "finished"
-    shutil.copytree(run, copy)
-    scrapy("archive", "finish", str(copy), "--wacz", str(case / "wacz/run.wacz"))
-    shutil.rmtree(copy)
-    scrapy("corpus", "known", str(case / "known"), str(case / "export"))
-    for name, batch in (("storage", 10), ("continuous", 0)):
-        (case / name).mkdir()
-        crawl(
-            STORAGE=f"file://{case / name}", CRAWL_PARTITIONS=2, CRAWL_BATCH_SIZE=batch, OUTPUT_DIR=case / f"w-{batch}"
-        )
-    for name in ("home", "tmp", "cwd"):
-        shutil.rmtree(case / name)
-    shutil.rmtree(field.pristine)
-    shutil.copytree(case, field.pristine)
 
 
 def warm() -> None:
@@ -491,8 +262,8 @@ def main() -> int:
     warm()
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         field = Field(Path(folder).resolve())
-        make(field)
-        chosen = [one for one in subjects(field) if not args.only or one.name in args.only.split(",")]
+        make(field.root, field.env)
+        chosen = [one for one in subjects(field.root) if not args.only or one.name in args.only.split(",")]
         left_out = set(args.without.split(","))
         chosen = [
             one._replace(acts=[act for act in one.acts if act[0].removeprefix(CHANGES) not in left_out])

@@ -30,6 +30,8 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
 """Name of the note that the first stage leaves when it is done."""
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_MALFORMED: Final = (ArithmeticError, EOFError, FileNotFoundError, LookupError, TypeError, ValueError)
+"""Errors that notes and tables give which somebody has changed."""
 _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
 
@@ -82,19 +84,30 @@ class ExportFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(f"--out {self.path}: another process is writing this export") from None
-            self._take_up(request, state)
-            yield False
+            goes_on = self._take_up(request, state)
+            try:
+                yield False
+            except _MALFORMED as error:
+                if not goes_on:
+                    raise
+                raise InputError(
+                    f"--out {self.path}: what an earlier process left in {_WORK}/ is damaged ({type(error).__name__}); "
+                    "remove it, and export again"
+                ) from None
 
-    def _take_up(self, request: Mapping[str, Any], state: Any) -> None:
+    def _take_up(self, request: Mapping[str, Any], state: Any) -> bool:
+        """Begin, or go on with what an earlier process has left; return which. Raises InputError as
+        :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
             write_json(self.work / _REQUEST, {**request, "state": state}, fsync=True)
-            return
+            return False
         self._check_same(begun, request)
         if begun["state"] != _plain(state):
             raise InputError(
                 f"the sources have changed since the export in {self.path} was begun; remove it, or give another --out"
             )
+        return True
 
     def _check_same(self, theirs: Mapping[str, Any], request: Mapping[str, Any]) -> None:
         for what, mine in _plain(request).items():
