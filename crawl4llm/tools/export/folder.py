@@ -30,7 +30,10 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
 """Name of the note that the first stage leaves when it is done."""
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
-_MALFORMED: Final = (ArithmeticError, EOFError, FileNotFoundError, LookupError, TypeError, ValueError)
+_MALFORMED: Final = (
+    *(ArithmeticError, AssertionError, EOFError),
+    *(FileNotFoundError, LookupError, TypeError, ValueError),
+)
 """Errors that notes and tables give which somebody has changed."""
 _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
