@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -139,3 +140,30 @@ def test_a_crawl_does_not_begin_with_more_partitions_than_are_read(demo_web: Web
     storage = f"file://{tmp_path / 'storage'}"
     done = crawl(demo_web, tmp_path / "run", **{**SETTINGS, "STORAGE": storage, "CRAWL_PARTITIONS": 65_537})
     assert "CRAWL_PARTITIONS = '65537' must be 65,536 at most" in error_of(done)
+
+
+@pytest.mark.parametrize("kind", ["link", "link of the folder", "FIFO", "folder"])
+def test_an_object_that_is_no_file_of_the_storage_is_named(kind: str, received: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/crawl.json").write_bytes((received / "crawl.json").read_bytes())
+    name = "crawl.json"
+    path = received / name
+    if kind == "link of the folder":
+        path = next(one for one in (received / "i", received / "p") if one.is_dir())
+        name = path.name
+        path.rename(tmp_path / "outside" / path.name)
+        path.symlink_to(tmp_path / "outside" / path.name)
+    else:
+        path.unlink()
+        if kind == "link":
+            path.symlink_to(tmp_path / "outside/crawl.json")
+        elif kind == "FIFO":
+            os.mkfifo(path)
+        else:
+            path.mkdir()
+    url = f"file://{received}"
+    for command in (["cluster", "merge", url, "--out", str(tmp_path / "out")], ["cluster", "compact", url]):
+        said = error_of(scrapy(*command))
+        assert f"STORAGE {url}: " in said
+        assert name in said
+        assert {"FIFO": "a FIFO, not a regular file", "folder": "Is a directory"}.get(kind, "by a link") in said
