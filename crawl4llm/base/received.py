@@ -64,11 +64,38 @@ _SETTINGS: Final = {
     "QUALITY_THRESHOLD": Maybe(NUMBER),
 }
 _SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named(LINE, whole())}
+
+
+def _are_shards(shards: list[Any]) -> bool:
+    """Return whether those that are objects fit; the rest is told by its number."""
+    return fits([shard for shard in shards if isinstance(shard, dict)], _if_there(_SHARD))
+
+
 WRITTEN: Final = {
     "plan": LINE,
     "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named(LINE, whole()), Maybe(whole())),
 }
 """Of the note about a file of an export that is not finished."""
+_RUN: Final = (*[whole()] * 7, Maybe(whole()))
+FRONTIER: Final = {
+    "indexed": If(FLAG),
+    "owned": If(Maybe({str})),
+    "runs": If(Maybe({"next": whole(), "runs": [_RUN]})),
+    "queued": If(whole()),
+    "last_token": If(whole()),
+    "archived": If(whole()),
+    "outcomes": If([({str}, {str}, whole())]),
+}
+"""What the store of a JOBDIR says of its frontier."""
+_HEX: Final = Where({str}, re.compile("[0-9a-f]*").fullmatch)
+_FINGERPRINTS: Final = (whole(), whole(), whole(), whole(), _HEX, [whole()], _HEX)
+VISITED: Final = {
+    "runs": If(Maybe({"next": whole(), "blocks": whole(), "runs": [_FINGERPRINTS]})),
+    "filter": If(Maybe((whole(), _HEX))),
+}
+"""What it says of the visited set."""
+CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
+"""What it says of the crawl, as far as commands that only look at it go by it."""
 JOB: Final = {
     "crawl_id": {str},
     "output": Where(LINE, _is_absolute),
@@ -91,7 +118,7 @@ SHAPES: Final[Mapping[str, Any]] = {
             "sources": [named(LINE, ...)],
             "documents": whole(),
             "text_bytes": whole(),
-            "shards": [_if_there(_SHARD)],
+            "shards": Where([...], _are_shards),
         }
     ),
     "request.json": {"state": ...},

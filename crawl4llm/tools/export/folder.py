@@ -188,7 +188,7 @@ def _first_difference(theirs: Any, mine: Any) -> str:
             if theirs.get(name) != mine[name]:
                 return f" {name}{_first_difference(theirs.get(name), mine[name])}"
     if isinstance(theirs, str | float | int | None) and isinstance(mine, str | float | int | None):
-        return f" was {theirs}, is {mine} now"
+        return f" was {theirs!s:.100}, is {mine!s:.100} now"
     return " differ"
 
 
