@@ -155,7 +155,7 @@ class Store:
         except ValueError:
             state = None
         if not fits([state], shape):
-            raise self.damaged(f"of its state of {key.decode()}, {misfit(state, shape)}")
+            raise self.damaged(f"its state is not that of a crawl: in {key.decode()}, {misfit(state, shape)}")
         return cast("dict[str, Any]", state)
 
     def put(self, table: str, key: bytes, value: bytes) -> None:

@@ -54,7 +54,7 @@ def test_the_state_of_a_frontier(values: dict[str, Any], tmp_path: Path) -> None
     with closing(written(tmp_path)) as store:
         assert len(stored_frontier(store)) == 1
         put(store, frontier.STATE, **values)
-        with pytest.raises(StoreError, match="is damaged: of its state of frontier, its "):
+        with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in frontier, its "):
             stored_frontier(store)
 
 
@@ -62,7 +62,7 @@ def test_the_state_of_a_frontier(values: dict[str, Any], tmp_path: Path) -> None
 def test_the_state_of_the_visited_set(values: dict[str, Any], tmp_path: Path) -> None:
     with closing(written(tmp_path)) as store:
         put(store, visited_set.STATE, **values)
-        with pytest.raises(StoreError, match="is damaged: of its state of visited, its "):
+        with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in visited, its "):
             DurableVisited(store, tmp_path / "filter", cache=10, filter_bytes=1 << 16)
 
 
@@ -70,5 +70,5 @@ def test_the_state_of_the_visited_set(values: dict[str, Any], tmp_path: Path) ->
 def test_the_state_of_a_crawl(values: dict[str, Any], tmp_path: Path) -> None:
     with closing(written(tmp_path)) as store:
         put(store, CRAWL, **values)
-        with pytest.raises(StoreError, match="is damaged: of its state of crawl, its "):
+        with pytest.raises(StoreError, match="is damaged: its state is not that of a crawl: in crawl, its "):
             read_state(store)
