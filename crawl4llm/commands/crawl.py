@@ -85,6 +85,7 @@ class Command(ScrapyCrawl):
 
         from crawl4llm.base.errors import InputError, NothingToDo
         from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
+        from crawl4llm.engine.unheeded import unheeded
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 
@@ -97,8 +98,11 @@ class Command(ScrapyCrawl):
         try:
             crawler = self.crawler_process.create_crawler("influence")
             seeds = self._seeds(opts.spargs)
-            check_mode(crawler.settings, web_class(crawler.settings).profile)
-            if read_options(crawler.settings).dry_run:
+            profile, options = web_class(crawler.settings).profile, read_options(crawler.settings)
+            check_mode(crawler.settings, profile)
+            for line in unheeded(crawler.settings, options, profile):
+                logger.warning("%s", line)
+            if options.dry_run:
                 self._dry_run(crawler, seeds)
             else:
                 self._run(crawler, seeds)

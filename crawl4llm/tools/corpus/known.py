@@ -112,6 +112,8 @@ class _Taken:
     """``urls`` and ``texts``, and the reasons why others were left out."""
     fault: str = ""
     """The first thing that was left out."""
+    damaged: str = ""
+    """An archive file with a record that is damaged or cut short."""
 
 
 def _take_rows(job: _RowJob) -> _Taken:
@@ -156,7 +158,10 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
                     counts["texts" if record else "blank texts"] += 1
                 else:
                     counts[str(record.reason)] += 1
-    return _Taken(counts, found.unreadable[0] if found.unreadable else "")
+    damaged = [path if path.is_file() else Path(name) for name in found.damaged]
+    faults = [*found.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged)]
+    counts["files with damaged records"] = len(damaged)
+    return _Taken(counts, faults[0] if faults else "", str(damaged[0]) if damaged else "")
 
 
 def _pages(path: Path, show: bool) -> Iterator[str]:
@@ -239,6 +244,11 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
         yield f"left out {left_out}; the first: {harmless(min(faults))}"
     settings_of = {URLS_FILE: "KNOWN_URLS", TEXTS_FILE: "KNOWN_TEXTS"}
+    if damaged := [one.damaged for one in taken if one.damaged]:
+        raise InputError(
+            f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
+            "make the sets again, or mend an archive of your own with `scrapy archive repair`"
+        )
     yield "Next: scrapy crawl influence " + " ".join(f"-s {settings_of[name]}={to / name}" for name in written)
 
 
