@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
@@ -247,9 +248,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if damaged := [one.damaged for one in taken if one.damaged]:
         raise InputError(
             f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
-            "make the sets again, or mend an archive of your own with `scrapy archive repair`"
+            "make the sets again, or mend an archive of your own: {command('archive', 'repair', damaged[0])}"
         )
-    yield "Next: scrapy crawl influence " + " ".join(f"-s {settings_of[name]}={to / name}" for name in written)
+    settings_for = {settings_of[name]: to / name for name in written}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **settings_for)}"
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing, writing
 from crawl4llm.base.tables import Fact, Part
@@ -30,7 +31,8 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         refuse_to_overwrite(opts.out)  # the work took its time
     yield Fact("pages", len(ranks), width=7)
     yield Fact("ranks", opts.out, width=7)
-    yield f"Next: scrapy crawl influence -s URL_POLICY=harmonic -s HARMONIC_RANKS={opts.out}"
+    given = given_settings(settings) | {"URL_POLICY": "harmonic", "HARMONIC_RANKS": opts.out}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
