@@ -33,14 +33,16 @@ class Settings(Protocol):
         """Return where a value comes from."""
 
 
-def command(*words: object, simulation: bool = False, **settings: object) -> str:
+def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: object) -> str:
     """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
 
-    ``simulation``: whether it is for a simulation, also where the environment names the live profile.
+    ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
     """
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    profile = ["SCRAPY_PROJECT=default"] if simulation and os.environ.get("SCRAPY_PROJECT") == "live" else []
-    return " ".join([*profile, program(), *quoted([*words, *given])])
+    profile = profile or os.environ.get("SCRAPY_PROJECT")
+    profile = "default" if simulation and profile == "live" else profile
+    prefix = [f"SCRAPY_PROJECT={shlex.quote(profile)}"] if profile else []
+    return " ".join([*prefix, program(), *quoted([*words, *given])])
 
 
 def index_command(corpus: object, **settings: object) -> str:

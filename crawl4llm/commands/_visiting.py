@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crawl4llm.base.terminal import complain, guard_log
 
 if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
+    from scrapy.settings import BaseSettings, Settings
 
 
 def hide_versions(settings: BaseSettings) -> None:
@@ -28,7 +28,7 @@ class Visiting:
     It is no ScrapyCommand itself: Scrapy would take it for one.
     """
 
-    settings: BaseSettings | None
+    settings: Settings | None
     exitcode: int
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -141,7 +141,7 @@ def _replay(options: Options, output: Path) -> str:
     """Return the command that crawls what a live crawl has archived, by the same scores."""
     defaults = Options()
     scoring = {name: getattr(options, name) for name in _SCORING if getattr(options, name) != getattr(defaults, name)}
-    given = {name.upper(): value for name, value in scoring.items() if value is not None} | (options.own or {})
+    given = {name.upper(): value for name, value in scoring.items() if value is not None} | dict(options.own or {})
     settings = {"CORPUS": output, "SIMULATION_TEXT": "extracted", **given, "URL_POLICY": "influence"}
     return command("crawl", "influence", "-a", f"seeds={output / SEEDS}", simulation=True, **settings)
 

@@ -50,8 +50,8 @@ async def _serve(web: LocalWeb) -> None:
     print(f"{len(web.hosts)} hosts at port {web.port}; a crawl of them:")
     settings = {"DNS_HOSTS": web.hosts_file, "NETWORK_ALLOWED": "127.0.0.0/8", "SCORER": "length"}
     settings |= {"CRAWL_MAX_PAGES": 300, "USER_AGENT": "crawl4llm (+https://example.org/crawler)"}
-    crawl = command("crawl", "influence", "-a", f"seeds={web.seeds_file}", **settings)
-    print(f"SCRAPY_PROJECT=live {crawl}", flush=True)
+    crawl = command("crawl", "influence", "-a", f"seeds={web.seeds_file}", profile="live", **settings)
+    print(crawl, flush=True)
     await stop.wait()
     await web.stop()
 

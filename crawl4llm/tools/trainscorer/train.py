@@ -93,8 +93,8 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         yield f"No {PLOT} was drawn: {to_install('evaluate')}"
     yield Fact("out", wanted.out, "")
     yield f"Wrote {wanted.out}: read {wanted.out / CARD}"
-    given = given_settings(settings) | {"SCORER_MODEL": wanted.out / models[-1].name}
-    yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
+    following = given_settings(settings) | {"SCORER_MODEL": wanted.out / models[-1].name}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **following)}"
 
 
 def _collect(
