@@ -33,7 +33,7 @@ class Settings(Protocol):
         """Return where a value comes from."""
 
 
-def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: object) -> str:
+def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
     """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
 
     ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
@@ -45,7 +45,7 @@ def command(*words: object, profile: str | None = None, simulation: bool = False
     return " ".join([*prefix, program(), *quoted([*words, *given])])
 
 
-def index_command(corpus: object, **settings: object) -> str:
+def index_command(corpus: object, **settings: Any) -> str:
     """Return the command that makes the index of a corpus."""
     return command("corpus", "index", simulation=True, CORPUS=corpus, **settings)
 

@@ -10,6 +10,7 @@ from typing import Any
 from crawl4llm.base import input_files
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.received import require_fit
 from crawl4llm.base.within import require_within
 
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
@@ -34,10 +35,16 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder."""
+    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder.
+
+    Raises InputError, naming the file and a field, if a value is none that this project writes there.
+    """
     try:
         require_within(path.parent, path)
         content = input_files.read_json(path)
     except (InputError, OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        return {}
+    require_fit(path, content)
+    return content

@@ -90,7 +90,7 @@ def test_from_a_project_to_a_page(shell: Shell) -> None:
     assert "influence " in shell.out(look)
     seeds = shell.folder / "my seeds.txt"
     shutil.copy(shell.folder / "crawls/my crawl/seeds.txt", seeds)
-    again = shell.next_of("crawl4llm crawl influence -a seeds='my seeds.txt' -s URL_POLICY=breadth_first")
+    again = shell.next_of("crawl4llm crawl influence -a seeds='my seeds.txt' -s OUTPUT_DIR='another/one'")
     assert "-a 'seeds=my seeds.txt'" in again
     shell.out(again)
 

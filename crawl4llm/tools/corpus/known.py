@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -250,7 +250,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
             f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
             "make the sets again, or mend an archive of your own: {command('archive', 'repair', damaged[0])}"
         )
-    settings_for = {settings_of[name]: to / name for name in written}
+    settings_for: dict[str, Any] = {settings_of[name]: to / name for name in written}
     yield f"Next: {command('crawl', 'influence', simulation=True, **settings_for)}"
 
 
