@@ -59,15 +59,16 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 _COMMANDS = """# Commands
 
 For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
-also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same commands.
-This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
+commands. This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
 
 `scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
 
-Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus, and need
-its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give pages of the corpus
-to spiders of your own. The live profile refuses them, because they would ask the web past robots.txt and the crawl's waits; the
-archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is refused.
+Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus,
+and need its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give
+pages of the corpus to spiders of your own. The live profile refuses them, because they would ask the web past
+robots.txt and the crawl's waits; the archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is
+refused.
 """
 
 _CRAWL_LOG = """# The crawl log
