@@ -58,12 +58,15 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused
-        from crawl4llm.tools.report.requests import Log
+        from crawl4llm.tools.report.requests import Log, checked_day
 
         assert self.settings is not None
+        since = None if opts.since is None else checked_day(opts.since)
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
-        log = None if (path / FAILURES).is_file() else Log(path, opts.since)
+        log = None if (path / FAILURES).is_file() else Log(path, since)
+        if log is None and since is not None:
+            raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
         output, unknown = path, None
         if log is not None:
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm import __version__
+from crawl4llm.base.command_lines import merge_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, whole_folder, writing
 from crawl4llm.base.input_files import views
@@ -53,7 +54,7 @@ def run_folder(given: str, settings: Given) -> Path:
 def refuse_storage(given: str) -> None:
     """Raise InputError where an argument of a command that changes files names a storage."""
     if is_storage(given):
-        raise InputError(f"{given}: what is in a storage is not changed; merge it first: scrapy cluster merge {given}")
+        raise InputError(f"{given}: what is in a storage is not changed; merge it first: {merge_command(given)}")
 
 
 def _make(history: History, folder: Path, view: Path, settings: Given) -> None:

@@ -133,7 +133,7 @@ def test_show_a_url_through_the_index(project: Project) -> None:
 def test_an_index_from_before_the_corpus_changed(project: Project) -> None:
     project.output("index")
     write_file(project.tree, "html", "en0000-00", [member(html_record(KEY))])
-    assert "another state of the corpus; run `scrapy corpus index`" in project.error("show", url_of(KEY))
+    assert "scrapy corpus index -s CORPUS=" in project.error("show", url_of(KEY))
     assert "1 read, 1 unchanged" in project.output("index")
 
 

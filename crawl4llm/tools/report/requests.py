@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,8 +68,8 @@ class Log:
 
     def __post_init__(self) -> None:
         self._job = JobDir(self.jobdir, lock=False).job
-        if self.since is not None and not _DAY.fullmatch(self.since):
-            raise InputError(f"--since {self.since!r} is not a day like 2026-05-31")
+        if self.since is not None:
+            checked_day(self.since)
         try:
             self._days: Sequence[str] = days(self.jobdir)
         except InputError as error:
@@ -98,6 +99,17 @@ class Log:
             self.damaged += 1
             return None
         return request
+
+
+def checked_day(text: str) -> str:
+    """Return what is a day of the calendar. Raises InputError for anything else."""
+    try:
+        is_day = date.fromisoformat(text) and _DAY.fullmatch(text)
+    except ValueError:
+        is_day = None
+    if not is_day:
+        raise InputError(f"--since {text!r} is not a day like 2026-05-31")
+    return text
 
 
 def _request(fields: Any) -> Request:
