@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -142,3 +143,10 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair
         return ""
+
+
+@lru_cache(maxsize=1024)
+def site_of(url: str) -> str:
+    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
+    scheme, _, rest = normalise_url(url).partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"

@@ -72,6 +72,8 @@ class Parts(NamedTuple):
     """Continuous order: the time by which owners wait, if they do."""
     concurrent_leases: int = 1
     """Continuous order: documents of this worker that may be in flight."""
+    tells_sites_apart: bool = False
+    """Whether sites may not answer, so that one which never did must not hold up others of its owner."""
 
 
 class Partition(OnePartition):

@@ -60,6 +60,8 @@ class OwnerIndex(Generic[P]):
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
+        self.alarm = math.inf
+        """A time from which the frontier may have something else to lease, of whatever owner."""
         self._owners: dict[str, Owner[P]] = {}
         self._ready: list[tuple[P, Owner[P]]] = []
         self._waiting: list[tuple[float, Owner[P]]] = []
@@ -200,8 +202,8 @@ class OwnerIndex(Generic[P]):
     def next_ready(self) -> float | None:
         if self._has_ready():
             return max(self.now, self._gate)
-        until = self._first_wait()
-        return None if until is None else max(until, self._gate)
+        until = min(self.alarm, math.inf if (first := self._first_wait()) is None else first)
+        return None if until == math.inf else max(until, self._gate)
 
     def queued_of(self, name: str) -> int:
         owner = self._owners.get(name)
@@ -209,7 +211,7 @@ class OwnerIndex(Generic[P]):
 
     @property
     def names(self) -> list[str]:
-        return list(self._owners)
+        return [name for name in self._owners if "://" not in name]  # sites wait by their names too
 
     @property
     def counts(self) -> OwnerCounts:

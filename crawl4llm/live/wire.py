@@ -15,6 +15,7 @@ No public way leads there. The tap leans on these names, which tests/live/test_w
   the parser gives the parts of the body and its end.
 - Public names of transports: ``transport``, by which one over TLS has the one below it, and ``writeSomeData`` of that,
   which gives bytes to the system, and may return why the connection is lost.
+- Public names of transports over TLS: ``getHandle``, pyOpenSSL's connection.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
   ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.lineReceived``,
   ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and ``response``.
@@ -28,6 +29,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from OpenSSL import SSL
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DownloadFailedError
@@ -41,6 +43,7 @@ from crawl4llm.frontier import Outcome
 from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import LED, RequestLog
 from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
+from crawl4llm.live.tries import LONGEST_TRY, TRY
 from crawl4llm.live.verdicts import verdict
 
 if TYPE_CHECKING:
@@ -124,6 +127,10 @@ class WireHandler(HTTP11DownloadHandler):
         self._aborted = False
         self._led: set[str] = set()
         """Hosts that are asked for a robots.txt to which another site's redirects."""
+        self._tries: dict[str, Any] = {}
+        """By host, of which one request at a time is sent: its transport, once it has one, of those that are tries."""
+        self._too_late: set[str] = set()
+        """Hosts to which no connection came in time."""
         self._withheld: set[str] = set()
         """Hosts that a request was not written to, as they may be another worker's by now."""
         crawler.signals.connect(self._note, signal=signals.headers_received)
@@ -146,11 +153,18 @@ class WireHandler(HTTP11DownloadHandler):
         self._led |= led
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
+        host = host_of(request.url)
+        if (seconds := request.meta.get(TRY)) is not None:
+            self._tries[host] = None
+            timer = asyncio.get_running_loop().call_later(seconds, self._end_try, host, exchange)
+            exchange.add_done_callback(lambda _: timer.cancel())
         try:
             response = await exchange
         except BaseException as error:
             if self._aborted:
                 raise Withdrawn("the crawl is stopping") from None
+            if host in self._too_late:
+                raise TimeoutError(f"{request.url}: no connection in {LONGEST_TRY:g} s") from None
             if host_of(request.url) in self._withheld:
                 raise NotHeld(request.url) from None
             if verdict(error) == (Outcome.FAILED, DNS):
@@ -159,10 +173,21 @@ class WireHandler(HTTP11DownloadHandler):
         finally:
             self._on_the_wire.discard(exchange)
             self._led -= led
-            self._withheld.discard(host_of(request.url))
+            self._withheld.discard(host)
+            self._too_late.discard(host)
+            self._tries.pop(host, None)
         if self._network is None or response.status in _STATUSES:
             return response
         return response.replace(status=known_status(response.status))
+
+    def _end_try(self, host: str, exchange: asyncio.Task[Response]) -> None:
+        """End an exchange that has no connection yet, or one without a finished handshake of TLS."""
+        transport = self._tries.get(host)
+        handle = getattr(transport, "getHandle", None)
+        tls = handle() if handle is not None else None
+        if transport is None or (isinstance(tls, SSL.Connection) and tls.get_peer_finished() is None):
+            self._too_late.add(host)
+            exchange.cancel()
 
     def _check_refusal(self, request: Request) -> None:
         """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
@@ -198,6 +223,8 @@ class WireHandler(HTTP11DownloadHandler):
         """Send a request over a connection, which has one at a time."""
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
+        if (host := host_of(_url_of(request))) in self._tries:
+            self._tries[host] = connection.transport
         if self._crawl is not None:
             self._guard(connection.transport, self._crawl, _url_of(request), exchange)
         write = request.writeTo

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.reasons import OPT_OUT
-from crawl4llm.base.urls import normalise_url
-from crawl4llm.live.robots_copies import site_of
+from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.live.robots_rules import Rules, parse
 from crawl4llm.optouts.decision import decide
 from crawl4llm.optouts.head_fields import said_in_head
