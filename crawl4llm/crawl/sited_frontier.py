@@ -149,6 +149,11 @@ class SitedFrontier:
         if len(self._owes) > _MOST_NAMES:
             self._owes.popitem(last=False)
 
+    def forgive(self, owner: str) -> None:
+        """Let an owner owe nothing."""
+        if self._owes.pop(owner, 0):
+            self._look_at(owner)
+
     def leave_alone(self, url: str, until: float) -> None:
         """Try the site of a URL no sooner; the owners know of that too."""
         self._expect(until, owner_of(url), site_of(url))

@@ -242,10 +242,12 @@ class Pace:
         if is_try and place.lease is not None and not place.users:
             place.lease = None  # what it was kept for ends now; others of its documents need not wait for that
             self._leave(owner, place)
+            self._crawl.wake()
         if not await self._outage.is_to_blame(owner, can_wait=is_try):
             return False
-        if not self._tries.leave_alone(url, self._outage.pause):
-            self._wait(owner, self._outage.pause)
+        if is_try:
+            self._tries.forgive(url)
+        self._wait(owner, self._outage.pause)
         return True
 
     async def _enter(self, request: Request, owner: str) -> Place:

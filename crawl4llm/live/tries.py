@@ -9,6 +9,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Final
 
+from crawl4llm.base.domains import owner_of
 from crawl4llm.base.urls import site_of
 
 if TYPE_CHECKING:
@@ -46,21 +47,26 @@ class Tries:
 
     def head_came(self, request: Request) -> None:
         """Note that the site of a request has answered, whatever becomes of the answer."""
-        if sites := self.of(request.url):
+        if (sites := self.of(request.url)) is not None:
             sites.answered(request.url)
 
     def answered(self, exchange: Exchange) -> None:
         """Note the end of an exchange that was answered."""
-        if sites := self._crawl.sites_of(exchange.url):
+        if (sites := self._crawl.sites_of(exchange.url)) is not None:
             sites.answered(exchange.url)
             sites.took_turn(exchange.owner)
 
     def failed(self, exchange: Exchange, request: Request, delay: float) -> None:
         """Note the end of a try without an answer; a turn of its owner takes the ``delay``, at least."""
-        if sites := self.of(exchange.url):
+        if (sites := self.of(exchange.url)) is not None:
             of_look_up = LONGEST_TRY - request.meta.get(TRY, LONGEST_TRY)
             seconds = time.monotonic() - exchange.began + of_look_up + delay
             sites.failed(exchange.url, max(round(seconds / max(delay, _SHORTEST_TURN)), 1))
+
+    def forgive(self, url: str) -> None:
+        """Note that it was not the site of a URL that failed."""
+        if (sites := self.of(url)) is not None:
+            sites.forgive(owner_of(url))
 
     def leave_alone(self, url: str, seconds: float, failures: int | None = None) -> bool:
         """Let a site wait that has not answered, and nothing else of its owner, with so many failures so far; False: it
@@ -75,5 +81,5 @@ class Tries:
 
     def give_up(self, url: str) -> None:
         """Let the documents of a site that has not answered end, each in its turn."""
-        if sites := self.of(url):
+        if (sites := self.of(url)) is not None:
             sites.give_up(url)
