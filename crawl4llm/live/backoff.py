@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LONG_SILENCE: Final = 86_400.0
 """Seconds after which a site that did answer is given up like one that never did."""
+_LONGEST_SLOWED: Final = 60.0
+"""Seconds up to which the delay of an owner is doubled."""
+_ANSWERS_TO_HALVE: Final = 50
+"""Answers after which it is halved again."""
+_TOO_FAST: Final = {429, 503}
 _MOST_NAMES: Final = 65_536
 """Owners and sites of which this process remembers more than their counts."""
 
@@ -54,6 +60,8 @@ class Backoff:
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
         self._given_up: OrderedDict[str, str] = OrderedDict()
         """Reasons by site. What another process gave up is asked once more."""
+        self._good: OrderedDict[str, int] = OrderedDict()
+        """Answers since their delays were last changed, by owners who are slowed down."""
 
     def given_up(self, url: str) -> str | None:
         """Return why the document of a URL is not asked for any more; None where it may be."""
@@ -100,6 +108,30 @@ class Backoff:
         else:
             self._tries.leave_alone(url, wait, failures if of_site else None)
         return Wait(0.0 if alone else wait, final)
+
+    def slowed(self, owner: str, delay: float) -> float:
+        """Return the delay of an owner: as given, or doubled as often as its servers had too much to do."""
+        doubled = delay * 2.0 ** self._owners.slowed(owner)
+        return max(min(doubled, _LONGEST_SLOWED), delay)
+
+    def heard(self, owner: str, status: int, delay: float, asked_for: float) -> None:
+        """Note the status of an answer, by which the delay of its owner may change; ``asked_for``: the seconds that the
+        server wants to be left alone, 0 where it does not say."""
+        times = self._owners.slowed(owner)
+        if status in _TOO_FAST and not asked_for:
+            if delay and self.slowed(owner, delay) < _LONGEST_SLOWED:
+                self._slow(owner, times + 1)
+            else:
+                self._good.pop(owner, None)
+        elif times and status not in _TOO_FAST:
+            _note(self._good, owner, good := self._good.get(owner, 0) + 1)
+            if good >= _ANSWERS_TO_HALVE:
+                self._slow(owner, times - 1)
+
+    def _slow(self, owner: str, times: int) -> None:
+        self._good.pop(owner, None)
+        self._owners.tick(time.monotonic())
+        self._owners.slow(owner, times)
 
     def busy(self, place: Place, owner: str, now: float) -> Wait:
         """Note that an owner answered that it has too much to do, and not for how long."""

@@ -39,6 +39,7 @@ from crawl4llm.live.request_log import (
     LED,
     RETRY_AFTER,
     RETRY_WAITS,
+    SLOWED,
     RequestLog,
 )
 from crawl4llm.live.retry_after import retry_after
@@ -196,6 +197,7 @@ class Pace:
             return response
         wait = retry_after(response)
         self._tries.answered(exchange)
+        self._backoff.heard(exchange.owner, response.status, self._base_delay(exchange.owner), wait)
         self._end_exchange(exchange, wait)
         self._outage.answered(exchange.owner, exchange.url)
         self._backoff.answered(exchange.owner, exchange.url, time.monotonic())
@@ -343,7 +345,8 @@ class Pace:
         owner, url, place, began = exchange
         by_duration = 0.0 if is_try else min(self._factor * (now - began), _MOST_BY_DURATION)
         of_rules = {
-            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: self._base_delay(owner),
+            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: (base := self._base_delay(owner)),
+            SLOWED: (slowed := self._backoff.slowed(owner, base)),
             DELAY_FACTOR: by_duration,
             CRAWL_DELAY: min(self._crawl_delay(url), self._cap),  # who asks for more is parked before that
             RETRY_AFTER: asked_for,
@@ -355,7 +358,7 @@ class Pace:
         place.turn.release()
         self._leave(owner, place)
         # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
-        if asked_for or by_duration > self._base_delay(owner) + _NOT_WRITTEN:
+        if asked_for or max(by_duration, slowed) > base + _NOT_WRITTEN:
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
