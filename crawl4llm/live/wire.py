@@ -9,7 +9,8 @@ are never used again take this process's open files. How answers are read stays 
 
 No public way leads there. The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
 
-- Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from.
+- Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from, and ``_contextFactory``,
+  which verifies certificates.
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
   which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
   the parser gives the parts of the body and its end.
@@ -40,6 +41,7 @@ from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.certificates import NamedHosts
 from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import LED, RequestLog
 from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
@@ -114,6 +116,8 @@ class WireHandler(HTTP11DownloadHandler):
         self._begun: Exchange | None = None
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
+        if crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
+            self._contextFactory = NamedHosts(self._contextFactory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)

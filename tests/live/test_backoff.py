@@ -13,7 +13,13 @@ from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.live.backoff import Backoff
 
 DELAY = 0.2
-SETTINGS = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY, "DELAY_FACTOR": 0, "RETRY_WAITS": "0.1", "ROBOTSTXT_OBEY": 0}
+SETTINGS = {
+    "CRAWL_BATCH_SIZE": 0,
+    "DOWNLOAD_DELAY": DELAY,
+    "DELAY_FACTOR": 0,
+    "RETRY_WAITS": "0.1",
+    "ROBOTSTXT_OBEY": 0,
+}
 
 
 def backoff() -> Backoff:

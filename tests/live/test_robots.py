@@ -362,7 +362,9 @@ def test_a_server_says_when_to_ask_again(tmp_path: Path) -> None:
     store = RobotsStore(tmp_path / "job")
     noted = {value: store.get(site.url) for value, site in sites.items()}
     store.close()
-    assert {value: kept and pytest.approx(kept.wait, abs=4 if value == "5" else 30) for value, kept in noted.items()} == waits
+    assert {
+        value: kept and pytest.approx(kept.wait, abs=4 if value == "5" else 30) for value, kept in noted.items()
+    } == waits
     assert {kept and kept.failures for kept in noted.values()} == {1}
 
 
