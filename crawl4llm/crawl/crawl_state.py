@@ -36,6 +36,11 @@ ONLY_PARKED, UNANSWERED = "only_parked", "unanswered"
 BUDGETS_SPENT, ALL_KNOWN = "budgets_spent", "all_known"
 DONE = (MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT, ALL_KNOWN)
 """Reasons for which a crawl ends that has done what it was to do."""
+LIMITS = tuple(
+    f"closespider_{name}"
+    for name in ("timeout", "pagecount", "itemcount", "timeout_no_item", "pagecount_no_item", "errorcount")
+)
+"""Reasons for which a crawl ends at a limit of Scrapy's that its user has set; the last one is of errors."""
 KNOWN_AT_FIRST = 1000
 """Pages that no seed is, and have text, after which a crawl ends whose KNOWN_TEXTS has them all."""
 
