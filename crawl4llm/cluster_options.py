@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from crawl4llm.option_checks import option, seconds, text, whole
 
 _PARTITIONS: Final = 64
+MOST_PARTITIONS: Final = 1 << 16
 
 
 def without_secrets(url: Any) -> Any:
@@ -36,22 +37,23 @@ def _server(value: Any) -> str | None:
     return str(value)
 
 
-def _storage(value: Any) -> str | None:
+def storage_url(value: Any) -> str | None:
     """Take the URL of a bucket's folder or of a directory, or None where it is not set."""
     if value is None or value == "":
         return None
     wanted = "must be like s3://BUCKET/FOLDER or file:///FOLDER, and no more"
     parts = _parts(value, wanted)
     place = (parts.scheme == "s3" and parts.netloc) or (parts.scheme == "file" and not parts.netloc and parts.path)
-    if not place or "@" in parts.netloc or parts.query or parts.fragment:
+    if not place or "@" in parts.netloc or parts.query or parts.fragment or not value.isprintable():
         raise ValueError(wanted)
     return str(value)
 
 
 def _parts(value: Any, wanted: str) -> SplitResult:
     """Return the parts of a URL, whose port is a number."""
-    parts = urlsplit(text(value))
+    given = text(value)
     try:
+        parts = urlsplit(given)
         parts.port  # noqa: B018 - raises where it is none
     except ValueError:
         raise ValueError(wanted) from None
@@ -72,15 +74,16 @@ class ClusterOptions:
     )
     storage: str | None = option(
         None,
-        _storage,
+        storage_url,
         "Where the crawl and its archive are stored, for all workers: `s3://BUCKET/FOLDER` or `file:///FOLDER`, a "
         "shared directory; needs the extra `cluster`. Not set: a crawl of one process.",
         shown=without_secrets,
     )
     crawl_partitions: int = option(
         0,
-        whole(0),
-        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some. 0: {_PARTITIONS}.",
+        whole(0, MOST_PARTITIONS),
+        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some, {MOST_PARTITIONS:,} at "
+        f"most. 0: {_PARTITIONS}.",
     )
     cluster_lease: float = option(
         30.0,

@@ -20,8 +20,9 @@ from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
-from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
+from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
@@ -186,7 +187,7 @@ class AddonRun:
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{scorer.digest}"
         self.extractor = options.text_extractor
-        output = claim_output_dir(options.output_dir)
+        output = opened.enter_context(ClaimedOutputDir(options.output_dir))
         keeps_text = options.warc_enabled and options.warc_text
         if options.url_budget:
             self.budgets = RequestBudgets(options.url_budget)
@@ -234,7 +235,8 @@ def _warn_of_open_doors(settings: BaseSettings) -> None:
 
 
 def _read_options(settings: BaseSettings) -> Options:
+    """Read the settings of the add-on. Raises InputError, also for one whose name is misspelt."""
     for given, meant in misspelt(settings).items():
         if ours := [name for name in meant if name in OPTIONS]:
-            logger.warning("Setting %s is not known; did you mean %s?", given, " or ".join(ours))
+            raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
     return read_options(BaseSettings({name: settings[name] for name in OPTIONS if name in settings}))

@@ -8,8 +8,10 @@ received can have anything read from elsewhere.
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from functools import lru_cache
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +26,13 @@ URL_NAME: Final = "storage-url"
 """The file of a view with the storage's URL."""
 BUCKET_VIEWED: Final = Event()
 """Set once this process has read a view of a bucket: obstore's threads do not survive a fork."""
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""Environment variables with the endpoint of a bucket, each of which obstore reads."""
+_NO_URL: Final = re.compile(r"[^!-~]|[<>\"\\^`{}|]")
+"""A character that no URL has."""
+_HOST: Final = re.compile(r"[a-z0-9._-]+(?<![.-])")
+_NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
+"""The last label of what is an IPv4 address or nothing."""
 _PATIENCE: Final = timedelta(seconds=60)
 """For how long a request that fails is tried again."""
 _LEAST, _MOST = 1 << 16, 1 << 23
@@ -36,18 +45,45 @@ def is_storage(given: object) -> bool:
 
 
 def open_store(url: str) -> ObjectStore:
-    """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises what obstore does."""
+    """Open ``s3://BUCKET/FOLDER`` or ``file:///FOLDER``. Raises what obstore does, and ValueError for an endpoint at
+    which obstore would panic."""
     from obstore.store import LocalStore, S3Store
 
     parts = urlsplit(url)
     if parts.scheme == "file":
         return LocalStore(unquote(parts.path))
-    endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
     return S3Store.from_url(
         url,
-        client_options={"allow_http": endpoint.startswith("http://"), "timeout": _PATIENCE},
+        client_options={"allow_http": "http" in _endpoint_schemes(), "timeout": _PATIENCE},
         retry_config={"retry_timeout": _PATIENCE},
     )
+
+
+def _endpoint_schemes() -> set[str]:
+    """Return the schemes of the endpoints in the environment. Raises ValueError for one that is no URL."""
+    schemes = set()
+    for name, value in os.environ.items():
+        if name.startswith("AWS_") and not value.isprintable():
+            raise ValueError(f"the variable {name} has a character that cannot be printed, such as a line end")
+    for name in _ENDPOINTS:
+        if (endpoint := os.environ.get(name)) is None:
+            continue
+        try:
+            parts = urlsplit(endpoint)
+            is_url = parts.scheme in ("http", "https") and _is_host(parts.hostname or "") and parts.port != 0
+        except ValueError:
+            is_url = False
+        if not is_url or _NO_URL.search(endpoint) or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError(f"{name} is no URL; set it to one like http://HOST:9000 or https://HOST, or do not set it")
+        schemes.add(parts.scheme)
+    return schemes
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a host can be connected to, by its form. Raises ValueError for some that cannot."""
+    if ":" in host or _NUMBER.fullmatch(host.rpartition(".")[2]):
+        return bool(ip_address(host)) and "%" not in host
+    return _HOST.fullmatch(host) is not None and bool(host.encode().decode("idna"))
 
 
 class ObjectFile(PreadFile):
@@ -79,7 +115,7 @@ class ObjectFile(PreadFile):
             return b""
         try:
             return bytes(_store(os.getpid(), self._url).get_range(self._name, start=start, length=size))
-        except (exceptions.BaseError, OSError) as error:
+        except (exceptions.BaseError, OSError, ValueError) as error:
             said = " ".join(str(error).split())
             raise OSError(5, f"{self._url}/{self._name} cannot be read: {said:.200}", str(self.path)) from None
 

@@ -65,6 +65,13 @@ def normalise_url(url: str) -> str:
     return f"{scheme}://{_authority(authority, scheme)}{path}{_encode(query or '', _IN_QUERY)}"
 
 
+@lru_cache(maxsize=1024)
+def site_of(url: str) -> str:
+    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
+    scheme, _, rest = normalise_url(url).partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
+
+
 def lookup_form(key: str) -> str:
     """Return the form that two document keys share if the live web takes them for one page's.
 
@@ -143,10 +150,3 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:  # such as a bracket without its pair
         return ""
-
-
-@lru_cache(maxsize=1024)
-def site_of(url: str) -> str:
-    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
-    scheme, _, rest = normalise_url(url).partition("://")
-    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"

@@ -2,7 +2,7 @@
 
 ``warc/00000012-0003-00000019-0001.warc.gz`` begins with the segment of partition 3 of iteration 12, and ends with that
 of partition 1 of iteration 19; in continuous order ``warc/0003-00000012-0003-00000047.warc.gz`` has those of partition
-3, of its commits 12 to 47. ``.cdxj`` beside it holds the indexes of its segments as they were, and
+3, of its commits 12 to 47. ``.cdxj`` beside it holds the indexes of its segments as they were, each with its checksum.
 ``warc/00000012-0003.segments``, which is put last, says where each of them lies. What is compacted is deleted only
 then: at any moment each segment can be read, and all have the same bytes in both places.
 """
@@ -25,6 +25,7 @@ _KEPT: Final = 16
 """Lists of segments in memory, each of WARC_MAX_BYTES of the archive; or one a partition, where there are more."""
 _PIECE: Final = 1 << 22
 """Bytes that are copied at a time."""
+_OTHER_DIGEST: Final = "it has another digest"
 _Found = TypeVar("_Found")
 
 
@@ -60,27 +61,34 @@ class Pages:
         return (name, 0) if found is None else (found[0] + _suffix(name), found[1].start)
 
     def get(self, name: str) -> bytes:
-        """Return a segment."""
-        return self._look(
+        """Return a segment, which has the digest in its name."""
+        data = self._look(
             name,
             lambda base, at: self._storage.get_range(base + _suffix(name), at.start, at.size),
-            lambda: self._storage.get(name),
+            lambda: self._storage.get_as_is(name),
         )
+        if hashlib.sha256(data).hexdigest() != digest_of(name):
+            raise self._storage.damaged(name, _OTHER_DIGEST)
+        return data
 
     def index(self, name: str) -> dict[str, IndexLine]:
         """Return the lines of the index of a segment, by document key."""
-        lines = map(parse_index_line, self.raw_index(name).splitlines(keepends=True))
-        found = {line.id: line for line in lines if line is not None}
+        with self._storage.reading(index_name(name)):
+            lines = map(parse_index_line, self.raw_index(name).splitlines(keepends=True))
+            found = {line.id: line for line in lines if line is not None}
         if not found:
             raise self._storage.damaged(index_name(name), "it lists no page")
         return found
 
     def raw_index(self, name: str) -> bytes:
-        """Return the index of a segment as it is."""
+        """Return the lines of the index of a segment, whose checksum holds."""
+        return self._storage.unsealed(index_name(name), self._sealed_index(name))
+
+    def _sealed_index(self, name: str) -> bytes:
         return self._look(
             name,
             lambda base, at: self._storage.get_range(base + _INDEX, at.index_start, at.index_size),
-            lambda: self._storage.get(index_name(name)),
+            lambda: self._storage.get_as_is(index_name(name)),
         )
 
     def sizes(self, name: str) -> tuple[int, int]:
@@ -108,7 +116,7 @@ class Pages:
             start, index_start = start + size, index_start + index_size
         base, suffix = _object(places), _suffix(places[0].name)
         self._storage.put_pieces(base + suffix, start, self._pieces(places))
-        self._storage.put_pieces(base + _INDEX, index_start, (self.raw_index(one.name) for one in places))
+        self._storage.put_pieces(base + _INDEX, index_start, map(self._checked_index, places))
         called = _base(places[0].name) + _SEGMENTS
         self._storage.put(called, pack(places))
         self.look_again()
@@ -122,7 +130,12 @@ class Pages:
                 digest.update(piece)
                 yield piece
             if digest.hexdigest() != digest_of(name):
-                raise self._storage.damaged(name, "it has another digest")
+                raise self._storage.damaged(name, _OTHER_DIGEST)
+
+    def _checked_index(self, segment: Segment) -> bytes:
+        data = self._sealed_index(segment.name)
+        self._storage.unsealed(index_name(segment.name), data)
+        return data
 
     def _piece(self, name: str, start: int, size: int) -> bytes:
         return self._look(

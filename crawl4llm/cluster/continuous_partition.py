@@ -6,14 +6,12 @@ there. A partition is made anew from its newest snapshot and the commits since.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.compression import zstd
 from crawl4llm.base.crawl_log import RedirectLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import QUEUED
@@ -88,10 +86,8 @@ class ContinuousPartition(OnePartition):
         self._parts = parts
         options, folder = parts.options, parts.folder / f"{number:04}"
         policy = parts.make_policy()
-        try:
+        with parts.storage.reading(journal.name(number, journal.LOG, told.number)):
             self._working = working = Working(folder / "store", options, parts.clock, told.changes, longest)
-        except (ValueError, ArithmeticError, LookupError, TypeError, struct.error, zstd.ZstdError) as error:
-            raise parts.storage.damaged(journal.name(number, journal.LOG, told.number), str(error)) from None
         self._segments, self._lines = Segments(folder / "warc", options, parts.info, number), Lines()
         budgets = Budgets(options.url_budget) if options.url_budget else None
         aside, sites = StoredAside(working.tables), parts.tells_sites_apart
@@ -118,6 +114,7 @@ class ContinuousPartition(OnePartition):
             url_of_seed=parts.url_of_seed,
             near_duplicates=near_duplicates,
             sites=layers.sites,
+            sends=parts.info.host is not None,
         )
         self.scope.sends_on = self._is_elsewhere
         self.commit_number = told.number
@@ -145,7 +142,8 @@ class ContinuousPartition(OnePartition):
         """Sums of the influence and of the scores of its last pages, and their number; earlier ones count less."""
         self._mail = self._new_mail()
         if told.head is not None:
-            self._take_up()
+            with parts.storage.reading(journal.name(number, journal.LOG, told.number)):
+                self._take_up()
         self._counted_before = self.counters.counts.copy()
 
     # -- what it crawls -------------------------------------------------------------------------------------------
@@ -225,13 +223,14 @@ class ContinuousPartition(OnePartition):
         storage, called = self._parts.storage, journal.name(partition, journal.LOG, commit.number)
         content = read(storage, called, section, shapes.MAIL)
         pages, _ = read(storage, called, commit.lines, shapes.LINES)
-        for place, links in links_in(content).items():
-            line = pages[place]
-            entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
-            self.follow(CrawledPage(entry, line["influence"], links.links))
-        for target in redirects_in(content):
-            if self.visited.add([target.key]):
-                self._targets.append(target)
+        with storage.reading(called):
+            for place, links in links_in(content).items():
+                line = pages[place]
+                entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
+                self.follow(CrawledPage(entry, line["influence"], links.links))
+            for target in redirects_in(content):
+                if self.visited.add([target.key]):
+                    self._targets.append(target)
         return True
 
     def _extract(self, page: CrawledPage) -> list[Candidate]:

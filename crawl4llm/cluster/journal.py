@@ -87,14 +87,11 @@ def decode(storage: Storage, partition: int, number: int, data: bytes) -> Commit
         raise storage.damaged(called)
     head_bytes, line_bytes, change_bytes = _SIZES.unpack_from(data)
     place = _SIZES.size + head_bytes
-    try:
-        head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
-        sections = {}
-        for target, size in head.mail:
-            sections[target] = data[place : place + size]
-            place += size
-    except (TypeError, ValueError) as error:
-        raise storage.damaged(called, str(error)) from None
+    head = Head(*read(storage, called, data[_SIZES.size : place], shapes.HEAD))
+    sections = {}
+    for target, size in head.mail:
+        sections[target] = data[place : place + size]
+        place += size
     lines, place = data[place : place + line_bytes], place + line_bytes
     changes, place = data[place : place + change_bytes], place + change_bytes
     if place > len(data):

@@ -30,7 +30,7 @@ from crawl4llm.cluster.shapes import EXCHANGE as EXCHANGE_HEAD
 from crawl4llm.cluster.shapes import LINKS, LINKS_WITH_ANCHORS, read
 from crawl4llm.cluster.storage import Storage, StorageError, pack
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of what lies in a storage."""
 CRAWL, SEEDS, END, PLAN = "crawl.json", "seeds.txt", "end.json", "plan"
 OFFER, WHOLE, EXCHANGE, FOUND, PAGES = "offer", "whole", "exchange", "found", "pages"
@@ -40,14 +40,31 @@ SEEDS_PLACE: Final = -1
 
 def read_crawl(storage: Storage) -> dict[str, Any] | None:
     """Return which crawl a storage holds; None where it holds none. Raises StorageError."""
-    data = storage.get(CRAWL)
+    data = storage.get_as_is(CRAWL)
     if data is None:
         return None
-    crawl = storage.unpack(CRAWL, data)
-    if not isinstance(crawl, dict) or crawl.get("format") != FORMAT:
-        raise StorageError(f"STORAGE {storage.url} is of another version of crawl4llm; give an empty folder")
-    checked: dict[str, Any] = read(storage, CRAWL, data, CRAWL_SHAPE)
-    return checked
+    try:
+        packed = storage.unsealed(CRAWL, data)
+    except StorageError:
+        _check_format(storage, data)  # the first format had no checksums
+        raise
+    _check_format(storage, packed)
+    crawl: dict[str, Any] = read(storage, CRAWL, packed, CRAWL_SHAPE)
+    return crawl
+
+
+def _check_format(storage: Storage, packed: bytes) -> None:
+    """Raise StorageError if crawl.json says that the storage has another format."""
+    try:
+        crawl = storage.unpack(CRAWL, packed)
+    except StorageError:
+        return
+    found = crawl.get("format") if isinstance(crawl, dict) else None
+    if type(found) is int and found != FORMAT:
+        raise StorageError(
+            f"STORAGE {storage.url} has format {found}, and this version of crawl4llm reads format {FORMAT}: take the "
+            "version that began the crawl, or give an empty folder"
+        )
 
 
 def folder(iteration: int) -> str:

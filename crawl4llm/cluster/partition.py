@@ -7,20 +7,19 @@ there already is taken, not done again. So one that is taken over is one that go
 from __future__ import annotations
 
 import enum
-import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Lines, Segments
-from crawl4llm.cluster.shapes import SNAPSHOT, fits
+from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
@@ -86,10 +85,8 @@ class Partition(OnePartition):
         folder = parts.folder / f"{number:04}"
         policy = parts.make_policy()
         iteration, data = snapshot or (0, None)
-        try:
+        with parts.storage.reading(objects.snapshot_name(number, iteration)):
             self._store = Scratch(folder / "store", parts.options, policy, data)
-        except (ValueError, ArithmeticError, LookupError, TypeError, struct.error, zstd.ZstdError) as error:
-            raise parts.storage.damaged(objects.snapshot_name(number, iteration), str(error)) from None
         if data is not None and not fits([self._store.state()], SNAPSHOT):
             self._store.close()
             raise parts.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
@@ -108,6 +105,7 @@ class Partition(OnePartition):
             limits=parts.limits,
             rules=parts.rules,
             url_of_seed=parts.url_of_seed,
+            sends=parts.info.host is not None,
         )
         self._begun = True
         self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled

@@ -59,7 +59,7 @@ class Segment(NamedTuple):
         """Put it into a storage, under a name that begins with ``base``, and return the file's. Raises StorageError."""
         name = f"{base}-{hashlib.sha256(self.data).hexdigest()}"
         storage.put(f"{name}.cdxj", self.listing)
-        storage.put(f"{name}{self.suffix}", self.data)
+        storage.put_as_is(f"{name}{self.suffix}", self.data)
         return f"{name}{self.suffix}"
 
 

@@ -5,23 +5,32 @@ One primitive keeps it consistent: :meth:`Storage.put` makes an object if there 
 the S3 API, a hard link in a directory), so that of several workers who write the same step one wins and the others see
 what it wrote.
 
+Each object ends with a line that has its checksum, so that one flipped bit, a cut end and an object under another's
+name are found when it is read. WARC files alone are put as they are: their names have their digests.
+
 Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL``, ``AWS_ACCESS_KEY_ID``,
 ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``.
 """
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.inflating import inflate, plausible
 from crawl4llm.base.object_store import open_store
 from crawl4llm.base.own_json import from_json, to_json
+from crawl4llm.cluster_options import storage_url
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
 _LEVEL: Final = 3
+_SEAL_BYTES: Final = 35
 _PART, _PARTS_AT_ONCE = 1 << 23, 2
 """Bytes of a part of a large object that is put, and how many are on their way."""
 
@@ -42,8 +51,14 @@ class Storage:
             from obstore import exceptions
         except ImportError:
             raise InputError("STORAGE needs the package obstore: pip install 'crawl4llm[cluster]'") from None
+        try:
+            storage_url(url)
+        except ValueError as error:
+            raise StorageError(f"STORAGE {url!r:.300} {error}") from None
         self.url = url
         self.puts = self.put_bytes = self.gets = 0
+        self.checked: set[str] | None = None
+        """Names of the objects whose checksums were compared, for whoever sets it."""
         self._exceptions: Any = exceptions
         self._missing = (exceptions.NotFoundError, FileNotFoundError)
         self._faults = (exceptions.BaseError, OSError)  # of Python's own it raises some too
@@ -53,7 +68,11 @@ class Storage:
             raise self._error("be opened", error) from None
 
     def put(self, name: str, data: bytes) -> bool:
-        """Make an object; False where there is one of that name, which stays as it is."""
+        """Make an object, with its checksum; False if there is one of that name, which stays as it is."""
+        return self.put_as_is(name, sealed(name, data))
+
+    def put_as_is(self, name: str, data: bytes) -> bool:
+        """Make an object whose name has its digest; else as :meth:`put` does."""
         self.puts += 1
         try:
             self._store.put(name, data, mode="create", use_multipart=False)
@@ -82,7 +101,12 @@ class Storage:
         self.put_bytes += size
 
     def get(self, name: str) -> bytes | None:
-        """Return an object; None where there is none."""
+        """Return an object whose checksum holds; None if there is none."""
+        data = self.get_as_is(name)
+        return None if data is None else self.unsealed(name, data)
+
+    def get_as_is(self, name: str) -> bytes | None:
+        """Return all bytes of an object, which nobody has checked; None if there is none."""
         self.gets += 1
         try:
             found = self._store.get(name)
@@ -165,10 +189,27 @@ class Storage:
 
     def unpack(self, name: str, data: bytes) -> Any:
         """Return what :func:`pack` made the bytes of an object of."""
-        try:
+        with self.reading(name):
             return from_json(unpacked(data))
-        except (zstd.ZstdError, ValueError, EOFError) as error:
-            raise self.damaged(name, str(error)) from None
+
+    def unsealed(self, name: str, data: bytes) -> bytes:
+        """Return an object without its checksum, which holds."""
+        content = data[:-_SEAL_BYTES]
+        if data != sealed(name, content):
+            raise self.damaged(name, "it has another checksum; it was changed, or cut short")
+        if self.checked is not None:
+            self.checked.add(name)
+        return content
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Take whatever goes wrong with what an object says for damage of the object."""
+        try:
+            yield
+        except _MALFORMED as error:
+            said = " ".join(str(error).split())[:200]
+            what = "" if isinstance(error, _SELF_SAID) else f"{type(error).__name__}: "
+            raise self.damaged(name, f"{what}{said}") from None
 
     def damaged(self, name: str, how: str = "it is cut short") -> StorageError:
         """Return the error for an object that cannot be right."""
@@ -207,6 +248,19 @@ _SIGNS: Final = (
 )
 
 
+_SELF_SAID: Final = (zstd.ZstdError, ValueError, EOFError)
+"""Errors whose messages say enough."""
+_MALFORMED: Final = (*_SELF_SAID, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, struct.error)
+"""What reading an object raises that holds something else than it should."""
+
+
+def sealed(name: str, data: bytes) -> bytes:
+    """Return an object's bytes with the line of its checksum: half of a SHA-256 digest of its name and its bytes."""
+    digest = hashlib.sha256(name.encode() + b"\n")
+    digest.update(data)
+    return data + b"# %b\n" % digest.hexdigest()[:32].encode()
+
+
 def pack(content: Any) -> bytes:
     """Return content as compressed JSON; equal content, in equal order, gives equal bytes."""
     return packed(to_json(content))
@@ -218,8 +272,5 @@ def packed(data: bytes) -> bytes:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return the bytes that were compressed. Raises ZstdError or ValueError where they cannot be had."""
-    size = zstd.get_frame_info(data).decompressed_size
-    if size is None or size > _LARGEST:
-        raise ValueError("it says that it is too large")
-    return zstd.decompress(data)
+    """Return the bytes that were compressed. Raises InflateError where they cannot be had."""
+    return inflate(data, "zstd", min(plausible(len(data)), _LARGEST))

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import isfinite
 from threading import Event, RLock, Thread
 from typing import Any, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.installed import to_install
-from crawl4llm.cluster.liveness import Announcements, WorkerFacts, boottime, new_worker
+from crawl4llm.cluster.liveness import DRAIN, STOP, Announcements, WorkerFacts, boottime, new_worker
 from crawl4llm.cluster_options import without_secrets
 
 try:
@@ -38,6 +41,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
+_REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
+_MOST: Final = 2**53
+"""The largest figure that a worker can tell; infinity and NaN are none."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -257,13 +263,13 @@ class ValkeyLiveness:
         (seconds, micros), beats, said, lines = answer
         owned: dict[str, list[int]] = {}
         for partition, line in lines.items():
-            if partition != "since":
+            if partition.isdecimal() and int(partition) < self._partitions:
                 owned.setdefault(line.split(" ")[0], []).append(int(partition))
         now = seconds + micros / 1e6
         return [
-            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), **json.loads(said[name]))
+            WorkerFacts(name, max(0.0, now - beat / 1e3), tuple(sorted(owned.get(name, ()))), *_told(said[name]))
             for name, beat in sorted(beats)
-            if name in said
+            if name in said and name.isprintable() and isfinite(beat)
         ]
 
     def request(self, action: str, worker: str | None = None) -> None:
@@ -319,8 +325,8 @@ class ValkeyLiveness:
                 return
             now, self._live, asked, lost = answer
             self._joined = self._joined or now
-            requests = [line.split(" ") for line in asked if line]
-            self._requested = next((action for action, at in requests if int(at) >= self._joined), None)
+            requests = [found for line in asked if (found := _REQUEST.fullmatch(line or ""))]
+            self._requested = next((found[1] for found in requests if int(found[2]) >= self._joined), None)
             for partition in map(int, lost):
                 del self._held[partition]
                 self._lost.add(partition)
@@ -351,6 +357,23 @@ class ValkeyLiveness:
                 logger.warning("CLUSTER %s answers again", self._shown)
                 self._pause = 0.0
             return answer
+
+
+def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
+    """Return a worker's facts and figures by what it said last; without what is no fact, and no figure."""
+    try:
+        content = parse_json(said)
+    except ValueError:
+        return {}, {}
+    facts, figures = (content.get(name) if isinstance(content, dict) else None for name in ("facts", "figures"))
+    return (
+        {name: value for name, value in _items(facts) if isinstance(value, str)},
+        {name: value for name, value in _items(figures) if type(value) in {int, float} and abs(value) <= _MOST},
+    )
+
+
+def _items(content: Any) -> Iterable[tuple[str, Any]]:
+    return content.items() if isinstance(content, dict) else ()
 
 
 def _problem(error: Exception) -> str:

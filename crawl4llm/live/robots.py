@@ -28,12 +28,12 @@ from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import FILE, LED
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known
-from crawl4llm.live.robots_rules import LIMIT, Rules
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.robots_rules import LIMIT, Rules
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
-from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
 
 if TYPE_CHECKING:
     from crawl4llm.live.robots_store import RobotsStore

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from scrapy.http import Response
 
-    from crawl4llm.live.robots_rules import Rules
     from crawl4llm.live.robots_store import RobotsStore
+    from crawl4llm.optouts.robots_rules import Rules
     from crawl4llm.optouts.said import Said
 
 logger = logging.getLogger(__name__)

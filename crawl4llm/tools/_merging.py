@@ -14,25 +14,29 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
+from crawl4llm.base.received import Given, refuse_code
+from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.history import Batch, History, News, news_of
+from crawl4llm.cluster.soundness import BatchesSoundness
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.page_writer import REDIRECTS, Counters, PageWriter, Rated
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.option_checks import is_dotted
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._merging_journals import Merge
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj
 from crawl4llm.warc.reader import read_record
 
 
-def merge(history: History, folder: Path, out: Path, *, index_only: bool, flat: bool = False) -> int:
+def merge(history: History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False) -> int:
     """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
-    :func:`crawl4llm.base.object_store.flat_name` in the index. Raises InputError."""
+    :func:`crawl4llm.base.object_store.flat_name` in the index. A policy of somebody else's runs only if ``settings``
+    name it too. Raises InputError."""
     with TemporaryDirectory(prefix="crawl4llm-") as segments:
-        writer = _Merge(history, folder, out, Path(segments), index_only=index_only, flat=flat)
+        writer = _Merge(history, folder, out, Path(segments), settings, index_only=index_only, flat=flat)
         return writer.run_journals() if history.is_continuous else writer.run()
 
 
@@ -40,13 +44,21 @@ class _Merge:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.algorithm.Crawl` would have gone through it."""
 
     def __init__(
-        self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool, flat: bool
+        self,
+        history: History,
+        folder: Path,
+        out: Path,
+        segments: Path,
+        settings: Given,
+        *,
+        index_only: bool,
+        flat: bool,
     ) -> None:
         self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
         self._facts: dict[str, Any] = history.crawl["facts"]
         self._facts["settings"]["OUTPUT_DIR"] = str(out)
         self._policy = str(self._facts["policy"])
-        policy = load_policy(self._facts["settings"]["URL_POLICY"])
+        policy = load_policy(_trusted(history, settings))
         self._looks_ahead, self._rates = policy.looks_ahead, not policy.scores_influence
         self._counters = Counters()
         self._visited = self._fetched = 0
@@ -74,8 +86,9 @@ class _Merge:
             self._log.write([], news.failures.get(objects.SEEDS_PLACE, []))
             self._take(news.visited.get(objects.SEEDS_PLACE, (0, 0)))
             self._counters.counts.update(news.counts)
-            for batch in self._history.batches():
-                self._merge(batch)
+            for batch, indexes in BatchesSoundness(self._history).batches():
+                with self._history.storage.reading(objects.folder(batch.number)):
+                    self._merge(batch, indexes)
         write_json(self._folder / STATS, self._stats() | self._reason())
         return self._counters.crawled
 
@@ -96,10 +109,10 @@ class _Merge:
     def _reason(self) -> dict[str, Any]:
         return {"finish_reason": self._history.end["reason"]} if self._history.end else {}
 
-    def _merge(self, batch: Batch) -> None:
+    def _merge(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> None:
         news, rows = news_of(batch.after), batch.rows()
         crawled, at_once = self._counters.crawled, Crawl.pages_at_once
-        with self._opened(batch) as contents:
+        with self._opened(batch, indexes) as contents:
             for start in range(0, len(rows), at_once):
                 may_be_last = self._counters.crawled + len(rows) - start >= self._history.max_pages
                 if not may_be_last:
@@ -169,8 +182,9 @@ class _Merge:
         form = ArchiveFormat(compression=given["WARC_COMPRESSION"])
         return ArchiveWriter(self._folder / WARC, info, given["WARC_MAX_BYTES"], None, form)
 
-    def _opened(self, batch: Batch) -> _Contents:
-        return _Contents(self._history, batch, self._segments, self._folder / WARC, index_only=self._index_only)
+    def _opened(self, batch: Batch, indexes: list[dict[str, cdxj.IndexLine]]) -> _Contents:
+        warc, index_only = self._folder / WARC, self._index_only
+        return _Contents(self._history, batch, indexes, self._segments, warc, index_only=index_only)
 
     def _stats(self) -> dict[str, Any]:
         counts: dict[str, Any] = dict(self._counters.counts)
@@ -182,7 +196,7 @@ class _Merge:
             **dict.fromkeys(zeros, 0),
             **({"pages/unrated": 0} if self._rates else {}),
             **counts,
-            "pages/fetched": self._fetched,
+            "pages/fetched": counts["pages/fetched"] if self._facts.get("corpus") == LIVE else self._fetched,
             "pages/visited": self._visited,
             "frontier/queued": self._visited - self._counters.crawled - ended,
             "influence/mean": self._counters.mean_influence,
@@ -194,9 +208,18 @@ class _Merge:
 class _Contents:
     """The archived pages of a batch, each partition's file on disk while it is needed."""
 
-    def __init__(self, history: History, batch: Batch, folder: Path, warc: Path, *, index_only: bool) -> None:
+    def __init__(
+        self,
+        history: History,
+        batch: Batch,
+        indexes: list[dict[str, cdxj.IndexLine]],
+        folder: Path,
+        warc: Path,
+        *,
+        index_only: bool,
+    ) -> None:
         self._history, self._batch, self._folder = history, batch, folder
-        self._lines: dict[int, dict[str, cdxj.IndexLine]] = {}
+        self._lines = indexes
         self._places: dict[int, tuple[str, int]] = {}
         self._warc = warc
         self._index_only = index_only
@@ -210,7 +233,6 @@ class _Contents:
         for number, name in enumerate(names):
             if name is None:
                 continue
-            self._lines[number] = self._history.pages.index(name)
             if self._index_only:
                 self._places[number] = self._history.pages.place(name)
             else:
@@ -252,6 +274,14 @@ class _Contents:
             return self._lines[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
+
+
+def _trusted(history: History, settings: Given) -> str:
+    """Return the name of a crawl's policy. Raises InputError if it is code that the user does not name."""
+    name: str = history.crawl["facts"]["settings"]["URL_POLICY"]
+    if is_dotted(name):
+        refuse_code(f"STORAGE {history.storage.url}", objects.CRAWL, "URL_POLICY", name, settings.get("URL_POLICY"))
+    return name
 
 
 async def _no_rating(pages: Sequence[PageRecord]) -> list[Any]:

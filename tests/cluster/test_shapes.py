@@ -7,21 +7,21 @@ import asyncio
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_json import OTHERS, places, with_other
 from cluster_helpers import Died, Worker, random_web
 from driven_crawl import pages_at_once
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.shapes import Maybe, Where, fits
 from crawl4llm.cluster import crawl as cluster_crawl
 from crawl4llm.cluster import partition
 from crawl4llm.cluster import worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
-from crawl4llm.cluster.shapes import Maybe, Where, fits
-from crawl4llm.cluster.storage import Storage, pack, packed
+from crawl4llm.cluster.storage import Storage, pack, packed, sealed
 from crawl4llm.tools.cluster.compact import COMPACT
 from crawl4llm.tools.cluster.merge import MERGE
 from crawl4llm.tools.cluster.status import STATUS
@@ -31,7 +31,6 @@ P = 3
 WEB = random_web(5, 60)
 SEEDS = WEB.sample(12, 5)
 OPTIONS: dict[str, Any] = {"url_policy": "breadth_first", "crawl_batch_size": 6, "crawl_max_pages": 40}
-OTHERS: list[Any] = [None, True, -7, 10**12, 0.5, "", "d000a", [], [[]], {}, {"keys": 1}]
 Kind = tuple[str, str]
 KINDS: list[Kind] = [
     ("crawl.json", "crawl.json"),
@@ -83,32 +82,12 @@ def ended(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return storage
 
 
-def places(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the place of each value in some JSON."""
-    yield at
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for key, value in items:
-        yield from places(value, (*at, key))
-
-
-def with_other(content: Any, at: tuple[Any, ...], other: Any) -> Any:
-    """Return JSON with another value at a place."""
-    if not at:
-        return other
-    changed = deepcopy(content)
-    within = changed
-    for key in at[:-1]:
-        within = within[key]
-    within[at[-1]] = other
-    return changed
-
-
 def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None:
     """Put another value into an object."""
     name = path.relative_to(storage.url.removeprefix("file://")).as_posix()
-    data = path.read_bytes()
+    data = storage.unsealed(name, path.read_bytes())
     if kind == "snapshot":
-        path.write_bytes(packed(draw.randbytes(draw.choice([0, 1, 7, 300]))))
+        path.write_bytes(sealed(name, packed(draw.randbytes(draw.choice([0, 1, 7, 300])))))
         return
     if kind != "exchange":
         parts = [storage.unpack(name, data)]
@@ -119,7 +98,8 @@ def change(storage: Storage, path: Path, kind: str, draw: random.Random) -> None
     at = draw.choice(list(places(parts[number])))
     parts[number] = with_other(parts[number], at, draw.choice(OTHERS))
     packed_parts = [b"" if part is None else pack(part) for part in parts]
-    path.write_bytes(encode_exchange(parts[0], packed_parts[1:]) if kind == "exchange" else packed_parts[0])
+    changed = encode_exchange(parts[0], packed_parts[1:]) if kind == "exchange" else packed_parts[0]
+    path.write_bytes(sealed(name, changed))
 
 
 @pytest.mark.parametrize(("kind", "pattern"), KINDS, ids=[kind for kind, _ in KINDS])

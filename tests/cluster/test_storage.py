@@ -33,8 +33,8 @@ def test_an_object_is_put_once_and_stays(url: str) -> None:
     assert one.get("i/1/a") is one.get_range("i/1/a", 0, 3) is one.size("i/1/a") is None
     assert one.put("i/1/a", b"first")
     assert not other.put("i/1/a", b"second")
-    assert (other.get("i/1/a"), other.get_range("i/1/a", 1, 3), other.size("i/1/a")) == (b"first", b"irs", 5)
-    assert (one.puts, one.put_bytes, other.put_bytes) == (1, 5, 0)
+    assert (other.get("i/1/a"), other.get_range("i/1/a", 1, 3), other.size("i/1/a")) == (b"first", b"irs", 40)
+    assert (one.puts, one.put_bytes, other.put_bytes) == (1, 40, 0)
 
 
 def test_a_large_object_in_pieces_is_there_whole_or_not_at_all(url: str) -> None:
@@ -49,7 +49,7 @@ def test_a_large_object_in_pieces_is_there_whole_or_not_at_all(url: str) -> None
         one.put_pieces("warc/a", 21 << 20, cut_short())
     assert (one.size("warc/a"), list(one.names("warc"))) == (None, [])
     one.put_pieces("warc/a", 21 << 20, iter(pieces))
-    assert one.get("warc/a") == b"".join(pieces)
+    assert one.get_as_is("warc/a") == b"".join(pieces)
     one.put_pieces("warc/a", 21 << 20, cut_short())  # it is there
 
 

@@ -66,10 +66,10 @@ class Mortal(Storage):
         super().__init__(url)
         self._left = puts
 
-    def put(self, name: str, data: bytes) -> bool:
+    def put_as_is(self, name: str, data: bytes) -> bool:
         if self._left <= 0:
             raise Died
-        is_new = super().put(name, data)
+        is_new = super().put_as_is(name, data)
         self._left -= is_new
         return is_new
 
@@ -121,7 +121,7 @@ class Worker(Driven):
             "versions": {"crawl4llm": "1"},
             "settings": {name: getattr(options, name.lower()) for name in SETTINGS},
         }
-        crawl = opening.open_cluster(shared, facts, {})
+        crawl = opening.open_cluster(shared, facts, {}, lambda _stored: None)
         crawl._liveness = _Of(options.partitions, self._its)
         return crawl
 

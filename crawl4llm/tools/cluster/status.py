@@ -6,17 +6,16 @@ Workers are known where CLUSTER is given (``-s CLUSTER=valkey://HOST:PORT/0``).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part, Rows, facts
-from crawl4llm.cluster import objects
+from crawl4llm.cluster import journal, objects
 from crawl4llm.cluster.history import History
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
 from crawl4llm.options import read_options
 from crawl4llm.tools._action import Action
-from crawl4llm.tools.cluster.journals import newest_heads
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -34,7 +33,7 @@ def _status(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
 
 
 def _of_journals(history: History) -> Iterator[Part]:
-    heads = dict(newest_heads(history))
+    heads = dict(_newest_heads(history))
     at_rest = [partition for partition, head in heads.items() if head["rest"] is not None]
     yield from facts(
         {
@@ -46,6 +45,15 @@ def _of_journals(history: History) -> Iterator[Part]:
         }
     )
     yield Fact("at_rest", at_rest, f"nothing to do in partitions {_numbers(at_rest)}" if at_rest else "")
+
+
+def _newest_heads(history: History) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield partitions with what their newest commits say."""
+    for partition in range(history.partitions):
+        number = journal.newest(history.storage, partition)
+        data = history.storage.get(journal.name(partition, journal.LOG, number)) if number else None
+        if data is not None:
+            yield partition, journal.decode(history.storage, partition, number, data).head._asdict()
 
 
 def _of_batches(history: History) -> Iterator[Part]:

@@ -1,0 +1,299 @@
+"""What must hold of a crawl in its storage. Whoever reads all of it, to verify or to merge it, reads it through here.
+
+Each document is in one state, nothing is archived twice or lost, links came where they lead, commits and iterations
+have no gap, the end is that of the crawl, and the checksum of each object holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster import journal, objects, shapes
+from crawl4llm.cluster.changes import Delta, Edit, records
+from crawl4llm.cluster.compacted import index_name
+from crawl4llm.cluster.figures import Figures
+from crawl4llm.cluster.history import Batch, History, news_of
+from crawl4llm.cluster.journal import Commit
+from crawl4llm.cluster.logged import FINGERPRINT
+from crawl4llm.cluster.objects import Exchange, links_in
+from crawl4llm.cluster.shapes import read
+from crawl4llm.cluster.storage import unpacked
+from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.page_writer import REDIRECTS
+from crawl4llm.frontier.aside import TABLE as ASIDE
+from crawl4llm.frontier.durable import LEASES
+from crawl4llm.frontier.fingerprints import fingerprint
+from crawl4llm.frontier.indexed import CURRENT, decode_stored, is_document
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.frontier.runs import decode, unpack
+from crawl4llm.warc import cdxj
+
+_NO_RULE: Final = {f"links/{name}" for name in ("seen", "new", "without_key", "nofollow", "near_duplicate", "sitemap")}
+"""Counts of links that no rule leaves alone."""
+_WITH_CHECKSUM: Final = re.compile(
+    r"crawl\.json|seeds\.txt|end\.json|(?:i|p)/(?!.*\.warc\.).+|(?:quota|control|requests)/.+|warc/.+\.segments"
+)
+"""Names of the objects that end with a checksum. Compacted indexes have one for each of their parts."""
+_NUMBERED: Final = ("quota", "control")
+"""Folders whose objects have ascending numbers from 1 on."""
+
+
+class CheckedCommit(NamedTuple):
+    """A commit, and what it holds."""
+
+    partition: int
+    commit: Commit
+    lines: list[dict[str, Any]]
+    failures: list[dict[str, Any]]
+    index: list[cdxj.IndexLine]
+    """The lines of the index of what was archived for it."""
+
+
+class CheckedBatch(NamedTuple):
+    """A batch, and what it holds."""
+
+    batch: Batch
+    indexes: list[dict[str, cdxj.IndexLine]]
+    """The lines of the index of each partition's pages, by document key."""
+
+
+class Soundness:
+    """Reads a crawl and checks what it reads. All methods raise InputError that names what is wrong."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._storage = history.storage
+        self._storage.checked = {objects.CRAWL}
+        self.equation = ""
+        """How many documents are in which state, once all is read."""
+
+    def wrong(self, how: str) -> InputError:
+        """Return the error that says so."""
+        return InputError(f"STORAGE {self._storage.url} is not sound: {how}")
+
+    def _check_end(self, pages: int) -> None:
+        """Check the end that was noted, by the pages that there are, and what nobody reads but a worker."""
+        if pages > self._history.max_pages:
+            raise self.wrong(f"{pages:,} pages are more than {self._history.max_pages:,}")
+        end = self._history.end
+        if end is not None and pages != end["crawled"]:
+            raise self.wrong(f"{objects.END} says that {end['crawled']:,} pages were crawled, and {pages:,} are there")
+        checked, self._storage.checked = self._storage.checked or set(), None
+        newest: dict[str, int] = {}
+        for name in self._storage.names(""):
+            if name not in checked and _WITH_CHECKSUM.fullmatch(name):
+                self._storage.get(name)
+            folder, _, number = name.rpartition("/")
+            if folder in _NUMBERED:
+                if number != f"{newest.get(folder, 0) + 1:08}":
+                    raise self.wrong(f"{folder}/{newest.get(folder, 0) + 1:08} is missing")
+                newest[folder] = newest.get(folder, 0) + 1
+
+    def _check_index(self, name: str, listed: Sequence[str | None], ids: Sequence[str]) -> None:
+        if list(listed) != list(ids):
+            raise self.wrong(f"{name}: its index lists other pages than were crawled")
+
+
+class CommitsSoundness(Soundness):
+    """Of a crawl in continuous order."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._discovered, self._ended = MemoryVisited(), MemoryVisited()
+        self._waiting: dict[int, dict[bytes, str]] = defaultdict(dict)
+        """By partition, the keys of documents that have not ended, by where they lie."""
+        self._mail: dict[tuple[int, int], list[tuple[int, list[str]]]] = defaultdict(list)
+        """By sender and receiver: commits and the documents that links in them lead to, until the receiver has them."""
+        self._missing: Counter[int] = Counter()
+        """Documents that links lead to and were not discovered, by receiver."""
+        self.figures = Figures()
+        self._crawled: Counter[int] = Counter()
+        """Pages by partition."""
+        self._newest: Counter[int] = Counter()
+        """Commits by partition."""
+        self._read: Counter[int] = Counter()
+        """By partition, the newest of its commits that another one has read."""
+        self._others = 0
+
+    def commits(self) -> Iterator[CheckedCommit]:
+        """Yield all commits, by turn and partition; ``equation`` is there when the last was taken."""
+        for partition, commit in self._history.commits():
+            called = journal.name(partition, journal.LOG, commit.number)
+            with self._storage.reading(called):
+                checked = self._check(partition, commit, called)
+            yield checked
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        hops = 0
+        for sender, number in self._read.items():
+            if number > self._newest[sender]:
+                raise self.wrong(f"{journal.name(sender, journal.LOG, number)} is missing, which others have read")
+        for partition in list(self._waiting):
+            counts = self.figures.counts(partition)
+            hops += counts.get(REDIRECTS, 0)
+            left_alone = sum(count for key, count in counts.items() if key.startswith("links/") and key not in _NO_RULE)
+            if self._missing[partition] > left_alone:
+                raise self.wrong(f"partition {partition} lacks {self._missing[partition]} documents it had links to")
+            for key in self._waiting[partition].values():
+                if key in self._ended:
+                    raise self.wrong(f"{key} has come to an end, and waits")
+        self._check_end(self._crawled.total())
+        waiting = sum(map(len, self._waiting.values()))
+        discovered, archived = len(self._discovered), self._crawled.total()
+        equation = f"{discovered:,} discovered = {archived:,} archived + {self._others:,} failed, dropped or "
+        equation += f"redirected + {hops:,} redirect hops + {waiting:,} waiting"
+        if discovered != archived + self._others + hops + waiting:
+            raise self.wrong(f"{equation} does not hold")
+        end = self._history.end
+        if end is not None and end["reason"] == FRONTIER_EMPTY and any(self._mail.values()):
+            raise self.wrong("it has ended, and links were not read")
+        self.equation = equation
+
+    def _check(self, partition: int, commit: Commit, called: str) -> CheckedCommit:
+        lines, failures = read(self._storage, called, commit.lines, shapes.LINES)
+        for at in range(0, len(commit.fingerprints), FINGERPRINT):
+            if not self._discovered.add([commit.fingerprints[at : at + FINGERPRINT].hex()]):
+                raise self.wrong(f"{called} has a document that was discovered before")
+        for line in [*lines, *failures]:
+            if not self._ended.add([line["id"]]):
+                raise self.wrong(f"{line['id']} has come to an end twice")
+            if not self._is_discovered(line["id"]):
+                raise self.wrong(f"{line['id']} was never discovered")
+        self._newest[partition] = commit.number
+        self._crawled[partition] += len(lines)
+        if self._crawled[partition] != commit.head.crawled:
+            raise self.wrong(f"{called} says {commit.head.crawled:,} pages, and {self._crawled[partition]:,} are there")
+        self._others += len(failures)
+        self.figures.take(partition, commit)
+        waiting = self._waiting[partition]
+        for table, key, value in records(unpacked(commit.changes)):
+            _note(waiting, table, key, value)
+        for receiver, section in commit.sections.items():
+            mail = read(self._storage, called, section, shapes.MAIL)
+            found = {link.key for links in links_in(mail).values() for link in links.links}
+            found |= {entry.key for entry in journal.redirects_in(mail)}
+            self._mail[partition, receiver].append((commit.number, [key for key in found if key is not None]))
+        for sender, mark in enumerate(commit.head.marks):
+            self._read[sender] = max(self._read[sender], mark)
+            waits = self._mail[sender, partition]
+            while waits and waits[0][0] <= mark:
+                self._missing[partition] += sum(not self._is_discovered(key) for key in waits.pop(0)[1])
+        return CheckedCommit(partition, commit, lines, failures, self._index(commit, [line["id"] for line in lines]))
+
+    def _index(self, commit: Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
+        """Return the index of what was archived for a commit, which lists its pages."""
+        if (name := commit.head.pages) is None:
+            index: list[cdxj.IndexLine] = []
+        else:
+            parsed = map(cdxj.parse_index_line, self._history.pages.raw_index(name).splitlines(keepends=True))
+            index = [line for line in parsed if line is not None]
+            if not index:
+                raise self._storage.damaged(index_name(name), "it lists no page")
+        if self._history.crawl["facts"]["settings"]["WARC_ENABLED"]:
+            self._check_index(str(name), [line.id for line in index if line.id], ids)
+        return index
+
+    def _is_discovered(self, key: str) -> bool:
+        return fingerprint(key).hex() in self._discovered
+
+
+def _note(waiting: dict[bytes, str], table: str, key: bytes, value: bytes | Delta | Edit | None) -> None:
+    """Note what a change says of documents that have not ended."""
+    place = table.encode() + key
+    if value is None:
+        waiting.pop(place, None)
+    elif isinstance(value, Delta | Edit):
+        return
+    elif table == CURRENT and is_document(value):
+        waiting[place] = decode_stored(value).key
+    elif table in (LEASES, ASIDE):
+        (record,) = unpack(value)
+        waiting[place] = decode(record).key
+
+
+class BatchesSoundness(Soundness):
+    """Of a crawl in batch order."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._ended = MemoryVisited()
+        self._discovered = self._archived = self._failed = 0
+
+    def batches(self) -> Iterator[CheckedBatch]:
+        """Yield the iterations that all partitions have ended; ``equation`` is there when the last was taken."""
+        with self._storage.reading(objects.folder(0)):
+            self._find(self._history.offers(0))
+        batches = 0
+        for batch in self._history.batches():
+            batches += 1
+            with self._storage.reading(objects.folder(batch.number)):
+                indexes = self._check(batch)
+            yield CheckedBatch(batch, indexes)
+            if not batch.after:
+                continue
+            with self._storage.reading(objects.folder(batch.number + 1)):
+                self._find(batch.after)
+                queued = sum(offer["queued"] for offer in batch.after)
+            if self._discovered != len(self._ended) + queued:
+                states = f"{len(self._ended):,} ended + {queued:,} queued"
+                raise self.wrong(f"after iteration {batch.number}, {self._discovered:,} discovered are not {states}")
+        self._check_last(batches)
+        self._check_end(self._archived)
+        done = f"{self._archived:,} archived + {self._failed:,} failed or dropped"
+        queued = self._discovered - len(self._ended)
+        self.equation = f"{self._discovered:,} discovered = {done} + {queued:,} queued"
+
+    def _check_last(self, batches: int) -> None:
+        """Check that no iteration is missing, by the end that was noted, or what was begun."""
+        if (end := self._history.end) is not None:
+            iterations = end["iteration"] + (end["reason"] == MAX_PAGES)
+            if batches != iterations:
+                raise self.wrong(f"{objects.END} says that it ended after {iterations:,} iterations, not {batches:,}")
+        elif (last := self._history.last_iteration() or 0) > batches + self._is_exchanged(batches):
+            raise self.wrong(f"{objects.folder(last)} is there, and {objects.folder(batches)} is not whole")
+
+    def _is_exchanged(self, iteration: int) -> bool:
+        """Return whether all partitions may have gone on to the next iteration."""
+        return self._history.plan(iteration) is not None and bool(self._history.exchanges(iteration))
+
+    def _find(self, offers: Sequence[Mapping[str, Any]]) -> None:
+        """Note the documents that were discovered, and those that ended then."""
+        news = news_of(offers)
+        for lines in news.failures.values():
+            for line in lines:
+                self._end(line["id"])
+                self._failed += 1
+        self._discovered += sum(new for new, _ in news.visited.values())
+
+    def _check(self, batch: Batch) -> list[dict[str, cdxj.IndexLine]]:
+        """Check that each document of the batch came to one end, and return the indexes, which list its pages."""
+        for number, exchange in enumerate(batch.exchanges):
+            if [row[0] for row in exchange.rows] != batch.plan.places(number):
+                raise self.wrong(f"partition {number} has other documents of iteration {batch.number} than planned")
+            for place, line, failure, _ in exchange.rows:
+                key = batch.plan.keys[place]
+                if any(one is not None and one["id"] != key for one in (line, failure)):
+                    raise self.wrong(f"iteration {batch.number} has another document in place {place} than {key}")
+                if line is not None or failure is not None:
+                    self._end(key)
+                    self._archived += line is not None
+                    self._failed += line is None
+        return list(map(self._index, batch.exchanges))
+
+    def _index(self, exchange: Exchange) -> dict[str, cdxj.IndexLine]:
+        """Return the index of a partition's pages of a batch."""
+        if (name := exchange.head["pages"]) is None:
+            return {}
+        index = self._history.pages.index(name)
+        self._check_index(name, list(index), [row[1]["id"] for row in exchange.rows if row[1] is not None])
+        return index
+
+    def _end(self, key: str) -> None:
+        """Note that a document ended, which none does twice."""
+        if not self._ended.add([key]):
+            raise self.wrong(f"{key} has come to an end twice")

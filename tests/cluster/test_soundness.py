@@ -1,0 +1,315 @@
+"""Damage of a storage: whichever object, verify and merge refuse it in one line that names it."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changed_json import OTHERS, places, with_other
+from crawl_helpers import Web, crawl, error_of, scrapy
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.cluster import journal, objects
+from crawl4llm.cluster.history import History
+from crawl4llm.cluster.storage import Storage, StorageError, pack, packed, sealed, unpacked
+from crawl4llm.tools.cluster.compact import COMPACT
+from crawl4llm.tools.cluster.merge import MERGE
+from crawl4llm.tools.cluster.status import STATUS
+from crawl4llm.tools.cluster.verify import VERIFY
+
+COMMON: dict[str, object] = {
+    "CRAWL_MAX_PAGES": 60,
+    "CRAWL_PARTITIONS": 3,
+    "CRAWL_SEEDS": 20,
+    "COMMIT_INTERVAL_PAGES": 15,
+    "URL_POLICY": "parent_first",
+}
+ORDERS = {"batches": 20, "commits": 0}
+
+
+@pytest.fixture(scope="module", params=[*ORDERS, "compacted"])
+def ended(request: pytest.FixtureRequest, demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl that has ended, in its storage."""
+    storage = tmp_path_factory.mktemp("storage")
+    settings = {**COMMON, "CRAWL_BATCH_SIZE": ORDERS.get(request.param, 0), "WARC_MAX_BYTES": 100_000}
+    output = tmp_path_factory.mktemp("worker") / "output"
+    assert crawl(demo_web, output, **settings, STORAGE=f"file://{storage}").returncode == 0
+    if request.param == "compacted":
+        run(COMPACT, storage)
+    return storage
+
+
+@pytest.fixture
+def copy(ended: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ended, tmp_path / "storage"))
+
+
+def run(action: Any, storage: Path, **options: Any) -> list[Any]:
+    return list(action.run({}, argparse.Namespace(arguments=[f"file://{storage}"], **options)))
+
+
+def refused(storage: Path, out: Path) -> list[str]:
+    """Return what verify and merge say, which must refuse a storage."""
+    said = []
+    for act in (lambda: run(VERIFY, storage), lambda: run(MERGE, storage, out=str(out), index_only=False)):
+        with pytest.raises(InputError) as error:
+            act()
+        said.append(str(error.value))
+        assert "\n" not in said[-1]
+        assert not out.exists()
+    return said
+
+
+def read_all(storage: Path, out: Path) -> list[str]:
+    """Return what the commands say that read a storage; they may go through."""
+    acts: list[Callable[[], object]] = [
+        lambda: run(VERIFY, storage),
+        lambda: run(MERGE, storage, out=str(out), index_only=False),
+        lambda: run(MERGE, storage, out=str(out.with_name(f"{out.name}-index")), index_only=True),
+        lambda: run(STATUS, storage),
+        lambda: run(COMPACT, storage),
+    ]
+    said = []
+    for act in acts:
+        try:
+            act()
+        except InputError as error:
+            said.append(str(error))
+    return said
+
+
+def files(storage: Path) -> list[Path]:
+    return sorted(path for path in storage.rglob("*") if path.is_file())
+
+
+def test_a_sound_one_is_merged(ended: Path, tmp_path: Path) -> None:
+    assert len(files(ended)) > 15
+    assert run(VERIFY, ended)
+    assert run(MERGE, ended, out=str(tmp_path / "merged"), index_only=False)
+
+
+def test_a_flipped_bit_is_found_in_each_byte_of_each_object(ended: Path, tmp_path: Path) -> None:
+    """By whoever reads that object alone: storage and archive have one way each to read."""
+    url, checked = f"file://{tmp_path}", 0
+    draw = random.Random(1)
+    for path in files(ended):
+        name = path.relative_to(ended).as_posix()
+        if ".warc." in name or (name.startswith("warc/") and name.endswith(".cdxj")):
+            continue  # of parts that have their own digests: see below
+        data = path.read_bytes()
+        assert Storage(url).unsealed(name, data)
+        for place in range(len(data)):
+            changed = bytearray(data)
+            changed[place] ^= 1 << draw.randrange(8)
+            with pytest.raises(StorageError):
+                Storage(url).unsealed(name, bytes(changed))
+            checked += 1
+    assert checked > 5_000
+
+
+def test_a_damaged_object_is_refused(ended: Path, tmp_path: Path) -> None:
+    """A flipped bit anywhere, a cut end, nothing at all, or another object's content: each is found, and named."""
+    draw = random.Random(2)
+    turns = 0
+    for path in files(ended):
+        name = path.relative_to(ended).as_posix()
+        data = path.read_bytes()
+        others = [other for other in files(ended) if other.suffix == path.suffix and other.read_bytes() != data]
+        ways = [data[: draw.randrange(len(data))], draw.choice(others).read_bytes() if others else b""]
+        for _ in range(2):
+            flipped = bytearray(data)
+            flipped[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+            ways.append(bytes(flipped))
+        for changed in ways:
+            storage = Path(shutil.copytree(ended, tmp_path / "copy"))
+            (storage / name).write_bytes(changed)
+            said = refused(storage, tmp_path / "out")
+            # Of compacted objects the part is named that is damaged.
+            part = name.removeprefix("warc/").partition("-")[0]
+            assert all(name in line or (name.startswith("warc/") and part in line) for line in said), (name, said)
+            shutil.rmtree(storage)
+            turns += 1
+    assert turns > 50
+
+
+@pytest.mark.parametrize("ended", ["commits"], indirect=True)
+def test_commits_that_are_gone_are_missed(ended: Path, tmp_path: Path) -> None:
+    """The newest ones by what the end says, or another partition; one before them by its number."""
+    storage = Storage(f"file://{ended}")
+    heads = {part: list(journal.commits(storage, part)) for part in range(3)}
+    newest = {part: commits[-1].number for part, commits in heads.items()}
+    part = max(range(3), key=lambda part: heads[part][-1].head.crawled)
+
+    def without(name: str, numbers: range, *more: str) -> Path:
+        copy = Path(shutil.copytree(ended, tmp_path / name))
+        for number in numbers:
+            (copy / journal.name(part, journal.LOG, number)).unlink()
+            (copy / journal.name(part, journal.ALL, number)).unlink(missing_ok=True)
+        for one in more:
+            (copy / one).unlink()
+        return copy
+
+    pages = next(
+        number for number in reversed(range(1, newest[part] + 1)) if heads[part][number - 1].head.pages is not None
+    )
+    gone = refused(without("gone", range(pages, newest[part] + 1)), tmp_path / "out")
+    assert all("is not sound: end.json says that 60 pages were crawled, and" in line for line in gone) or all(
+        "is missing, which others have read" in line for line in gone
+    )
+    no_end = refused(without("read", range(1, newest[part] + 1), "end.json"), tmp_path / "out")
+    assert all("is missing, which others have read" in line for line in no_end)
+    gap = refused(without("gap", range(1, 2)), tmp_path / "out")
+    assert all(f"{journal.name(part, journal.LOG, 1)} is damaged: it is missing" in line for line in gap)
+    quota = refused(without("quota", range(0), "quota/00000001"), tmp_path / "out")
+    assert all("quota/00000001 is missing" in line for line in quota)
+
+
+@pytest.mark.parametrize("ended", ["commits"], indirect=True)
+def test_the_end_is_compared_with_what_is_there(copy: Path, tmp_path: Path) -> None:
+    path = copy / "end.json"
+    end = Storage(f"file://{copy}").get_packed("end.json")
+    path.write_bytes(sealed("end.json", pack({**end, "crawled": 200})))
+    said = refused(copy, tmp_path / "out")
+    assert all("end.json says that 200 pages were crawled, and 60 are there" in line for line in said)
+
+
+@pytest.mark.parametrize("ended", ["batches"], indirect=True)
+def test_iterations_that_are_gone_are_missed(ended: Path, tmp_path: Path) -> None:
+    last = History(f"file://{ended}").last_iteration()
+    assert last
+    folders = {number: objects.folder(number) for number in range(last + 1)}
+    whole: dict[str, list[Path | str]] = {
+        "newest": [folders[last]],
+        "newest exchange": [objects.name(last, objects.EXCHANGE, 1)],
+        "one before": [folders[1]],
+        "a plan": [folders[1] + objects.PLAN],
+    }
+    for name, gone in whole.items():
+        copy = Path(shutil.copytree(ended, tmp_path / name))
+        for one in gone:
+            shutil.rmtree(copy / one) if (copy / one).is_dir() else (copy / one).unlink()
+        said = refused(copy, tmp_path / "out")
+        assert all("is not sound: end.json says that it ended after" in line for line in said)
+        (copy / "end.json").unlink()
+        if not name.startswith("newest"):
+            assert all("is not whole" in line for line in refused(copy, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("ended", ["batches"], indirect=True)
+@pytest.mark.parametrize("found", [1, 99])
+def test_another_format_is_told_with_both_numbers(
+    found: int, copy: Path, demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = pack({"format": found, "any": "thing"})
+    (copy / "crawl.json").write_bytes(content if found == 1 else sealed("crawl.json", content))
+    said = refused(copy, tmp_path / "out")
+    assert all(f"has format {found}, and this version of crawl4llm reads format 2" in line for line in said)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for command in (["cluster", "status"], ["frontier"], ["archive", "check"], ["report"]):
+        assert "reads format 2" in error_of(scrapy(*command, f"file://{copy}"))
+    worker = crawl(demo_web, tmp_path / "one", **COMMON, CRAWL_BATCH_SIZE=20, STORAGE=f"file://{copy}")
+    assert "reads format 2" in error_of(worker)
+
+
+def mutated(storage: Storage, part: int, commit: journal.Commit, draw: random.Random) -> bytes:
+    """Return a commit of which some part is another, with a checksum that holds."""
+    head, sections = list(commit.head), list(commit.sections.values())
+    lines, changes, fingerprints = commit.lines, commit.changes, commit.fingerprints
+    way = draw.choice(["head", "lines", "mail", "changes", "raw changes", "fingerprints", "bytes"])
+    if way == "head":
+        head = with_other(head, draw.choice(list(places(head))[1:]), draw.choice(OTHERS))
+    elif way == "lines":
+        content = storage.unpack("lines", lines)
+        lines = pack(with_other(content, draw.choice(list(places(content))), draw.choice(OTHERS)))
+    elif way == "mail" and sections:
+        content = storage.unpack("mail", sections[0])
+        sections[0] = pack(with_other(content, draw.choice(list(places(content))), draw.choice(OTHERS)))
+        head[6][0][1] = len(sections[0])
+    elif way == "changes":
+        plain = bytearray(unpacked(changes))
+        for _ in range(3):
+            plain[draw.randrange(len(plain))] = draw.randrange(256)
+        changes = packed(bytes(plain))
+    elif way == "raw changes":
+        changes = draw.randbytes(draw.choice([0, 3, 40]))
+    elif way == "fingerprints":
+        fingerprints = fingerprints[:-3]
+    data = journal.encode(journal.Head(*head), sections, lines, changes, fingerprints)
+    if way == "bytes":
+        data = data[: draw.randrange(len(data))]
+    return sealed(journal.name(part, journal.LOG, commit.number), data)
+
+
+@pytest.mark.parametrize("ended", ["commits"], indirect=True)
+def test_a_commit_that_says_something_else_is_read_or_refused_in_one_line(
+    ended: Path, demo_web: Web, tmp_path: Path
+) -> None:
+    """Also where its checksum holds, as somebody wrote it so."""
+    draw = random.Random(3)
+    storage = Storage(f"file://{ended}")
+    commits = [(part, commit) for part in range(3) for commit in journal.commits(storage, part)]
+    said: list[str] = []
+    for turn in range(60):
+        part, commit = draw.choice(commits)
+        copy = Path(shutil.copytree(ended, tmp_path / str(turn)))
+        name = journal.name(part, journal.LOG, commit.number)
+        (copy / name).write_bytes(mutated(storage, part, commit, draw))
+        said += read_all(copy, tmp_path / f"out{turn}")
+        if turn % 20 == 0:
+            (copy / "end.json").unlink()
+            more = {**COMMON, "CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 60}
+            worker = crawl(demo_web, tmp_path / f"worker{turn}", **more, STORAGE=f"file://{copy}")
+            assert "Traceback" not in worker.stderr
+    assert len(said) > 60
+    assert not any("\n" in line for line in said)
+    assert all(line.startswith("STORAGE") for line in said), said
+
+
+@pytest.fixture
+def endpoints(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "some")
+    yield monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_ENDPOINT_URL", "127.0.0.1:9000"),
+        ("AWS_ENDPOINT_URL_S3", "localhost:9000"),
+        ("AWS_ENDPOINT", "minio"),
+        ("AWS_ENDPOINT_URL", ""),
+        ("AWS_ENDPOINT_URL", "http://"),
+        ("AWS_ENDPOINT_URL", "ftp://host"),
+        ("AWS_ENDPOINT_URL", "http://host:99999"),
+        ("AWS_ENDPOINT_URL", "http://[::1"),
+        ("AWS_ENDPOINT_URL", "http://[fe80::1%25eth0]"),
+        ("AWS_ENDPOINT_URL", "http://ho st"),
+        ("AWS_ENDPOINT_URL", "http://ex%ample"),
+        ("AWS_ENDPOINT_URL", "http://256.256.256.256"),
+        ("AWS_ENDPOINT_URL", "http://xn--"),
+        ("AWS_REGION", "eu\r"),
+        ("AWS_SESSION_TOKEN", "two\nlines"),
+    ],
+)
+def test_an_endpoint_without_a_scheme_is_one_line(name: str, value: str, endpoints: pytest.MonkeyPatch) -> None:
+    """And so is whatever else the library for buckets would panic at, with 142 lines."""
+    endpoints.setenv(name, value)
+    done = scrapy("cluster", "verify", "s3://bucket/folder")
+    assert name in error_of(done)
+    assert "panicked" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3://b:99999/f", "s3://[/f", "s3://b/two\nlines", "s3://me@b/f", "file://host/f", "file:///a?b"]
+)
+def test_a_storage_that_is_no_url_is_one_line(url: str) -> None:
+    for command in (["cluster", "verify", url], ["archive", "check", url], ["frontier", url]):
+        assert "must be like s3://BUCKET/FOLDER" in error_of(scrapy(*command))
