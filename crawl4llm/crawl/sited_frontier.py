@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -88,13 +88,9 @@ class SitedFrontier:
     def _find(self) -> None:
         """Look at all that is set aside."""
         self._counts.clear()
-        for place, entry, number in self._aside.groups():
-            owner, site = _owner_and_site(entry)
-            scope = _TRIES if place == place_of(_name(owner), _TRIES) else site
-            if place != place_of(_name(owner), scope):
-                continue  # it waits for a budget
+        for owner, site, number in unanswered_in(self._aside):
             self._counts[owner] += number
-            self._expect(-math.inf, owner, "" if scope == _TRIES else site)
+            self._expect(-math.inf, owner, site)
 
     @property
     def waiting(self) -> int:
@@ -383,6 +379,17 @@ class SitedFrontier:
                     del self._offered[owner]
                 self._try_next(owner, site)
                 self._look_at(owner)
+
+
+def unanswered_in(aside: Aside) -> Iterator[tuple[str, str, int]]:
+    """Yield owners, sites and numbers of the documents that are set aside because sites have not answered; an empty
+    site: of several ones."""
+    for place, entry, number in aside.groups():
+        owner, site = _owner_and_site(entry)
+        if place == place_of(_name(owner), _TRIES):
+            yield owner, "", number
+        elif place == place_of(_name(owner), site):
+            yield owner, site, number  # others wait for a budget
 
 
 def _owner_and_site(entry: Entry) -> tuple[str, str]:
