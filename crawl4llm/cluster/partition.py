@@ -72,7 +72,7 @@ class Parts(NamedTuple):
     concurrent_leases: int = 1
     """Continuous order: documents of this worker that may be in flight."""
     tells_sites_apart: bool = False
-    """Whether sites may not answer, so that one which never did must not hold up others of its owner."""
+    """True: a site may never answer, and then it holds up no other site of its owner."""
 
 
 class Partition(OnePartition):

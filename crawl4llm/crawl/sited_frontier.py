@@ -3,9 +3,9 @@
 A site is a scheme, a host and a port. It has answered if any HTTP answer came from it. Anybody can link to a port of an
 owner at which nobody listens, or to a host that does not exist, so a document of another site is a *try*:
 
-- A try that fails costs its owner turns: only after so many answered exchanges is there another try. So tries take
-  5% of an owner's turns at most. An owner of whom nothing else is left to ask is not held to that.
-- After it the site is left alone for a while, and its owner is not.
+- A try that fails costs its owner turns: the next try comes after so many answered exchanges. So tries take 5% of an
+  owner's turns at most. An owner with no other documents is not held to that.
+- After a failed try the site is left alone for a while, and its owner is not.
 
 Until then the documents of such a site are set aside, and the owner's next best document is offered.
 """
@@ -28,7 +28,7 @@ from crawl4llm.policies import Pieces
 TURNS_A_TRY: Final = 19
 """Answered exchanges of an owner for each of its turns that a failed try took."""
 _ANSWERED, _OFFERED, _LEFT_ALONE = 1, 2, 3
-"""What is known of a site: it answered; one of its documents waits to be tried; they wait until it may be tried."""
+"""States of a site: it answered; one of its documents waits for a try; the site has to be left alone first."""
 _TRIES: Final = "tries"
 """The scope of an owner's documents that wait to be tried, one of each site or a few; of the others it is the site."""
 _MOST_MOVED: Final = 1000
@@ -48,8 +48,8 @@ class Index(Owners, Protocol):
 class SitedFrontier:
     """Implements :class:`crawl4llm.frontier.OwnerFrontier`.
 
-    What is set aside is not in the frontier's length or its caps, and is not scored anew. Which sites answered is saved
-    with the crawl; which owners owe turns is not.
+    Documents set aside are not in the frontier's length or its caps, and get no new scores. The crawl saves which sites
+    answered; it does not save which owners owe turns.
     """
 
     def __init__(self, within: OwnerFrontier, aside: Aside) -> None:
@@ -57,7 +57,7 @@ class SitedFrontier:
         index: Any = within.owners
         self._index: Index = index
         self._sites: MutableMapping[str, Any] = {}
-        """What is known of sites, by name."""
+        """States of sites, by name."""
         self._over: OrderedDict[str, None] = OrderedDict()
         """Sites that this process has given up: their documents end when their turn comes, unasked."""
         self._owes: OrderedDict[str, int] = OrderedDict()
@@ -80,7 +80,7 @@ class SitedFrontier:
     # -- what is kept ---------------------------------------------------------------------------------------------
 
     def keep_in(self, pieces: Pieces) -> None:
-        """Keep there what is known of sites, and go on from what is, and from the documents that another process has
+        """Keep the states of sites there. Go on from those that another process kept, and from the documents that it
         set aside."""
         self._sites = pieces.mapping("sites", lambda value: value in (_ANSWERED, _OFFERED, _LEFT_ALONE))
         self._find()
@@ -106,7 +106,7 @@ class SitedFrontier:
 
     @property
     def owners_waiting(self) -> int:
-        """Owners of whom documents are set aside."""
+        """The number of owners with documents set aside."""
         return len(self._counts)
 
     def next_tries(self, most: int) -> tuple[list[str], float]:
@@ -235,7 +235,7 @@ class SitedFrontier:
     # -- its parts ------------------------------------------------------------------------------------------------
 
     def _is_open(self, site: str) -> bool:
-        """Return whether the documents of a site may be had in their order."""
+        """Return whether the documents of a site come in their order, without a try."""
         return self._sites.get(site) == _ANSWERED or site in self._over
 
     def _may_be_asked(self, lease: Lease) -> bool:
@@ -308,7 +308,7 @@ class SitedFrontier:
             self._index.alarm = min(self._index.alarm, until)
 
     def _look_around(self) -> None:
-        """Queue what may be tried, and what may be had in its order."""
+        """Queue documents whose try is due, and those of sites that answered or are given up."""
         for _ in range(_MOST_MOVED):
             if not self._due or self._due[0][0] > self._index.now:
                 break
@@ -370,7 +370,7 @@ class SitedFrontier:
         return entries
 
     def _push(self, entries: Iterable[Entry]) -> None:
-        """Queue documents. Where one had to leave that was to be tried, the next one is."""
+        """Queue documents. If the caps drop one that was to be tried, the next one of its site is tried."""
         for evicted in self._within.push(entries):
             self._evicted.append(evicted)
             owner, site = _owner_and_site(evicted.entry)

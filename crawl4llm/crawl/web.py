@@ -45,7 +45,7 @@ class Web(Protocol):
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
     tells_sites_apart: bool
-    """Whether sites may not answer, so that one which never did must not hold up others of its owner."""
+    """True: a site may never answer, and then it holds up no other site of its owner."""
     keeps_answers: bool
     """Whether an answer is worth being kept for the process that resumes the crawl."""
     start_date: str

@@ -39,7 +39,7 @@ _PUBLISH_SECONDS: Final = 1.0
 """In continuous order the stats are so old at most, until the crawl ends."""
 
 _SAID_SECONDS: Final = 600.0
-"""Between two lines of the log on what is waited for, at least."""
+"""Least seconds between two lines of the log that say for whom the crawl waits."""
 _MOST_NAMED: Final = 5
 """Owners who are named there."""
 
@@ -70,7 +70,7 @@ class InfluenceScheduler(BaseScheduler):
         self._wake: asyncio.TimerHandle | None = None
         """Of when the next owner may be asked, or the crawl ends because it has waited for long."""
         self._waits: tuple[str, float] | None = None
-        """What the crawl waits for, and nothing else, and until when by its clock."""
+        """The reason if the crawl does nothing but wait, and the time on its clock at which it ends for that."""
         self._said = -math.inf
         """When the log last said so."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
@@ -204,8 +204,8 @@ class InfluenceScheduler(BaseScheduler):
             named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
             next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""
             logger.info(
-                "Nothing is left but %s documents of sites that never answered, of %s.%s Unless one answers, the crawl "
-                "ends at %s (CRAWL_WAIT); what JOBDIR has of it can go on then",
+                "Nothing is left but %s documents of sites that never answered, of %s.%s If none answers, the crawl ends "
+                "at %s (CRAWL_WAIT). The documents stay in its JOBDIR",
                 *(f"{number:,}", named, next_one, _wall(until - now)),
             )
 

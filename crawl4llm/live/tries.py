@@ -29,13 +29,13 @@ _SHORTEST_TURN: Final = 1.0
 
 
 class Tries:
-    """Tells whoever knows the sites of an owner what came of requests. Where nobody does, no request is a try."""
+    """Tells the crawl's :class:`SitedFrontier` the outcome of requests. Without one no request is a try."""
 
     def __init__(self, crawl: Crawl, owners: Owners) -> None:
         self._crawl, self._owners = crawl, owners
 
     def of(self, url: str) -> SitedFrontier | None:
-        """Return who knows the site of a URL, if it has not answered."""
+        """Return the frontier that knows the site of a URL, if that has not answered."""
         sites = self._crawl.sites_of(url)
         return sites if sites is not None and sites.is_unanswered(url) else None
 
