@@ -204,8 +204,8 @@ class InfluenceScheduler(BaseScheduler):
             named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
             next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""
             logger.info(
-                "Nothing is left but %s documents of sites that never answered, of %s.%s If none answers, the crawl ends "
-                "at %s (CRAWL_WAIT). The documents stay in its JOBDIR",
+                "Nothing is left but %s documents of sites that never answered, of %s.%s If none answers, the crawl "
+                "ends at %s (CRAWL_WAIT). The documents stay in its JOBDIR",
                 *(f"{number:,}", named, next_one, _wall(until - now)),
             )
 
