@@ -55,7 +55,7 @@ class SimulatedWeb:
     profile: ClassVar[str] = "simulation"
     corpus: Corpus
     scores: ScoreCache | None
-    keeps_answers = False
+    tells_sites_apart = keeps_answers = False
     control = Control()
     host = None
 

@@ -22,12 +22,13 @@ from crawl4llm.cluster.partition import Parts
 from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, WorkerCrawl
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.policies import NO, CrawledPage
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Capture
     from crawl4llm.cluster.liveness import Liveness
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier import Lease
 
 _COMMIT: Final = "commit"
@@ -150,9 +151,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def must_wait(self) -> bool:
         return self.answered >= 2 * self.pages_at_once
 
+    def sites_of(self, url: str) -> SitedFrontier | None:
+        partition = self._own.get(self._parts.partitions.of(url))
+        return None if partition is None else partition.sites
+
     @property
-    def only_parked(self) -> bool:
-        return self._post.rests() >= {"only_parked"}
+    def waits_only(self) -> str | None:
+        rests = self._post.rests()
+        return next((reason for reason in (UNANSWERED, ONLY_PARKED) if reason in rests), None)
 
     @property
     def crawled(self) -> int:

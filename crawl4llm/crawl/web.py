@@ -53,6 +53,8 @@ class Web(Protocol):
     """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
+    tells_sites_apart: bool
+    """True: a site may never answer, and then it holds up no other site of its owner."""
     keeps_answers: bool
     """Whether an answer is worth being kept for the process that resumes the crawl."""
     start_date: str

@@ -24,8 +24,10 @@ from crawl4llm.crawl.crawl_state import (
     DONE,
     FRONTIER_EMPTY,
     KNOWN_AT_FIRST,
+    LIMITS,
     MAX_PAGES,
     ONLY_PARKED,
+    UNANSWERED,
 )
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import Options
@@ -39,6 +41,8 @@ _REASONS = {
     BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget",
     ALL_KNOWN: f"the first {KNOWN_AT_FIRST:,} pages beyond the seeds have no new text: KNOWN_TEXTS has them all",
     ONLY_PARKED: "only documents of parked owners remain",
+    UNANSWERED: "only documents of sites that never answered remain",
+    **{reason: f"the limit {reason.upper()}" for reason in LIMITS},
     "shutdown": "interrupted",
 }
 _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
@@ -116,6 +120,8 @@ def summary(
         lines.append(
             f"  without budget   {int(waiting):,} documents, whose owners or URL prefixes have not earned more"
         )
+    if waiting := figures.get("parked/unanswered"):
+        lines.append(f"  unanswered       {int(waiting):,} documents, whose sites have not answered so far")
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
     lines += _next(crawl, reason, output, again, compared=bool(comparisons))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
+SLOWED = "429, 503"
 """The rules by which an owner's next request waits."""
 SITEMAP: Final = "crawl4llm_sitemap_received"
 """In the meta of requests for sitemaps: bytes of the body that have come."""

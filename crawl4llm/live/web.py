@@ -104,7 +104,7 @@ class LiveWeb:
     corpus: Corpus
     scores = None
     text = "extracted"
-    keeps_answers = True
+    tells_sites_apart = keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
         return_freed_memory()  # a live crawl runs for weeks

@@ -77,7 +77,8 @@ def test_a_site_without_robots_txt_ends_alone(tmp_path: Path) -> None:
     """Two sites of one owner: after the waits the documents of the broken one fail, with as many requests as there are
     waits and one; no attempt of a document is spent on it."""
     broken = Answer(b"out of order", 503)
-    settings = {**FAST, "RETRY_WAITS": "0.2,0.4", "CRAWL_MAX_ATTEMPTS": 1}
+    # Each 503 doubles the delay, so the last wait is long enough for the other documents of the owner.
+    settings = {**FAST, "RETRY_WAITS": "0.2,6", "CRAWL_MAX_ATTEMPTS": 1}
     with serve_owners(1) as (first,), serve_owners(1) as (second,):
         lost, kept = fill(first, broken), fill(second, rules(0.1))
         result = crawl_live([*lost, *kept], tmp_path / "run", **settings)
