@@ -5,10 +5,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: crawl test lint check bench map docs docs-check figures dist smoke clean
 
-# The main job on the default corpus: a random crawl, for the summary of the crawl by influence to compare with.
+# The main job on the default corpus: a random crawl, a crawl by influence, and the report that compares them.
 crawl: .venv/.crawl
-	@$(BIN)/scrapy crawl influence -s URL_POLICY=random -s WARC_ENABLED=0 $(ARGS) > /dev/null
+	@$(BIN)/scrapy crawl influence $(ARGS) -s URL_POLICY=random -s WARC_ENABLED=0 > /dev/null
 	@$(BIN)/scrapy crawl influence $(ARGS)
+	@runs=$$(ls -d crawls/[0-9]* | tail -n 2); run=$$(echo "$$runs" | tail -n 1); \
+	  page=$$(tail -n 1 $$run/crawl.jsonl | sed 's/.*"id": "\([^"]*\)".*/\1/'); \
+	  $(BIN)/scrapy evaluate $$runs --out report/$${run#crawls/} && \
+	  echo && echo "Next, after this line, which puts scrapy on the path of this shell:" && \
+	  echo "  source .venv/bin/activate" && \
+	  echo "  scrapy explain '$$page' --run $$run    # a page: its text and score, and how the crawl came to it" && \
+	  echo "  scrapy dashboard $$run    # the crawl in the browser"
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
@@ -67,7 +74,7 @@ clean:
 	touch $@
 
 .venv/.crawl: .venv/.python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[evaluate]'
 	touch $@
 
 .venv/.bench: .venv/.crawl

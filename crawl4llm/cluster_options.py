@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from crawl4llm.option_checks import option, seconds, text, whole
 
 _PARTITIONS: Final = 64
+MOST_PARTITIONS: Final = 1 << 16
 
 
 def without_secrets(url: Any) -> Any:
@@ -80,8 +81,9 @@ class ClusterOptions:
     )
     crawl_partitions: int = option(
         0,
-        whole(0),
-        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some. 0: {_PARTITIONS}.",
+        whole(0, MOST_PARTITIONS),
+        f"With `STORAGE`: parts that the crawl is divided into, of which workers take some, {MOST_PARTITIONS:,} at "
+        f"most. 0: {_PARTITIONS}.",
     )
     cluster_lease: float = option(
         30.0,

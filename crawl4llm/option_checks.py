@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.shapes import LONGEST_PART, is_name_part
 from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
 from crawl4llm.scoring import SCORERS, load_scorer_class, parse_weights
 
@@ -49,8 +50,6 @@ fixed = partial(option, fixed=True)
 
 _DOTTED_NAMES = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _LOOPBACK = "127.0.0.1"
-_LONGEST_PART = 128
-"""Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 
 
 def text(value: Any) -> str:
@@ -78,10 +77,10 @@ def text_or_empty(value: Any) -> str:
 
 def file_name_part(value: Any) -> str:
     """Take a string that can stand in a file name, and leaves room for the rest of it."""
-    if "/" in text(value) or not text(value).isprintable():
+    if len(text(value).encode()) > LONGEST_PART:
+        raise ValueError(f"must be {LONGEST_PART} bytes at most, to leave room for the rest of file names")
+    if not is_name_part(text(value)):
         raise ValueError("must be part of a file name, without slashes and control characters")
-    if len(text(value).encode()) > _LONGEST_PART:
-        raise ValueError(f"must be {_LONGEST_PART} bytes at most, to leave room for the rest of file names")
     return text(value)
 
 
@@ -124,8 +123,8 @@ def flag(value: Any) -> bool:
     return spelt
 
 
-def whole(minimum: int) -> Check:
-    """Return the check of a whole number of at least ``minimum``."""
+def whole(minimum: int, most: int | None = None) -> Check:
+    """Return the check of a whole number of at least ``minimum``, and of ``most`` at most."""
 
     def check(value: Any) -> int:
         try:
@@ -135,6 +134,8 @@ def whole(minimum: int) -> Check:
         if number < minimum:
             wanted = {0: "0 or a positive integer", 1: "a positive integer"}.get(minimum, f"an integer >= {minimum}")
             raise ValueError(f"must be {wanted}")
+        if most is not None and number > most:
+            raise ValueError(f"must be {most:,} at most")
         return number
 
     return check

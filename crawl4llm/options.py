@@ -280,7 +280,10 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         "`CONCURRENT_REQUESTS`, since errors are heard of later than what goes well.",
     )
     output_dir: str | None = option(
-        None, optional_text, "Where the crawl is written; left out: a new numbered folder under `crawls/`."
+        None,
+        optional_text,
+        "Where the crawl is written; left out: a new numbered folder under `crawls/`. It may hold other files, but "
+        "none that a crawl would write. A start that is refused leaves nothing there but `errors.log`.",
     )
     warc_enabled: bool = fixed(True, flag, "Whether crawled pages are archived.")
     warc_max_bytes: int = fixed(1_000_000_000, whole(1), "Compressed size at which a WARC file is closed.")

@@ -20,8 +20,9 @@ from crawl4llm.addon.meta import found
 from crawl4llm.addon.request_budgets import RequestBudgets
 from crawl4llm.base.crawl_log import CrawlLog, FailureLine
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.pages import utc_date
-from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, claim_output_dir, write_json
+from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
@@ -186,7 +187,7 @@ class AddonRun:
         self.concurrent_requests = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         self.model_digest = f"sha256:{scorer.digest}"
         self.extractor = options.text_extractor
-        output = claim_output_dir(options.output_dir)
+        output = opened.enter_context(ClaimedOutputDir(options.output_dir))
         keeps_text = options.warc_enabled and options.warc_text
         if options.url_budget:
             self.budgets = RequestBudgets(options.url_budget)

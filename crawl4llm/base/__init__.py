@@ -9,6 +9,6 @@
 - ``processes``: processes that end with their parent, and work over many files in them.
 - ``shard_tasks``, ``slurm``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.
 - ``installed``: which packages are there, and how to get the others.
-- ``run_folder``, ``crawl_log``, ``series``: the files of a run.
+- ``run_folder``, ``crawl_log``, ``series``: the files of a run; ``output_dir``: the folder, claimed when one begins.
 - ``terminal``, ``bars``: what people see.
 """

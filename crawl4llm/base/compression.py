@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -24,8 +24,9 @@ else:
 _isal: Any = None
 with suppress(ImportError):  # there are machines for which it is not made
     _isal = import_module("isal.isal_zlib")
-_inflate: Any = _isal or zlib
-crc32: Callable[[bytes, int], int] = _inflate.crc32
+isal_or_zlib: Any = _isal or zlib
+"""The faster of the two, which have the same interface; unpacking is :mod:`crawl4llm.base.inflating`'s."""
+crc32: Callable[[bytes, int], int] = isal_or_zlib.crc32
 """zlib's checksum (RFC 1952, section 8) of bytes that come after others with a checksum, or with 0 after none; isal's
 takes a seventh of the time."""
 
@@ -38,7 +39,6 @@ _SMALL, _SMALL_LEVEL = 1 << 12, 3
 thousand (1.9.1, with AVX-512). Level 3 does not; it takes 7 to 28% more time for so many bytes, twice as much for large
 ones, where the other levels are so in one process of ten thousand.
 """
-_PIECE = 1 << 20
 
 NAME = f"igzip level {_ISAL_LEVEL}" if _isal else f"zlib level {_ZLIB_LEVEL}"
 """Library and level that make gzip members. isal takes a fraction of zlib's time (benchmarks/archive.py)."""
@@ -84,58 +84,6 @@ COMPRESSIONS = {"gzip": Compression(".warc.gz", compress), "zstd": Compression("
 """By the name that WARC_COMPRESSION takes."""
 
 
-def gunzip(data: bytes, most: int | None = None) -> bytes:
-    """Return the contents of the gzip members in ``data``, joined (RFC 1952, 2.2); empty data gives empty bytes.
-
-    Zero bytes after the last member are padding, as for ``gzip``(1). Where there are more than ``most`` bytes, one more
-    than that is inflated. Raises ``zlib.error`` for data that is not gzip or whose check sum does not hold, and
-    ``EOFError`` for a member that is cut short.
-    """
-    content, data = _gunzip_member(data, most) if data else (b"", b"")
-    if not data:
-        return content
-    parts = [content]
-    while data := data.lstrip(b"\0"):
-        if most is not None:
-            most -= len(content)
-        content, data = _gunzip_member(data, most)
-        parts.append(content)
-    return b"".join(parts)
-
-
-def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield the contents of the gzip member that ``read`` gives, by a megabyte at most. Raises as :func:`gunzip`."""
-    member = _inflate.decompressobj(GZIP_WBITS)
-    while not member.eof:
-        data = member.unconsumed_tail or read()
-        if not data:
-            raise EOFError("the gzip member is cut short")
-        try:
-            yield member.decompress(data, _PIECE)
-        except _inflate.error as error:
-            raise zlib.error(str(error)) from error
-
-
-def gunzip_start(data: bytes, most: int) -> bytes:
-    """Return the first bytes, at most ``most``, of the gzip member that ``data`` is the beginning of. Raises
-    ``zlib.error``. By zlib: isal inflates 32 KiB at once, whatever is asked for."""
-    return zlib.decompressobj(GZIP_WBITS).decompress(data, most)
-
-
 def largest_stored(most: int) -> int:
     """Return the most bytes into which ``most`` bytes are ever compressed; what takes more is not read."""
     return most + (most >> 3) + (1 << 16)
-
-
-def _gunzip_member(data: bytes, most: int | None) -> tuple[bytes, bytes]:
-    """Return the content of the first member, and what follows it: nothing where the content is cut off."""
-    member = _inflate.decompressobj(GZIP_WBITS)
-    try:
-        content = member.decompress(data, 0 if most is None else most + 1)  # 0 means all
-    except _inflate.error as error:
-        raise zlib.error(str(error)) from error
-    if most is not None and len(content) > most:
-        return content, b""
-    if not member.eof:
-        raise EOFError("the gzip member is cut short")
-    return content, member.unused_data

@@ -20,14 +20,18 @@ from typing import IO, Any, BinaryIO, Final, cast
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import MachineError
+from crawl4llm.base.inflating import ZSTD_START
 
 LARGEST_JSON: Final = 1 << 24
 """Bytes of a JSON file that is read at once; its objects can take thirty times that."""
 LONGEST_LINE: Final = 1 << 20
 """Characters of a line of a text file."""
+LONGEST_ROW: Final = 1 << 26
+"""Characters of a line of JSON with a page: that has 10 MB at most, and escapes take up to six times that."""
 
 _CHUNK: Final = 1 << 20
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP: Final = b"\x1f\x8b"
+_MAGIC_BYTES: Final = 4
 _KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
@@ -96,12 +100,12 @@ def input_lines(
     and UnicodeDecodeError, unless ``errors`` says otherwise.
     """
     with open_input(path) as file:
-        start = file.read(len(_ZSTD)) if compressed is None else b""
+        start = file.read(_MAGIC_BYTES) if compressed is None else b""
         file.seek(0)
         content = cast(IO[bytes], file)
         if compressed or start.startswith(_GZIP):
             content = cast(IO[bytes], gzip.GzipFile(fileobj=file))
-        elif start == _ZSTD:
+        elif ZSTD_START.match(start):
             content = cast(IO[bytes], zstd.ZstdFile(file))
         lines = TextIOWrapper(content, encoding="utf-8-sig", errors=errors, newline=newline)
         number = 0

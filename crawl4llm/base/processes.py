@@ -1,4 +1,8 @@
-"""Processes: workers that end with who started them, not at Ctrl-C; and jobs over many files, done by several."""
+"""Processes: workers that end with who started them, not at Ctrl-C; and jobs over many files, done by several.
+
+No process that this project starts has the working directory on its path, unless its parent has: that folder may be a
+received one, and a ``bisect.py`` in it would run. Importing this module sees to that for all of multiprocessing.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from multiprocessing import resource_tracker, util
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
@@ -37,6 +41,25 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGE_BLOCK, _FREE_AT_END = 1 << 18, 1 << 20
 _QUEUED_PER_PROCESS = 4
 KILLED_INDEXING = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
+
+_SAFE_PATH: Final = ["-P"] if sys.version_info >= (3, 11) else ["-I"]
+"""Python 3.10 has no ``-P``. Its ``-I`` also leaves PYTHONPATH out; multiprocessing hands the parent's path on."""
+
+
+def _interpreter_flags(given: Callable[[], list[str]] = util._args_from_interpreter_flags) -> list[str]:  # type: ignore[attr-defined]
+    return [*given(), *_SAFE_PATH]
+
+
+# Spawned processes and the resource tracker begin with `python -c`, which puts the working directory first on the path,
+# and then import pickle, socket and others.
+util._args_from_interpreter_flags = _interpreter_flags  # type: ignore[attr-defined]
+
+
+def python_command(code: str, *arguments: str) -> list[str]:
+    """Return the command of a Python process that runs some code without the working directory on its path."""
+    if sys.version_info >= (3, 11):
+        return [sys.executable, "-P", "-c", code, *arguments]
+    return [sys.executable, "-c", f"import sys; sys.path.pop(0); {code}", *arguments]
 
 
 def end_with(parent: int) -> None:

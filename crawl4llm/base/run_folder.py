@@ -3,60 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crawl4llm.base import crawl_log, input_files
+from crawl4llm.base import input_files
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
+from crawl4llm.base.received import require_fit
 from crawl4llm.base.within import require_within
 
-RUNS = Path("crawls")
 SETTINGS, STATS, SEEDS, WARC = "settings.json", "stats.json", "seeds.txt", "warc"
 ERRORS = "errors.log"
 """Unanticipated errors in full; only where there are some."""
 LIVE = "live"
 """The name of the corpus in the settings.json of a crawl of the live web."""
-
-
-def claim_output_dir(path: str | None) -> Path:
-    """Make the directory of a new crawl, by default ``crawls/`` and the next number. Raises InputError."""
-    try:
-        if path is None:
-            return _next_numbered(RUNS)
-        output = Path(path)
-        check_output_dir(output)
-        output.mkdir(parents=True, exist_ok=True)
-        if not os.access(output, os.W_OK | os.X_OK):
-            raise InputError(f"OUTPUT_DIR {output} cannot be written: Permission denied")
-    except OSError as error:
-        raise InputError(f"OUTPUT_DIR {path or RUNS} cannot be made: {error.strerror}") from None
-    return output
-
-
-def check_output_dir(output: Path) -> None:
-    """Raise InputError where a directory holds a crawl."""
-    taken = [name for name in (crawl_log.NAME, SETTINGS, WARC) if (output / name).exists()]
-    if taken == [SETTINGS] and read_json(output / SETTINGS).keys() == {"crawl_id"}:
-        return  # of a process that was killed before it had begun
-    if taken:
-        raise InputError(
-            f"OUTPUT_DIR {output} holds another crawl ({taken[0]}); give another directory, or remove that crawl"
-        )
-
-
-def _next_numbered(parent: Path) -> Path:
-    parent.mkdir(parents=True, exist_ok=True)
-    number = max((int(p.name) for p in parent.iterdir() if p.name.isdecimal()), default=0)
-    while True:
-        number += 1
-        output = parent / f"{number:04d}"
-        with suppress(FileExistsError):  # another crawl that starts just now took the number
-            output.mkdir()
-            return output
 
 
 def write_json(path: Path, content: Mapping[str, Any], *, fsync: bool = False, private: bool = False) -> None:
@@ -74,10 +35,16 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder."""
+    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder.
+
+    Raises InputError, naming the file and a field, if a value is none that this project writes there.
+    """
     try:
         require_within(path.parent, path)
         content = input_files.read_json(path)
     except (InputError, OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        return {}
+    require_fit(path, content)
+    return content

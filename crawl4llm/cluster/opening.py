@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,9 +78,10 @@ def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
 
 
 def open_cluster(
-    parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int]
+    parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int], join: Callable[[str], None]
 ) -> ClusterCrawl | ContinuousCrawl:
-    """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json. Raises InputError."""
+    """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json; ``join`` is called with
+    the id of the crawl in the storage, and may refuse. Raises InputError."""
     options, storage = parts.options, parts.storage
     mine = _identity(options, facts)
     stored = objects.read_crawl(storage)
@@ -116,6 +117,7 @@ def open_cluster(
             f"STORAGE {storage.url} holds another crawl: {'; '.join(different)}; give the same, or another folder"
         )
     liveness = _liveness(options, stored["id"])
+    join(stored["id"])
     if options.crawl_batch_size:
         return ClusterCrawl(parts, liveness, is_new=not storage.folders("i"))
     from crawl4llm.cluster.continuous import ContinuousCrawl

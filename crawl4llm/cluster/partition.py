@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.shapes import fits
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.objects import SEEDS_PLACE, Exchange, LinksByTarget, Plan, encode_exchange
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Lines, Segments
-from crawl4llm.cluster.shapes import SNAPSHOT, fits
+from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import Storage, StorageError
 from crawl4llm.cluster.worker import OnePartition
 from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance

@@ -1,71 +1,38 @@
-"""The shapes of the objects of a crawl, checked when they are read: sound JSON may still be of something else.
-
-A shape is a set of types (of values that are one of them), of strings (one of these), ``[shape]`` (a list of such),
-``(shape, shape)`` (a list of so many), ``{name: shape}`` (an object with at least these fields), ``{...: shape}`` (one
-whose values are all such), :class:`Maybe` or :class:`Where`. Many values are looked at together, which takes a fraction
-of the time of one after the other.
-"""
+"""The shapes of the objects of a crawl, checked when they are read: sound JSON may still be of something else."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
-from uuid import UUID
 
-from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base import received
+from crawl4llm.base.shapes import (
+    COUNTS,
+    DATE,
+    IDENTIFIER,
+    LINE,
+    NAME_PART,
+    VALUE,
+    Maybe,
+    Where,
+    fits,
+    misfit,
+    named,
+    whole,
+)
 from crawl4llm.cluster.storage import Storage
+from crawl4llm.cluster_options import MOST_PARTITIONS
 from crawl4llm.crawl.crawl_state import DONE
 from crawl4llm.frontier import Outcome
-
-
-@dataclass(frozen=True)
-class Maybe:
-    """The shape of what may be None."""
-
-    shape: Any
-
-
-@dataclass(frozen=True)
-class Where:
-    """A shape, and what holds of a value that has it."""
-
-    shape: Any
-    holds: Callable[[Any], object]
-
-
-def fits(values: Sequence[Any], shape: Any) -> bool:
-    """Return whether all of some values have a shape."""
-    if isinstance(shape, Maybe):
-        return fits([value for value in values if value is not None], shape.shape)
-    if isinstance(shape, Where):
-        return fits(values, shape.shape) and all(map(shape.holds, values))
-    types = set(map(type, values))
-    if isinstance(shape, set):
-        return types <= shape or (types <= {str} and set(values) <= shape)
-    if isinstance(shape, dict):
-        if types <= {dict} and ... in shape:
-            return fits(list(chain.from_iterable(value.values() for value in values)), shape[...])
-        try:
-            return types <= {dict} and all(fits([value[name] for value in values], of) for name, of in shape.items())
-        except KeyError:
-            return False
-    if not types <= {list}:
-        return False
-    if isinstance(shape, list):
-        return fits(list(chain.from_iterable(values)), shape[0])
-    return set(map(len, values)) <= {len(shape)} and all(
-        fits([value[place] for value in values], of) for place, of in enumerate(shape)
-    )
 
 
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
     """Return the content of an object. Raises StorageError where it has another shape."""
     content = storage.unpack(name, data)
     if not fits([content], shape):
-        raise storage.damaged(name, "it does not hold what its name says")
+        raise storage.damaged(name, misfit(content, shape))
     return content
 
 
@@ -91,14 +58,6 @@ def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
 _TEXT, _WHOLE, _FLAG = {str}, {int}, {bool}
 _NUMBER = {int, float}
 _COUNTS = {...: _WHOLE}
@@ -116,12 +75,6 @@ _PAGE: Final = {
     "influence": Maybe(_NUMBER),
     "depth": _WHOLE,
     "parent": Maybe(_TEXT),
-}
-_SETTINGS: Final = {
-    "URL_POLICY": _TEXT,
-    "WARC_ENABLED": _FLAG,
-    "WARC_COMPRESSION": set(COMPRESSIONS),
-    "WARC_MAX_BYTES": _WHOLE,
 }
 _SHOWN: Final = {"keys": [_TEXT], "scores": [_NUMBER]}
 WHOLE: Final = Where(_SHOWN, _is_ranked)
@@ -162,9 +115,13 @@ SNAPSHOT: Final = {"share": _WHOLE, "ended": _COUNTS, **_NEWS}
 END: Final = {"reason": set(DONE), "iteration": _WHOLE, "crawled": _WHOLE}
 CRAWL: Final = {
     "format": _WHOLE,
-    "id": _TEXT,
-    "identity": {"CRAWL_PARTITIONS": _WHOLE, "CRAWL_MAX_PAGES": _WHOLE, "CRAWL_BATCH_SIZE": _WHOLE},
-    "facts": {"crawl_id": Where(_TEXT, _is_uuid), "policy": _TEXT, "settings": _SETTINGS},
-    "archive": {"prefix": _TEXT, "start_date": _TEXT, "fields": {...: {str, int, float, bool, type(None)}}},
-    "seeds": _COUNTS,
+    "id": IDENTIFIER,
+    "identity": {
+        "CRAWL_PARTITIONS": whole(1, MOST_PARTITIONS),
+        "CRAWL_MAX_PAGES": whole(1),
+        "CRAWL_BATCH_SIZE": whole(),
+    },
+    "facts": {**received.FACTS, "settings": received.ARCHIVED},
+    "archive": {"prefix": NAME_PART, "start_date": DATE, "fields": named(LINE, Maybe(VALUE))},
+    "seeds": COUNTS,
 }

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.inflating import inflate, plausible
 from crawl4llm.base.object_store import open_store
 from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.cluster_options import storage_url
@@ -271,8 +272,5 @@ def packed(data: bytes) -> bytes:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return the bytes that were compressed. Raises ZstdError or ValueError where they cannot be had."""
-    size = zstd.get_frame_info(data).decompressed_size
-    if size is None or size > _LARGEST:
-        raise ValueError("it says that it is too large")
-    return zstd.decompress(data)
+    """Return the bytes that were compressed. Raises InflateError where they cannot be had."""
+    return inflate(data, "zstd", min(plausible(len(data)), _LARGEST))

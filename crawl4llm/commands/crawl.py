@@ -144,6 +144,11 @@ class Command(ScrapyCrawl):
             return
         logger.info("%s", opening(run.crawl, len(run.seeds.keys), run.output))
         reason = self._crawl(crawler, run)
+        if (run.crawl.failure or reason in ("start_failed", "shutdown")) and run.give_back_if_empty():
+            self._judge(run, reason)  # the same command can begin anew
+            if self.exitcode == INTERRUPTED:
+                say_interrupted()
+            return
         print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)))])
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it

@@ -53,7 +53,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.dashboard.watch import open_crawl
 
         assert self.settings is not None
-        with Dashboard(open_crawl(run_folder(path), self.settings), opts.port) as server:
+        with Dashboard(open_crawl(run_folder(path, self.settings), self.settings), opts.port) as server:
             yield f"Dashboard of {path}: {server.url}  (Ctrl-C ends it)"
             sys.stdout.flush()
             if not opts.no_browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):

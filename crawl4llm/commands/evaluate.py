@@ -99,7 +99,7 @@ class Command(ScrapyCommand):
 
         assert self.settings is not None
         wanted = Wanted(opts.sample, (opts.topic or "").split(), scorers, opts.tasks)
-        report = evaluate(self.settings, list(map(run_folder, args)), wanted)
+        report = evaluate(self.settings, [run_folder(given, self.settings) for given in args], wanted)
         written = write_report(report, Path(opts.out))
         if opts.json:
             yield from facts(json.loads(report_json(report)))

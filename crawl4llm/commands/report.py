@@ -60,11 +60,11 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.refusals import columns, refusals, refused
         from crawl4llm.tools.report.requests import Log
 
-        path = run_folder(given)
+        assert self.settings is not None
+        path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
         log = None if (path / FAILURES).is_file() else Log(path, opts.since)
         output, unknown = path, None
-        assert self.settings is not None
         if log is not None:
             try:
                 output = log.output(self.settings)

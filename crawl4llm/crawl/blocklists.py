@@ -17,10 +17,10 @@ from crawl4llm.base.domains import ascii_host
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import replacing
 from crawl4llm.base.input_files import read_json
+from crawl4llm.base.output_dir import BLOCKLIST_FILES, BLOCKLISTS
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.within import require_within, within
 
-BLOCKLISTS, FOLDER = "blocklists.json", "blocklists"
 NAME: Final = "BLOCKLISTS"
 """The setting."""
 _LARGEST_JSON: Final = 1 << 20
@@ -86,7 +86,7 @@ class Blocklists:
 
 def publish(lists: Sequence[DomainList], output: Path, *, fsync: bool = False) -> None:
     """Write lists into an output directory, and say that they hold. Raises InputError."""
-    folder = output / FOLDER
+    folder = output / BLOCKLIST_FILES
     try:
         folder.mkdir(exist_ok=True)
         require_within(output, folder)
@@ -114,7 +114,7 @@ def published(output: Path) -> Blocklists:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{path} is damaged; a crawl that goes on writes it anew") from None
-    return Blocklists([within(output, f"{FOLDER}/{digest}", path) for digest in digests])
+    return Blocklists([within(output, f"{BLOCKLIST_FILES}/{digest}", path) for digest in digests])
 
 
 def _digests(content: Any) -> Iterator[str]:

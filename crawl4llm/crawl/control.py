@@ -16,11 +16,12 @@ from typing import Any, Final
 from crawl4llm.base.domains import Domain, owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_json
+from crawl4llm.base.output_dir import BLOCKED
 from crawl4llm.base.run_folder import write_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
 
-CONTROL, LOCK, BLOCKED = "control.json", "control.json.lock", "blocked.json"
+CONTROL, LOCK = "control.json", "control.json.lock"
 _LARGEST: Final = 1 << 20
 """Bytes of either file."""
 _LONGEST_DELAY: Final = 86_400.0

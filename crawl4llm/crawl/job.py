@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, NothingToDo
 from crawl4llm.base.files import sync_path
-from crawl4llm.base.run_folder import SETTINGS, claim_output_dir, read_json, write_json
+from crawl4llm.base.output_dir import ClaimedOutputDir
+from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.commits import JobCommits, LmdbCrawlStore, State, read_state
-from crawl4llm.crawl.jobdir import DIGESTS, JobDir
+from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
@@ -70,7 +71,8 @@ class Job:
             self.check(identity)
             return
         self.crawl_id = crawl_id
-        self.output = claim_output_dir(self._options.output_dir)
+        self._opened.push(self._forget_if_refused)
+        self.output = self._opened.enter_context(ClaimedOutputDir(self._options.output_dir))
         sync_path(self.output.parent)
         # The output is trusted because it bears the crawl's id, so it does before JOBDIR says where it is.
         write_json(self.output / SETTINGS, {"crawl_id": crawl_id}, fsync=True)
@@ -167,6 +169,15 @@ class Job:
     def close(self) -> None:
         """Forget what was not committed, and let others use the JOBDIR."""
         self._opened.close()
+
+    def close_start(self, *raised: Any) -> None:
+        """Close it; if an error was raised while a new crawl was opened, leave a JOBDIR in which none was begun."""
+        self._opened.__exit__(*raised)
+
+    def _forget_if_refused(self, kind: type[BaseException] | None, *_raised: object) -> None:
+        if kind is not None:
+            (self._dir.path / JOB).unlink(missing_ok=True)  # first: without its store it would be damaged
+            self._dir.clear()
 
     def _stored_counts(self) -> tuple[int, int]:
         """Return the numbers of pages crawled and documents on lease at the last commit."""

@@ -17,8 +17,10 @@ from typing import Any, TypeGuard
 from uuid import UUID
 
 from crawl4llm import __version__
+from crawl4llm.base import received
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import write_json
+from crawl4llm.base.shapes import fits
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl import answer_spool as answers
 from crawl4llm.crawl import control
@@ -220,15 +222,7 @@ def _is_job(job: Any) -> TypeGuard[dict[str, Any]]:
 
 def _is_whole(job: Mapping[str, Any]) -> bool:
     """Return whether a job description of our format has all its values, each of its type."""
-    kinds = {"crawl_id": str, "output": str, "digests": dict, "settings": dict}
-    if not all(isinstance(job.get(name), kind) for name, kind in kinds.items()):
-        return False
-    digests = job["digests"]
-    return (
-        Path(job["output"]).is_absolute()
-        and digests.keys() <= DIGESTS.keys()
-        and all(digest is None or isinstance(digest, str | dict) for digest in digests.values())
-    )
+    return fits([job], received.JOB) and job["digests"].keys() <= DIGESTS.keys()
 
 
 def _inner(value: Any) -> Iterable[Any]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import SETTINGS, check_output_dir, read_json
+from crawl4llm.base.output_dir import check_output_dir
+from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.crawl.job import Job
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.webs import web_class

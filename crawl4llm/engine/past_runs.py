@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.received import refuse_code
 from crawl4llm.base.run_folder import SETTINGS
 from crawl4llm.options import Options, setting_name
 
@@ -39,10 +39,6 @@ def take_over(settings: BaseSettings, facts: Mapping[str, Any], run: object) -> 
         if value is None or name in _OF_THIS_PROCESS or overruled:
             continue
         imports = option.metadata["imports"]
-        if imports is not None and imports(value) and settings.get(name) != value:
-            given = shlex.quote(f"{name}={value}")
-            raise InputError(
-                f"{run}: {name} = {value!r} in {SETTINGS} is the path of code, which does not run because a file names "
-                f"it; if you trust it, give it too: -s {given}"
-            )
+        if imports is not None and imports(value):
+            refuse_code(run, SETTINGS, name, value, settings.get(name))
         settings.set(name, value, priority="spider")

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from crawl4llm import __version__
+from crawl4llm.base import crawl_log
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, claim_output_dir, write_json, write_text
+from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
+from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, write_json, write_text
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.algorithm import Crawl
@@ -108,7 +110,7 @@ class Run:
                 from crawl4llm.crawl.job import Job  # with lmdb, and the frontier on disk
 
                 self.job = Job(Path(settings["JOBDIR"]), options)
-                opened.callback(self.job.close)
+                opened.push(self.job.close_start)
             self._mixture = _mixture(options)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
@@ -151,7 +153,8 @@ class Run:
         options, job = self.options, self.job
         self.crawl_id = self.web.crawl_id(identity)
         if job is None:
-            self.output = claim_output_dir(options.output_dir)
+            worker = options.storage is not None
+            self.output = opened.enter_context(ClaimedOutputDir(options.output_dir, worker=worker))
         else:
             job.settle(self.crawl_id, identity)
             self.output, self.crawl_id = job.output, job.crawl_id
@@ -165,6 +168,10 @@ class Run:
         if not options.own:
             del values["OWN_SETTINGS"]  # which few crawls have: reports and descriptions show all that is here
         self._facts = {"crawl_id": self.crawl_id, **identity, "versions": versions, "settings": values}
+        if options.storage is None:
+            self._write_facts(fsync=fsync)
+
+    def _write_facts(self, *, fsync: bool) -> None:
         write_json(self.output / SETTINGS, self._facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
@@ -243,13 +250,19 @@ class Run:
             seeds=self.seeds.keys,
             partitions=self._partitions,
             storage=Storage(str(options.storage)),
-            folder=self.output / "scratch",
+            folder=self.output / SCRATCH,
             clock=self._clock,
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
         )
-        crawl = open_cluster(parts, self._facts, self.seeds.counts)
+        crawl = open_cluster(parts, self._facts, self.seeds.counts, self._join_as)
         opened.callback(crawl.close)
         return crawl
+
+    def _join_as(self, stored_crawl: str) -> None:
+        """Make the output directory that of a worker of the crawl with this id in the storage. Raises InputError."""
+        check_worker_of(self.output, stored_crawl)
+        self._facts[STORED_CRAWL] = stored_crawl
+        self._write_facts(fsync=False)
 
     def _store_in_memory(self, caps: Caps) -> tuple[CrawlStore, OwnerFrontier | None]:
         """Return a store that ends with this process, and its frontier, if that goes by owners."""
@@ -267,6 +280,17 @@ class Run:
         else:
             return MemoryCrawlStore(MemoryFrontier(caps)), None
         return MemoryCrawlStore(owned), None if clock is None else owned
+
+    def give_back_if_empty(self) -> bool:
+        """Remove what was written of a crawl that cannot be resumed and has nothing to show; return whether it was so.
+        To be called when it is closed."""
+        if self.job is not None or self.options.storage is not None:
+            return False
+        logs = [self.output / name for name in (crawl_log.NAME, crawl_log.FAILURES)]
+        if any(path.is_file() and path.stat().st_size for path in [*logs, *(self.output / WARC).rglob("*")]):
+            return False
+        give_back(self.output)
+        return True
 
     @property
     def finished(self) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from crawl4llm.base.files import sync_path
+from crawl4llm.base.inflating import InflateError, inflate_start
 from crawl4llm.crawl.jobdir import ROBOTS
 from crawl4llm.live.robots_rules import LIMIT
 
@@ -229,10 +230,9 @@ def _checked(
 ) -> Stored | None:
     """Return a row as what it should be; None where it is something else."""
     if isinstance(body, bytes):
-        inflate = zlib.decompressobj()
         try:
-            body = inflate.decompress(body, LIMIT + 1)
-        except zlib.error:
+            body = inflate_start(body, "deflate", LIMIT + 1)
+        except InflateError:
             return None
     if (
         (fetched is None or isinstance(fetched, float))

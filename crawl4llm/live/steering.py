@@ -18,8 +18,9 @@ from scrapy.utils.asyncio import create_looping_call
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.output_dir import BLOCKED
 from crawl4llm.crawl.blocklists import NAME, publish
-from crawl4llm.crawl.control import BLOCKED, CONTROL, Control, publish_blocked, read_control
+from crawl4llm.crawl.control import CONTROL, Control, publish_blocked, read_control
 from crawl4llm.crawl.crawl_state import Injected
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.live.pace import Pace

@@ -14,6 +14,7 @@ from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
@@ -23,17 +24,19 @@ from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.page_writer import REDIRECTS, Counters, PageWriter, Rated
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.option_checks import is_dotted
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._merging_journals import Merge
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj
 from crawl4llm.warc.reader import read_record
 
 
-def merge(history: History, folder: Path, out: Path, *, index_only: bool, flat: bool = False) -> int:
+def merge(history: History, folder: Path, out: Path, settings: Given, *, index_only: bool, flat: bool = False) -> int:
     """Write a crawl into a folder, which ``out`` is to be; return the number of pages. ``flat``: objects are called by
-    :func:`crawl4llm.base.object_store.flat_name` in the index. Raises InputError."""
+    :func:`crawl4llm.base.object_store.flat_name` in the index. A policy of somebody else's runs only if ``settings``
+    name it too. Raises InputError."""
     with TemporaryDirectory(prefix="crawl4llm-") as segments:
-        writer = _Merge(history, folder, out, Path(segments), index_only=index_only, flat=flat)
+        writer = _Merge(history, folder, out, Path(segments), settings, index_only=index_only, flat=flat)
         return writer.run_journals() if history.is_continuous else writer.run()
 
 
@@ -41,13 +44,21 @@ class _Merge:
     """Follows the history of a crawl, as :class:`crawl4llm.crawl.algorithm.Crawl` would have gone through it."""
 
     def __init__(
-        self, history: History, folder: Path, out: Path, segments: Path, *, index_only: bool, flat: bool
+        self,
+        history: History,
+        folder: Path,
+        out: Path,
+        segments: Path,
+        settings: Given,
+        *,
+        index_only: bool,
+        flat: bool,
     ) -> None:
         self._history, self._folder, self._segments, self._flat = history, folder, segments, flat
         self._facts: dict[str, Any] = history.crawl["facts"]
         self._facts["settings"]["OUTPUT_DIR"] = str(out)
         self._policy = str(self._facts["policy"])
-        policy = load_policy(self._facts["settings"]["URL_POLICY"])
+        policy = load_policy(_trusted(history, settings))
         self._looks_ahead, self._rates = policy.looks_ahead, not policy.scores_influence
         self._counters = Counters()
         self._visited = self._fetched = 0
@@ -263,6 +274,14 @@ class _Contents:
             return self._lines[partition][key]
         except LookupError:
             raise InputError(f"STORAGE {self._history.storage.url}: the page {key} is not in the archive") from None
+
+
+def _trusted(history: History, settings: Given) -> str:
+    """Return the name of a crawl's policy. Raises InputError if it is code that the user does not name."""
+    name: str = history.crawl["facts"]["settings"]["URL_POLICY"]
+    if is_dotted(name):
+        refuse_code(f"STORAGE {history.storage.url}", objects.CRAWL, "URL_POLICY", name, settings.get("URL_POLICY"))
+    return name
 
 
 async def _no_rating(pages: Sequence[PageRecord]) -> list[Any]:

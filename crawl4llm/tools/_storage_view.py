@@ -18,16 +18,17 @@ from crawl4llm.base.object_store import BUCKET_VIEWED, URL_NAME, flat_name, is_s
 from crawl4llm.base.run_folder import WARC
 
 if TYPE_CHECKING:
+    from crawl4llm.base.received import Given
     from crawl4llm.cluster.history import History
 
 _OLD: Final = 86400
 """Seconds after which a view of an earlier state of a crawl is removed."""
 
 
-def run_folder(given: str) -> Path:
+def run_folder(given: str, settings: Given) -> Path:
     """Return the run folder that an argument names; of a storage's URL a view, made anew where the crawl has moved on.
 
-    Raises InputError.
+    ``settings`` as :func:`crawl4llm.tools._merging.merge` takes them. Raises InputError.
     """
     if not is_storage(given):
         return Path(given).expanduser()
@@ -42,7 +43,7 @@ def run_folder(given: str) -> Path:
     with locked(view.parent):
         if not view.is_dir():
             with writing(view, "the view of a storage"), whole_folder(view) as folder:
-                _make(history, folder, view)
+                _make(history, folder, view, settings)
         for path in view.parent.iterdir():
             if path != view and path.is_dir() and path.stat().st_mtime < time.time() - _OLD:
                 shutil.rmtree(path, ignore_errors=True)
@@ -55,10 +56,10 @@ def refuse_storage(given: str) -> None:
         raise InputError(f"{given}: what is in a storage is not changed; merge it first: scrapy cluster merge {given}")
 
 
-def _make(history: History, folder: Path, view: Path) -> None:
+def _make(history: History, folder: Path, view: Path, settings: Given) -> None:
     from crawl4llm.tools._merging import merge
 
-    merge(history, folder, view, index_only=True, flat=True)
+    merge(history, folder, view, settings, index_only=True, flat=True)
     (folder / URL_NAME).write_text(history.storage.url)
     (folder / WARC).mkdir(exist_ok=True)
     for part in ("i", "p", "warc"):

@@ -16,6 +16,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url
@@ -50,7 +51,7 @@ def explain(settings: BaseSettings, given: str, run: str | None) -> Iterator[Par
     Settings on the command line count, then the run's, then the project's. Where a run was of no corpus, its archive is
     the corpus. Raises InputError and PageError.
     """
-    run = str(run_folder(run)) if run else None
+    run = str(run_folder(run, settings)) if run else None
     facts = _settings_of(Path(run)) if run else {}
     take_over(settings, facts, run)
     of_no_corpus = bool(run) and facts.get("corpus") in (None, LIVE)
@@ -278,4 +279,5 @@ def _settings_of(run: Path) -> dict[str, Any]:
         facts = None
     if not isinstance(facts, dict) or "policy" not in facts:
         raise InputError(f"--run {run}: {SETTINGS} is damaged")
+    require_fit(run / SETTINGS, facts)
     return facts

@@ -145,7 +145,7 @@ def open_run(path: str | Path) -> OpenedRun:
 
     Raises InputError where there is no crawl, or one of a version that this one cannot read.
     """
-    path = run_folder(str(path))
+    path = run_folder(str(path), {})
     if (path / crawl_log.NAME).is_file() or read_json(path / SETTINGS).get("crawl_id"):
         return OpenedRun(path)
     from crawl4llm.crawl.jobdir import JOB, JobDir

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import crawl4llm
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
-from crawl4llm.base.run_folder import claim_output_dir
+from crawl4llm.base.output_dir import claim_output_dir
+from crawl4llm.base.processes import python_command
 from crawl4llm.tools.opened_run import OpenedRun, open_run
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _run(arguments: list[str], folder: str, profile: dict[str, str], said: Binar
     """Run Scrapy in a session of its own, so that Ctrl-C reaches it once, and from here only."""
     path = os.pathsep.join([*(entry or str(Path.cwd()) for entry in sys.path), folder])
     process = subprocess.Popen(
-        [sys.executable, "-c", _CRAWL, str(os.getpid()), *arguments],
+        python_command(_CRAWL, str(os.getpid()), *arguments),
         env={**os.environ, **profile, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=said,

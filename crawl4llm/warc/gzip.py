@@ -17,11 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from crawl4llm.base.compression import GZIP_WBITS, gunzip, gunzip_pieces, largest_stored
+from crawl4llm.base.compression import GZIP_WBITS, largest_stored
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import writing
+from crawl4llm.base.inflating import InflateError, gunzip_pieces, inflate, plausible
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -47,21 +48,16 @@ class GzipRecords:
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:
-            data = gunzip(self._file.read(length, offset), most)
-        except (zlib.error, EOFError) as error:
-            raise CorruptRecord(f"{self._file.path}: record at {offset}: {error}") from error
-        if most is not None and len(data) > most:
-            raise too_large(self._file.path, offset)
-        return data
+            return inflate(self._file.read(length, offset), "gzip", plausible(length) if most is None else most)
+        except InflateError as error:
+            raise record_error(self._file.path, offset, error, most) from error
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         starts = range(offset, offset + length, _NEXT_READ)
         stored = (self._file.read(min(_NEXT_READ, offset + length - start), start) for start in starts)
         try:
             yield from gunzip_pieces(lambda: next(stored, b""))
-        except EOFError as error:
-            raise CorruptRecord(str(error)) from error
-        except zlib.error as error:
+        except InflateError as error:
             raise CorruptRecord(f"the gzip member is damaged ({error})") from error
 
     def frames(self) -> Iterator[Frame]:

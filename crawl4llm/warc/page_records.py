@@ -25,13 +25,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import quote
 from uuid import UUID
 
 from warcio.statusandheaders import StatusAndHeaders
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.base.urls import BLANKS, SCHEME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 
@@ -43,8 +44,8 @@ _PLAIN_URI = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9_.~:/?#\[\]@!$&'()*+,;=-]*
 """A URI that is left as it is."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_LINE_END = frozenset("\r\n\0")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_UTC_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 
 
 def safe_uri(url: str) -> str:
@@ -79,17 +80,6 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", text).encode()
-
-
-def is_utc_date(value: str) -> bool:
-    """Return whether a value is a WARC-Date to the second or finer (ISO 28500:2017 5.4): a real day, in UTC."""
-    if not _UTC_DATE.fullmatch(value):
-        return False
-    try:
-        datetime.fromisoformat(value[:19])
-    except ValueError:
-        return False
-    return True
 
 
 Fields = Mapping[str, str | int | float | None]
@@ -255,7 +245,15 @@ def record_bytes(
         ("Content-Length", str(len(http_head or b"") + len(payload))),
     ]
     head_bytes: bytes = StatusAndHeaders("", fields, protocol=_VERSION).to_bytes()
+    ends = len(fields) + 2  # of the first line and of the empty one too
+    if b"\0" in head_bytes or not head_bytes.count(b"\n") == head_bytes.count(b"\r") == ends:
+        raise ArchiveError(f"a record's field holds a line end or NUL: {next(filter(_breaks, fields))!r:.300}")
     return b"".join((head_bytes, http_head or b"", payload, b"\r\n\r\n"))
+
+
+def _breaks(field: tuple[str, str]) -> bool:
+    """Return whether a field would end its line."""
+    return not _LINE_END.isdisjoint("".join(field))
 
 
 def warc_fields(fields: Fields) -> bytes:

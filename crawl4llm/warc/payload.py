@@ -7,24 +7,15 @@ shows it.
 from __future__ import annotations
 
 import re
-import zlib
-from contextlib import suppress
-from importlib import import_module
 from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
-from crawl4llm.base.compression import GZIP_WBITS, zstd
 from crawl4llm.base.errors import TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
+from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, inflate_start, is_marked
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
-
-_brotli: Any = None
-with suppress(ImportError):  # newer versions of Scrapy bring it
-    _brotli = import_module("brotli")
-    if not hasattr(_brotli.Decompressor, "can_accept_more_data"):  # before 1.2 nothing bounds what it makes
-        _brotli = None
 
 _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
@@ -36,11 +27,8 @@ _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
-_CODINGS: Final = {"gzip", "deflate", "br", "zstd"}
 _MOST_CODINGS: Final = 5
 """Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
-_RAW_WINDOW = -zlib.MAX_WBITS
-_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def html_in_utf8(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> bytes:
@@ -77,7 +65,7 @@ def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
     for coding in reversed(codings):
         coding = coding.strip().removeprefix("x-")  # noqa: PLW2901
         inner = _decode(body, coding, _LARGEST_BODY if most is None else most + 1)
-        if as_sent and body and inner is body and coding in _CODINGS:
+        if as_sent and body and inner is body and coding in CODINGS:
             raise ValueError(f"content coding {coding}: the body is not in it")
         body = _within(inner, most, as_sent=as_sent)
     return body
@@ -132,38 +120,18 @@ def _join_chunks(body: bytes) -> bytes:
 
 
 def _decode(body: bytes, coding: str, most: int) -> bytes:
-    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged."""
-    try:
-        if coding == "gzip" and body.startswith(_GZIP_MAGIC):
-            return zlib.decompressobj(GZIP_WBITS).decompress(body, most)
-        if coding == "deflate":
-            return _inflate(body, most)
-        if coding == "zstd" and body.startswith(_ZSTD_MAGIC):
-            return zstd.ZstdDecompressor().decompress(body, most)
-    except (zlib.error, zstd.ZstdError) as error:
-        raise ValueError(f"content coding {coding}: {error}") from error
-    return _decode_brotli(body, most) if coding == "br" else body
+    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged.
 
-
-def _inflate(body: bytes, most: int) -> bytes:
-    """Undo ``deflate``: the zlib format, from some servers without its head (RFC 9110, 8.4.1.2)."""
-    for window in (zlib.MAX_WBITS, _RAW_WINDOW):
-        try:
-            return zlib.decompressobj(window).decompress(body, most)
-        except zlib.error:
-            continue
-    return body
-
-
-def _decode_brotli(body: bytes, most: int) -> bytes:
-    """Undo Brotli, which has no mark: what cannot be decoded is taken to be decoded already."""
-    if _brotli is None:
-        raise ValueError("content coding br: needs the package brotli, version 1.2 or newer")
-    try:
-        decoded: bytes = _brotli.Decompressor().process(body, output_buffer_limit=most)
-    except _brotli.error:
+    Deflate and Brotli have no mark: what cannot be decoded is taken to be decoded already.
+    """
+    if coding not in CODINGS or not is_marked(body, coding):
         return body
-    return decoded[:most]
+    try:
+        return inflate_start(body, coding, most)
+    except InflateError as error:
+        if isinstance(error, Damaged) and is_marked(b"", coding):
+            return body
+        raise ValueError(f"content coding {coding}: {error}") from error
 
 
 def _guess_charset(body: bytes) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from crawl4llm.base.compression import GZIP_WBITS
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError
+from crawl4llm.base.inflating import ZSTD_START, Damaged, inflate_start
 from crawl4llm.base.input_files import PreadFile, keep_open, open_archive_file
 from crawl4llm.base.within import require_within
 from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
@@ -34,7 +33,7 @@ from crawl4llm.warc.records import (
     too_large,
 )
 from crawl4llm.warc.series import OPEN_SUFFIX
-from crawl4llm.warc.zstd import ZSTD_START, ZstdRecords
+from crawl4llm.warc.zstd import ZstdRecords
 
 MAX_OPEN: Final = 256
 """Files kept open at most."""
@@ -103,8 +102,8 @@ def begins_like_archive(path: Path) -> bool:
     start = open_archive_file(path).read(LONGEST_LINE, 0)
     if start.startswith(GZIP_MAGIC):
         try:
-            start = zlib.decompressobj(GZIP_WBITS).decompress(start, LONGEST_LINE)
-        except zlib.error:
+            start = inflate_start(start, "gzip", LONGEST_LINE)
+        except Damaged:
             return False
     return bool(ZSTD_START.match(start) or RECORD_START.match(start.lstrip(b"\r\n")))
 

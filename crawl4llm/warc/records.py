@@ -12,7 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple, NewType, Protocol
 
-from crawl4llm.base.errors import TooLarge
+from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
+from crawl4llm.base.inflating import InflateError, TooMuch
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
 RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+\r?\n|[A-Za-z]+:\S+ [\w.:-]+ \d{14} \S+[^\n]* \d+\r?\n")
@@ -238,6 +239,13 @@ class WholeFileCompressed(Exception):
 def too_large(path: Path, offset: int) -> TooLarge:
     """Return the error for a record that is larger than is allowed."""
     return TooLarge(f"{path}: record at {offset}: the page is larger than DOWNLOAD_MAXSIZE")
+
+
+def record_error(path: Path, offset: int, error: InflateError, most: int | None) -> PageError:
+    """Return the error for a record that cannot be unpacked to ``most`` bytes, if that was asked for."""
+    if most is not None and isinstance(error, TooMuch):
+        return too_large(path, offset)
+    return CorruptRecord(f"{path}: record at {offset}: {error}")
 
 
 def heads_or_none(opening: Opening) -> tuple[Record | None, HttpHead | None]:

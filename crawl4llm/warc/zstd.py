@@ -5,18 +5,16 @@ The layout is that of "Zstandard Compression for WARC Files 1.0" (IIPC); section
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from crawl4llm.base.compression import largest_stored, zstd
 from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.base.inflating import ZSTD_START, InflateError, inflate, plausible
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, too_large
+from crawl4llm.warc.records import RECORD_START, Frame, WholeFileCompressed, heads_or_none, record_error, too_large
 
-ZSTD_START: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
-"""The magic number of a frame, or of a skippable one (3.1.1, 3.1.2)."""
 _FRAME_MAGIC, _DICTIONARY_MAGIC = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"
 _SKIPPABLE_HEAD: Final = 8
 _DICTIONARY_ID_BYTES, _CONTENT_SIZE_BYTES = (0, 1, 2, 4), (0, 2, 4, 8)
@@ -38,12 +36,10 @@ class ZstdRecords:
         if most is not None and length > largest_stored(most):
             raise too_large(self._file.path, offset)
         try:
-            data = _decompress(self._file.read(length, offset), self._dictionary, most)
-        except zstd.ZstdError as error:
-            raise CorruptRecord(f"{self._file.path}: record at {offset}: {error}") from error
-        if data is None:
-            raise too_large(self._file.path, offset)
-        return data
+            data = self._file.read(length, offset)
+            return inflate(data, "zstd", plausible(length) if most is None else most, self._dictionary)
+        except InflateError as error:
+            raise record_error(self._file.path, offset, error, most) from error
 
     def pieces(self, offset: int, length: int) -> Iterator[bytes]:
         yield self.read(offset, length)
@@ -169,21 +165,7 @@ def _read_dictionary(file: PreadFile) -> zstd.ZstdDict | None:
     content = file.read(min(int.from_bytes(head[4:], "little"), _LARGEST_DICTIONARY), _SKIPPABLE_HEAD)
     try:
         if content.startswith(_FRAME_MAGIC):
-            content = _decompress(content, None, _LARGEST_DICTIONARY) or b""
+            content = inflate(content, "zstd", _LARGEST_DICTIONARY)
         return zstd.ZstdDict(content)
     except (zstd.ZstdError, ValueError) as error:
         raise CorruptRecord(f"{file.path}: its dictionary is damaged: {error}") from error
-
-
-def _decompress(data: bytes, dictionary: zstd.ZstdDict | None, most: int | None) -> bytes | None:
-    """Return what a frame holds; None where that is more than ``most`` bytes. Raises ZstdError."""
-    size = None if most is None else zstd.get_frame_info(data).decompressed_size
-    if most is None or (size is not None and size <= most):
-        return zstd.decompress(data, dictionary)
-    if size is not None:
-        return None
-    frame = zstd.ZstdDecompressor(dictionary)
-    content = frame.decompress(data, most + 1)
-    if len(content) <= most and not frame.eof:
-        raise zstd.ZstdError("the frame is cut short")
-    return content if len(content) <= most else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -12,8 +11,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from crawl4llm.base.compression import gunzip, gunzip_start, largest_stored
+from crawl4llm.base.compression import largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
+from crawl4llm.base.inflating import Damaged, TooMuch, inflate, inflate_start, plausible
 from crawl4llm.base.pages import Link, PageRecord
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
 from simulate.clueweb22.record_parser import (
@@ -308,8 +308,8 @@ class ClueWeb22Corpus:
             return ""
         data = self._files.read(kind, *place, start=_START_STORED)
         try:
-            return url_at_start(kind, gunzip_start(data, _START), key) if data else ""
-        except zlib.error:
+            return url_at_start(kind, inflate_start(data, "gzip", _START), key) if data else ""
+        except Damaged:
             return ""
 
     def _record(self, kind: str, key: str, parse: Callable[[bytes, str], Record]) -> Record | None:
@@ -324,12 +324,14 @@ class ClueWeb22Corpus:
         if data is None:
             return None
         try:
-            data = gunzip(data, most)
-            if most is not None and len(data) > most:
-                raise self._too_large(kind, key)
+            data = inflate(data, "gzip", plausible(len(data)) if most is None else most)
             return parse(data, key) if data and not data.isspace() else None
-        except (zlib.error, EOFError, ValueError) as error:
-            raise CorruptRecord(f"{data_path(self.root, kind, place[0])}: record {key}: {error}") from error
+        except TooMuch as error:
+            if most is not None:
+                raise self._too_large(kind, key) from None
+            raise self._corrupt(kind, key, error) from None
+        except ValueError as error:
+            raise self._corrupt(kind, key, error) from error
 
     def _most(self, kind: str) -> int | None:
         """Return how many bytes a record may have."""
@@ -341,6 +343,9 @@ class ClueWeb22Corpus:
 
     def _too_large(self, kind: str, key: str) -> TooLarge:
         return TooLarge(f"{data_path(self.root, kind, key[10:-6])}: record {key}: larger than DOWNLOAD_MAXSIZE")
+
+    def _corrupt(self, kind: str, key: str, error: ValueError) -> CorruptRecord:
+        return CorruptRecord(f"{data_path(self.root, kind, key[10:-6])}: record {key}: {error}")
 
     def _url_beside_html(self, key: str, text: TextRecord | None, outlinks: LinkRecord | None) -> str:
         """Return the URL by the rule of :meth:`url`, for a page without html."""

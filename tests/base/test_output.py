@@ -12,7 +12,8 @@ import pytest
 
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.run_folder import claim_output_dir, write_json
+from crawl4llm.base.output_dir import WRITTEN, ClaimedOutputDir, claim_output_dir
+from crawl4llm.base.run_folder import write_json
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,43 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 def test_crawls_cannot_be_numbered_where_a_file_is_in_the_way() -> None:
     Path("crawls").touch()
     assert refusal(None) == "OUTPUT_DIR crawls cannot be made: File exists"
+
+
+@pytest.mark.parametrize("name", sorted({*WRITTEN} - {"crawl.jsonl", "settings.json", "warc"}))
+def test_what_a_crawl_would_write_is_not_written_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    expected = f"OUTPUT_DIR {tmp_path} holds {name}, which a crawl would write; give another directory"
+    assert refusal(str(tmp_path)) == expected
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("nowhere")
+    assert refusal(str(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("output", [None, "new/folder", "there"])
+def test_a_start_that_fails_leaves_what_was_there(tmp_path: Path, output: str | None) -> None:
+    Path("there").mkdir()
+    Path("there/notes.txt").write_text("mine")
+    claim = ClaimedOutputDir(output)
+    claimed = claim.__enter__()
+    write_json(claimed / "settings.json", {"crawl_id": "1", "policy": "influence"})
+    (claimed / "warc").mkdir()
+    (claimed / "warc/one").touch()
+    assert not claim.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    left = sorted(str(path) for path in Path().rglob("*") if path.name != "crawls")
+    assert left == ["there", "there/notes.txt"]
+    with ClaimedOutputDir(output) as claimed:
+        write_json(claimed / "settings.json", {})
+    assert (claimed / "settings.json").exists()
+
+
+def test_the_errors_of_a_start_that_fails_stay(tmp_path: Path) -> None:
+    for _ in range(2):
+        claim = ClaimedOutputDir("new")
+        claimed = claim.__enter__()
+        (claimed / "seeds.txt").touch()
+        (claimed / "errors.log").write_text("in full")
+        assert not claim.__exit__(OSError, OSError("full"), None)
+        assert [path.name for path in claimed.iterdir()] == ["errors.log"]
 
 
 # -- JSON files -------------------------------------------------------------------------------------------------------

@@ -139,6 +139,24 @@ def test_a_small_store_of_zeros_is_no_beginning(tmp_path: Path, committed: bool)
     assert (job / "store.mdb").stat().st_size == size
 
 
+def test_a_start_that_is_refused_begins_nothing(tmp_path: Path) -> None:
+    """The JOBDIR then takes a crawl with other settings, and the output is free."""
+    job = Job(tmp_path / "job", Options(output_dir=str(tmp_path / "run"), commit_fsync=False))
+    job.settle(CRAWL, IDENTITY)
+    job.close_start(InputError, InputError("refused"), None)
+    assert not (tmp_path / "run").exists()
+    assert [path.name for path in (tmp_path / "job").iterdir()] == ["lock"]
+    other = Job(tmp_path / "job", Options(output_dir=str(tmp_path / "run"), crawl_seed=7, commit_fsync=False))
+    other.settle(CRAWL, {**IDENTITY, "corpus_digest": "sha256:2"})
+    other.close_start(None, None, None)
+    assert (tmp_path / "job/job.json").exists()
+    taken_up = Job(tmp_path / "job", Options(output_dir=str(tmp_path / "run"), crawl_seed=7, commit_fsync=False))
+    taken_up.settle(CRAWL, {**IDENTITY, "corpus_digest": "sha256:2"})
+    taken_up.close_start(InputError, InputError("refused"), None)
+    assert (tmp_path / "run/settings.json").exists()
+    assert (tmp_path / "job/job.json").exists()
+
+
 @pytest.mark.parametrize("step", ["begin", "put", "commit"])
 def test_killed_before_it_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """The same command begins it, with the same OUTPUT_DIR."""

@@ -121,7 +121,7 @@ class Worker(Driven):
             "versions": {"crawl4llm": "1"},
             "settings": {name: getattr(options, name.lower()) for name in SETTINGS},
         }
-        crawl = opening.open_cluster(shared, facts, {})
+        crawl = opening.open_cluster(shared, facts, {}, lambda _stored: None)
         crawl._liveness = _Of(options.partitions, self._its)
         return crawl
 

@@ -1,4 +1,5 @@
-"""Slurm's commands for one machine: ``sbatch`` runs the script that it is given, once for each number of the array."""
+"""Slurm's commands for one machine: ``sbatch`` runs the script that it is given, or the line behind
+``--wrap``, once for each number of the array."""
 
 from __future__ import annotations
 
@@ -10,13 +11,19 @@ _COMMANDS = {
 cd "$SLURM_STATE"
 for script; do :; done
 id=$(($(ls | grep -c '^script') + 1))
-cp "$script" "script$id"
-last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$script")
+if [ "$2" = --wrap ]; then
+    array=$1
+    printf '#!/bin/sh\n%s\n' "$script" > "script$id"
+else
+    cp "$script" "script$id"
+    array=$(sed -n 's/^#SBATCH \(--array=[0-9]*-[0-9]*\).*/\1/p' "$script")
+fi
+array=${array#--array=}
 touch "queued$id"
 (
     cd "$OLDPWD"
     export SLURM_NODELIST=here
-    for task in $(seq 0 "$last"); do
+    for task in $(seq "${array%-*}" "${array#*-}"); do
         export SLURM_ARRAY_TASK_ID=$task
         run=(bash "$SLURM_STATE/script$id")
         [ "$task" = "$(cat "$SLURM_STATE/kill" 2>/dev/null)" ] && run=(timeout --signal=KILL 0.01 "${run[@]}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from clueweb22_helpers import (
     write_tree,
 )
 
-from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, InputError
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
@@ -103,34 +101,6 @@ def test_offsets_that_make_no_sense(tree: Path, lines: str) -> None:
     offsets.write_text(lines + offsets.read_text()[22:])
     with pytest.raises(CorruptRecord, match=f"{re.escape(str(offsets))}.*{KEY}"):
         ClueWeb22Corpus(tree).text(KEY)
-
-
-@pytest.mark.parametrize(
-    ("data", "content"),
-    [
-        (b"", b""),
-        (member(b"one") + member(b"two"), b"onetwo"),
-        (member(b"one") + b"\0\0", b"one"),
-        (member(b"one")[:-1], EOFError),
-        (member(b"one") + b"junk", (EOFError, zlib.error)),
-        (member(b"one")[:-8] + b"\0" * 8, zlib.error),
-        (b"not gzip at all", zlib.error),
-    ],
-)
-@pytest.mark.parametrize("isal", [True, False], ids=["as installed", "zlib"])
-def test_gunzip(
-    monkeypatch: pytest.MonkeyPatch,
-    data: bytes,
-    content: bytes | type[Exception] | tuple[type[Exception], ...],
-    isal: bool,
-) -> None:
-    if not isal:
-        monkeypatch.setattr("crawl4llm.base.compression._inflate", zlib)
-    if isinstance(content, bytes):
-        assert gunzip(data) == content
-    else:
-        with pytest.raises(content):
-            gunzip(data)
 
 
 # -- the check at the start of a crawl --------------------------------------------------------------------------------

@@ -7,7 +7,17 @@ import random
 import pytest
 from scipy.stats import permutation_test
 
-from crawl4llm.tools.evaluate.contest.ranking import AREA, error_of, holm, paired, sign_flip, standings
+from crawl4llm.tools.evaluate.contest.ranking import (
+    AREA,
+    error_of,
+    holm,
+    paired,
+    sets_needed,
+    sign_flip,
+    standings,
+    too_few,
+)
+from crawl4llm.tools.evaluate.verdict import alike, how_sure
 
 
 def test_exact_test_is_that_of_scipy() -> None:
@@ -61,3 +71,42 @@ def test_ranks_and_what_is_not_distinguished() -> None:
     ]
     assert error_of([[1.0, 3.0], [2.0, 2.0]]) == pytest.approx(0.5)
     assert error_of([[1.0], [2.0]]) is None
+
+
+def test_too_few_sets_are_said_to_be_so() -> None:
+    """Ahead by 0.41±0.005 from 6 of 6 sets: sure of two policies; of three no test could tell, so it is not chance."""
+    noise = [0.005, -0.005, 0.0, 0.004, -0.004, 0.001]
+    values = {
+        "good": {AREA: [[0.9 + more for more in noise]]},
+        "other": {AREA: [[0.49 - more for more in noise]]},
+        "worst": {AREA: [[0.1 + more / 2 for more in noise]]},
+    }
+
+    def told(*names: str) -> tuple[str, list[str]]:
+        policies = {name: values[name] for name in names}
+        differences = paired(policies)
+        ranked = standings(policies, (), differences)
+        few = too_few(len(ranked), 6)
+        return next(how_sure(ranked, differences, 6)), [", ".join(alike(one, few)) for one in ranked]
+
+    sure, column = told("good", "other")
+    assert "from 6 of 6 sets of seeds; p = 0.031 (paired" in sure
+    assert sure.endswith("so chance alone does not explain it.")
+    assert column == ["", ""]
+    unsure, column = told("good", "other", "worst")
+    assert "from 6 of 6 sets of seeds, which are too few sets to say how much of that is chance" in unsure
+    assert "from 7 sets of seeds" in unsure
+    assert column == ["too few sets to say"] * 3
+
+
+@pytest.mark.parametrize("policies", [2, 3, 10, 40])
+def test_sets_needed(policies: int) -> None:
+    """As many as with which Holm's adjusted p of a pair that is ahead from all of them is at most 0.05."""
+    pairs = policies * (policies - 1) // 2
+    sets = next(sets for sets in range(1, 20) if holm([sign_flip([1.0] * sets)] + [1.0] * (pairs - 1))[0] <= 0.05)
+    assert sets_needed(policies) == sets
+
+
+def test_no_number_of_sets_is_enough_for_hundreds_of_policies() -> None:
+    assert sets_needed(41) is None
+    assert too_few(41, 1000)

@@ -14,16 +14,12 @@ from evaluation_helpers import line, write_run
 pytest.importorskip("matplotlib", reason="needs the extra evaluation")
 pytest.importorskip("scipy", reason="needs the extra evaluation")
 
-import numpy as np
-from scipy.stats import ttest_rel
-
 from crawl4llm.options import Options
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.coverage import figures
 from crawl4llm.tools.evaluate.evaluate import _notes
 from crawl4llm.tools.evaluate.figures import Figure
-from crawl4llm.tools.evaluate.measures import recall
 from crawl4llm.tools.evaluate.runs import read_runs
 from crawl4llm.tools.evaluate.survey import Subject, Survey
 from crawl4llm.tools.evaluate.verdict import ranking, verdict
@@ -97,21 +93,18 @@ def test_runs_of_a_policy_are_one_series_with_a_band(evaluated: Evaluated, tmp_p
         assert all(low <= y <= high for low, y, high in points if y is not None and not isnan(y))
 
 
-def test_few_sets_are_tested_by_student(evaluated: Evaluated, tmp_path: Path) -> None:
-    """A randomisation test of three pairs cannot give less than 0.25."""
-    subject = evaluated(tmp_path, [(policy, seed, 200) for policy in ("other", "good") for seed in range(3)])
-    areas = {
-        name: [recall(one.influence, subject.oracle, np.arange(1, 201)).value.mean() for one in group.runs]
-        for name, group in ((group.name, group) for group in subject.groups)
-    }
-    p = ttest_rel(areas["good"], areas["other"]).pvalue
-    sure = list(verdict(subject))[1]
-    assert f"from 3 of 3 sets of seeds; p = {p:.2g} (paired t-test, adjusted" in sure
-    assert sure.endswith("so chance alone does not explain it." if p <= 0.05 else "so it may be chance.")
-    assert ranking(subject).rows[0][-1] == (None if p <= 0.05 else "other")
+@pytest.mark.parametrize("sets", [2, 5])
+def test_few_sets_say_nothing(evaluated: Evaluated, tmp_path: Path, sets: int) -> None:
+    """A randomisation test of five pairs cannot give less than 0.06, however far one is ahead."""
+    subject = evaluated(tmp_path, [(policy, seed, 200) for policy in ("other", "good") for seed in range(sets)])
+    assert list(verdict(subject))[1] == (
+        f"It was ahead of other from {sets} of {sets} sets of seeds, which are too few sets to say how much of that is "
+        "chance: it takes runs of each policy from 6 sets of seeds, the same for all."
+    )
+    assert [row[-1] for row in ranking(subject).rows] == ["too few sets to say"] * 2
 
 
 def test_one_run_each_tells_nothing_of_chance(evaluated: Evaluated, tmp_path: Path) -> None:
     subject = evaluated(tmp_path, [("good", 0, 100), ("other", 1, 100)])
-    assert "is not known: it takes runs of each policy from several sets of seeds" in list(verdict(subject))[1]
+    assert "is not known: it takes runs of each policy from 6 sets of seeds" in list(verdict(subject))[1]
     assert any("did not start from the same seeds" in note for note in notes(subject))

@@ -7,10 +7,8 @@ import json
 import os
 import pickle
 import sys
-import tracemalloc
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,11 +25,11 @@ from clueweb22_helpers import (
 )
 from crawl_helpers import Web, crawl, crawl_log, error_of, stats
 from export_helpers import Page, manifest, run_export, write_run
+from memory_helpers import little_memory
 from scrapy.settings import Settings
 from warc_helpers import CRLF, head, html_of, http, page, record, response, write
 from warc_helpers import url_of as page_url
 
-from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import TooLarge
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 from simulate.warcs.corpus import WarcCorpus
@@ -51,17 +49,6 @@ KEY = key_of(FILE, 0)
 def padded(size: int, links: bytes = b"") -> bytes:
     """HTML of a size that cannot be compressed to nothing."""
     return (b"<!doctype html><p>Words.</p>" + links + os.urandom(size // 2).hex().encode()).ljust(size, b" ")[:size]
-
-
-@contextmanager
-def little_memory() -> Iterator[None]:
-    """Fails where more than 40 MB are taken at a time."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < 40_000_000
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -166,20 +153,6 @@ def test_inlinks_are_no_part_of_a_page(tmp_path: Path) -> None:
     corpus = ClueWeb22Corpus(root, largest=LARGEST)
     assert len(corpus.inlinks(KEY)) == 2
     assert corpus.page(KEY).url == url_of(KEY)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        gzip.compress(b"abc", mtime=0),
-        gzip.compress(b"ab", mtime=0) + gzip.compress(b"", mtime=0) + gzip.compress(b"c", mtime=0),
-    ],
-)
-@pytest.mark.parametrize("most", [0, 1, 2, 3, 4])
-def test_gunzip_stops_one_byte_behind_the_limit(data: bytes, most: int) -> None:
-    content = gunzip(data)
-    assert gunzip(data, most) == content[: most + 1]
 
 
 @pytest.mark.parametrize("policy", ["parent_first", "influence"])

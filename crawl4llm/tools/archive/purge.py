@@ -8,8 +8,6 @@ documents were not wanted. Of an export, documents go; its manifest and card are
 from __future__ import annotations
 
 import argparse
-import gzip
-import io
 import json
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,7 +22,7 @@ from crawl4llm.base.bars import Progress
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import LONGEST_ROW, input_lines, open_input
 from crawl4llm.base.run_folder import read_json
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.tables import facts as named
@@ -230,23 +228,15 @@ def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> Shar
 def _documents(path: Path) -> Iterator[Document]:
     """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
     try:
-        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else map(orjson.loads, _lines(path))
+        rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:
             yield Document(**{name: row[name] for name in Document._fields if name in row})  # older ones have fewer
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with open_input(path) as file:
-        if path.suffix == ".gz":
-            with gzip.open(file) as lines:
-                yield from lines
-        elif path.suffix == ".zst":
-            with zstd.open(file) as frames, io.BufferedReader(frames) as buffered:
-                yield from buffered
-        else:
-            yield from file
+def _jsonl_rows(path: Path) -> Iterator[dict[str, Any]]:
+    yield from map(orjson.loads, input_lines(path, newline="\n", longest=LONGEST_ROW))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-def _run(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
+def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if not opts.out:
         raise InputError("say where to: --out DIR")
     out = Path(opts.out)
     check_free(out)
     history = History(opts.arguments[0])
     with whole_folder(out) as folder:
-        pages = merge(history, folder, out, index_only=opts.index_only)
+        pages = merge(history, folder, out, settings, index_only=opts.index_only)
     ended = history.end["reason"] if history.end else None
     yield Fact("pages", pages, "")
     yield Fact("ended", ended, "")

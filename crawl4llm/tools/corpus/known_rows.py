@@ -14,14 +14,12 @@ import orjson
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.input_files import LONGEST_ROW, input_lines
 from crawl4llm.base.installed import to_install
 from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.known_urls import is_web_url, listed_urls
 
 _ROWS = re.compile(r".+\.(?:(jsonl|ndjson|json|cdxj)(?:\.gz|\.zst)?|(parquet))", re.IGNORECASE)
-_LONGEST_ROW: Final = 1 << 26
-"""Characters of a line of JSON: a page has 10 MB at most, and escapes take up to six times that."""
 _ROWS_AT_ONCE: Final = 1024
 _LISTED: Final = ""
 """The kind of a list of URLs."""
@@ -83,7 +81,7 @@ class RowFile:
         """Yield the lines that are not blank, with their places."""
         number = 0
         try:
-            lines = input_lines(self.path, errors="surrogateescape", newline="\n", longest=_LONGEST_ROW)
+            lines = input_lines(self.path, errors="surrogateescape", newline="\n", longest=LONGEST_ROW)
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield f"line {number}", line

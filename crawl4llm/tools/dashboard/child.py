@@ -1,6 +1,6 @@
 """What can hang, end or swell a process is read in one of its own: a page's text, and the store of a JOBDIR.
 
-``python -m crawl4llm.tools.dashboard.child text|frontier ...`` prints a JSON object, and ends.
+Such a process prints a JSON object, and ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError, MissingRecord, PageError
 from crawl4llm.base.input_files import PreadFile, parse_json
-from crawl4llm.base.processes import end_with
+from crawl4llm.base.processes import end_with, python_command
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.terminal import harmless
 
@@ -36,7 +36,7 @@ _PIECE, _LONGEST_LINE = 1 << 22, 1 << 16
 
 def run(*arguments: str) -> dict[str, Any]:
     """Return what a process prints that is started with these arguments; ``{"fault": ...}`` where it does not."""
-    command = [sys.executable, "-m", __name__, *arguments]
+    command = python_command(f"from {__name__} import main; main()", *arguments)
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=True)
         found = parse_json(done.stdout)
@@ -133,7 +133,3 @@ def main() -> None:
     except (InputError, PageError, OSError) as error:
         found = {"fault": harmless(str(error))}
     sys.stdout.write(json.dumps(found, allow_nan=False))
-
-
-if __name__ == "__main__":
-    main()

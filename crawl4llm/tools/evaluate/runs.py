@@ -17,6 +17,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.domains import domain_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines, read_json
+from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
@@ -136,6 +137,7 @@ def _facts(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: its {SETTINGS} names no corpus; only crawls of a corpus can be evaluated")
     if not isinstance(facts["settings"], dict) or type(facts["settings"].get("CRAWL_MAX_PAGES")) is not int:
         raise InputError(f"{path}: {SETTINGS} is damaged: its settings have no CRAWL_MAX_PAGES")
+    require_fit(path / SETTINGS, facts)
     if facts.get("corpus") == LIVE:
         raise InputError(
             f"{path}: a live crawl has no corpus to evaluate it on; evaluate simulations of its archive (CORPUS={path})"

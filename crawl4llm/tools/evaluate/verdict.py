@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
+from typing import Final
 
 import numpy as np
-from scipy.stats import ttest_rel
 
-from crawl4llm.tools.evaluate.contest.ranking import AREA, LEVEL, Paired, Standing, Values, holm, paired, standings
+from crawl4llm.tools.evaluate.contest.ranking import (
+    AREA,
+    LEVEL,
+    Paired,
+    Standing,
+    Values,
+    paired,
+    sets_needed,
+    standings,
+    too_few,
+)
 from crawl4llm.tools.evaluate.figures import Cell, Table, number
 from crawl4llm.tools.evaluate.measures import mean_so_far, oracle_hits, precision, recall
 from crawl4llm.tools.evaluate.survey import CrawledPages, Group, Subject
 
 _RECALL, _PRECISION, _INFLUENCE, _FETCHED = "recall", "precision", "mean influence", "fetched"
-_RANDOM, _STUDENT = "paired randomisation test", "paired t-test"
+TOO_FEW: Final = "too few sets to say"
+NOT_DISTINGUISHED: Final = (
+    "Not distinguished: the paired randomisation test of the areas from the same seeds, adjusted for the number of "
+    f'pairs by Holm\'s method, gives more than {LEVEL}. "{TOO_FEW.capitalize()}": with so few sets it could not give '
+    "less, whatever the runs are."
+)
 _LOOKS_AHEAD = 1.5
 """Documents fetched for a page crawled, from which the verdict says so."""
 
@@ -25,22 +38,21 @@ def ranking(subject: Subject) -> Table:
     """Return the policies by area, over as many pages as all runs have."""
     at = min(map(len, subject.runs))
     ranked, _, seed_sets = _standings(subject, at)
+    few = too_few(len(ranked), seed_sets)
     runs = {group.name: len(group.runs) for group in subject.groups}
     rows: list[list[Cell]] = []
     for standing in ranked:
         means = [number(standing.means[name]) for name in (_RECALL, _PRECISION, _INFLUENCE, _FETCHED)]
-        alike = ", ".join(standing.not_distinguished) if seed_sets > 1 else ""
         area = [standing.means[AREA], standing.errors[AREA]]
-        rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, alike or None])
+        others = ", ".join(alike(standing, few)) or None
+        rows.append([standing.rank, standing.policy, runs[standing.policy], *area, *means, others])
     return Table(
         id="ranking",
         title=f"Ranking at {at:,} pages",
         definition="All at the number of pages that the shortest run has. Area: the mean of recall over all numbers of "
         "pages crawled up to that, by which policies are ranked; ± its standard error over the runs, which differ in "
         "their seeds. Recall and precision of the oracle set, mean influence: of all these pages. Fetched: documents "
-        "fetched for each page crawled. Not distinguished: a paired test of the areas from the same seeds, "
-        f"adjusted for the number of pairs by Holm's method, gives more than {LEVEL}: the randomisation test, or with "
-        "so few sets of seeds that it could not give less, Student's t-test.",
+        f"fetched for each page crawled. {NOT_DISTINGUISHED}",
         columns=[
             *("Rank", "Policy", "Runs", "Area", "±", "Recall", "Precision", "Mean influence", "Fetched a page"),
             "Not distinguished from",
@@ -57,7 +69,7 @@ def verdict(subject: Subject) -> Iterator[str]:
         yield f"One policy, {ranked[0].policy}: give runs of others, from the same seeds, to compare it with."
         return
     yield from told(ranked, f"the first {at:,} pages crawled")
-    yield from how_sure(ranked, differences, seed_sets, _STUDENT if _too_few(differences, seed_sets) else _RANDOM)
+    yield from how_sure(ranked, differences, seed_sets)
     fetched = {standing.policy: standing.means[_FETCHED] for standing in ranked}
     if max(fetched.values()) >= _LOOKS_AHEAD * min(fetched.values()):
         most = max(fetched, key=fetched.__getitem__)
@@ -86,24 +98,26 @@ def told(ranked: Sequence[Standing], over: str) -> Iterator[str]:
     )
 
 
-def how_sure(
-    ranked: Sequence[Standing], differences: Sequence[Paired], seed_sets: int, test: str = _RANDOM
-) -> Iterator[str]:
+def how_sure(ranked: Sequence[Standing], differences: Sequence[Paired], seed_sets: int) -> Iterator[str]:
     """Yield what the paired test says of the best two policies; ``seed_sets``: pairs of runs from the same seeds."""
     best, second = ranked[0].policy, ranked[1].policy
     pair = next((one for one in differences if one.measure == AREA and {one.policy, one.other} == {best, second}), None)
+    needed = sets_needed(len(ranked))
+    takes = f"it takes runs of each policy from {needed or 'more'} sets of seeds, the same for all"
     if pair is None or seed_sets < 2:
-        yield (
-            "How much of that is chance is not known: it takes runs of each policy from several sets of seeds, the "
-            "same for all."
-        )
+        yield f"How much of that is chance is not known: {takes}."
         return
-    ahead = pair.better if pair.policy == best else pair.worse
+    lead = f"It was ahead of {second} from {pair.better if pair.policy == best else pair.worse} of {seed_sets} sets"
+    if too_few(len(ranked), seed_sets):
+        yield f"{lead} of seeds, which are {TOO_FEW} how much of that is chance: {takes}."
+        return
     sure = "so chance alone does not explain it" if pair.p_holm <= LEVEL else "so it may be chance"
-    yield (
-        f"It was ahead of {second} from {ahead} of {seed_sets} sets of seeds; p = {pair.p_holm:.2g} ({test}, "
-        f"adjusted for all pairs), {sure}."
-    )
+    yield f"{lead} of seeds; p = {pair.p_holm:.2g} (paired randomisation test, adjusted for all pairs), {sure}."
+
+
+def alike(standing: Standing, few: bool) -> Sequence[str]:
+    """Return which policies one is not distinguished from; ``few``: no test could tell, for want of sets of seeds."""
+    return [TOO_FEW] if few and standing.rank is not None else standing.not_distinguished
 
 
 def _standings(subject: Subject, at: int) -> tuple[list[Standing], list[Paired], int]:
@@ -112,24 +126,7 @@ def _standings(subject: Subject, at: int) -> tuple[list[Standing], list[Paired],
     sets = sorted(common) if len(subject.groups) > 1 else []
     policies: dict[str, Values] = {group.name: _values(subject, group, at, sets) for group in subject.groups}
     differences = paired(policies) if sets and len(policies) > 1 else []
-    if len(sets) > 1 and _too_few(differences, len(sets)):
-        differences = _by_student(policies, differences)
     return standings(policies, (), differences), differences, len(sets)
-
-
-def _too_few(differences: Sequence[Paired], seed_sets: int) -> bool:
-    """Return whether the least p that the randomisation test can give, 2 of 2^n, is too much after adjustment."""
-    pairs = sum(one.measure == AREA for one in differences)
-    return pairs * 2 > LEVEL * 2.0**seed_sets
-
-
-def _by_student(policies: Mapping[str, Values], differences: Sequence[Paired]) -> list[Paired]:
-    """Return the differences in area, with the p of Student's paired t-test."""
-    areas = {name: np.array(values[AREA][0]) for name, values in policies.items()}
-    pairs = [one for one in differences if one.measure == AREA]
-    tests = [float(ttest_rel(areas[one.policy], areas[one.other]).pvalue) for one in pairs]
-    known = [1.0 if math.isnan(p) else p for p in tests]  # equal runs
-    return [replace(one, p=p, p_holm=p_holm) for one, p, p_holm in zip(pairs, known, holm(known), strict=True)]
 
 
 def _values(subject: Subject, group: Group, at: int, sets: Sequence[tuple[str, ...]]) -> Values:

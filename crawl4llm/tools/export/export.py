@@ -89,7 +89,7 @@ def export(
     folder.check_free()
     options = read_options(settings)
     executor = options.tasks(tasks)
-    sources = [open_source(name, max(options.workers, 1), executor) for name in given]
+    sources = [open_source(name, settings, max(options.workers, 1), executor) for name in given]
     taken = settings.copy()
     if run := next((source for source in sources if source.settings), None):
         take_over(taken, run.settings, run.given)

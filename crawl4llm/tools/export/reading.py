@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.compression import gunzip
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
+from crawl4llm.base.inflating import InflateError, inflate, plausible
 from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
@@ -49,10 +49,17 @@ class Reader:
         assert row.text is not None
         file, offset, length = row.text
         if file <= SPOOL:
-            return gunzip(self._spool(file).read(length, offset))
+            return self._spooled(file, offset, length)
         data = self._read(file, offset, length)
         block = _block_of_ours(data, row.url) if self._files[file].named else None
         return self._parse(file, offset, data, row.url).record.block(data) if block is None else block
+
+    def _spooled(self, file: int, offset: int, length: int) -> bytes:
+        spool = self._spool(file)
+        try:
+            return inflate(spool.read(length, offset), "gzip", plausible(length))
+        except InflateError as error:
+            raise CorruptRecord(f"{spool.path}: text at {offset}: {error}") from error
 
     def content(self, row: Row) -> StoredRecord:
         """Read the record that holds a page. Raises PageError."""

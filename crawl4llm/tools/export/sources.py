@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from crawl4llm.base import crawl_log
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.tools._storage_view import run_folder
@@ -85,14 +86,14 @@ class Source(Protocol):
         ...
 
 
-def open_source(given: str, processes: int, executor: Executor = UNDIVIDED) -> Source:
+def open_source(given: str, settings: Given, processes: int, executor: Executor = UNDIVIDED) -> Source:
     """Open a source by its name; ``processes``, or the tasks of ``executor``, index it where it has no index.
 
     Raises InputError.
     """
     from crawl4llm.tools.export.archive_source import ArchiveSource
 
-    path = run_folder(given)
+    path = run_folder(given, settings)
     if (path / crawl_log.NAME).is_file():
         if not (path / WARC / INDEX_NAME).is_file():
             raise InputError(f"{given}: {_without_index(path / WARC)}")

@@ -48,7 +48,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if is_storage(opts.arguments[0]):
         from crawl4llm.tools.frontier.stored import show_stored
 
-        yield from show_stored(opts.arguments[0].rstrip("/"), opts.hosts, opts.best)
+        yield from show_stored(opts.arguments[0].rstrip("/"), settings, opts.hosts, opts.best)
         return
     with StoredCrawl(Path(opts.arguments[0])) as crawl:
         yield from _identity(crawl, settings)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Part, Rows
@@ -20,10 +21,10 @@ from crawl4llm.frontier import order_of
 from crawl4llm.tools._storage_view import run_folder
 
 
-def show_stored(url: str, most_partitions: int, most_best: int) -> Iterator[Part]:
+def show_stored(url: str, settings: Given, most_partitions: int, most_best: int) -> Iterator[Part]:
     """Yield what the storage tells. Raises InputError, at the end, where a crawl that has ended has lost documents."""
     history = History(url)
-    counts = read_json(run_folder(url) / STATS)
+    counts = read_json(run_folder(url, settings) / STATS)
     offers: Sequence[Mapping[str, Any]] = []
     taken: frozenset[str] = frozenset()
     if history.is_continuous:

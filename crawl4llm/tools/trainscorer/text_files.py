@@ -7,11 +7,13 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import LONGEST_ROW
 from crawl4llm.base.installed import to_install
 
 _JSONL: Final = (".jsonl", ".ndjson", ".json")
@@ -38,7 +40,9 @@ def jsonl_texts(path: Path, field: str) -> Iterator[str]:
     number = 0
     try:
         with _open(path) as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(iter(partial(lines.readline, LONGEST_ROW + 1), b""), 1):
+                if len(line) > LONGEST_ROW:
+                    raise InputError(f"{path}, line {number}: has more than {LONGEST_ROW:,} bytes")
                 if line.strip():
                     yield _text(line, field, f"{path}, line {number}")
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:

@@ -8,10 +8,10 @@ from typing import Any
 
 from crawl4llm.base.terminal import cell
 from crawl4llm.tools.evaluate.contest.crawling import MARKS, POINTS
-from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of
+from crawl4llm.tools.evaluate.contest.ranking import AREA, Paired, Standing, error_of, mean_of, too_few
 from crawl4llm.tools.evaluate.contest.results import Results, mean
 from crawl4llm.tools.evaluate.figures import Cell, Figure, Report, Series, Table
-from crawl4llm.tools.evaluate.verdict import how_sure, told
+from crawl4llm.tools.evaluate.verdict import NOT_DISTINGUISHED, alike, how_sure, told
 
 _RECALLS = tuple(f"recall at {mark}%" for mark in MARKS)
 _QUARTER = 25
@@ -59,29 +59,32 @@ def _verdict(results: Results, ranked: Sequence[Standing], differences: Sequence
     ours = [standing for standing in ranked if standing.rank is not None]
     if len(ours) > 1:
         yield from told(ours, "the first half of the pages in reach")
-        yield from how_sure(ours, differences, len(results.webs) * results.about["seed_sets"])
+        yield from how_sure(ours, differences, results.sets())
+
+
+def _few(results: Results, ranked: Sequence[Standing]) -> bool:
+    return too_few(sum(standing.rank is not None for standing in ranked), results.sets())
 
 
 def _ranking(results: Results, ranked: Sequence[Standing]) -> Table:
     return Table(
         id="ranking",
         title="Ranking",
-        definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. Not distinguished: "
-        "a paired randomisation test of the areas, adjusted for the number of pairs by Holm's method, gives more than "
-        "0.05. Policies without a rank look ahead: they know the influence of each page that they discover, and show "
-        "what such a policy finds by pages crawled, as if to look had cost no fetch.",
+        definition=f"{_AREA}; ± the standard error of the mean, from the seed sets. Ranked by area. "
+        f"{NOT_DISTINGUISHED} Policies without a rank look ahead: they know the influence of each page that they "
+        "discover, and show what such a policy finds by pages crawled, as if to look had cost no fetch.",
         columns=("Rank", "Policy", "Area", "±", *_RECALLS, f"Mean influence at {_QUARTER}%", "Not distinguished from"),
-        rows=[_standing_row(results, standing) for standing in ranked],
+        rows=[_standing_row(results, standing, _few(results, ranked)) for standing in ranked],
     )
 
 
-def _standing_row(results: Results, standing: Standing) -> list[Cell]:
+def _standing_row(results: Results, standing: Standing, few: bool) -> list[Cell]:
     means, errors = standing.means, standing.errors
     of_webs = results.influence(standing.policy, _QUARTER)
     quarter = mean([value for web in of_webs for value in web])
-    alike = ", ".join(standing.not_distinguished) or None
     recalls = [means[name] for name in _RECALLS]
-    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, alike]
+    others = ", ".join(alike(standing, few)) or None
+    return [standing.rank, standing.policy, means[AREA], errors[AREA], *recalls, quarter, others]
 
 
 def _curves(results: Results, web: str, ranked: Sequence[Standing]) -> Figure:
@@ -171,6 +174,7 @@ def _webs(results: Results) -> Table:
 def markdown_of(results: Results) -> str:
     """Return the ranking as a Markdown table, with what it was measured on."""
     ranked = results.standings(results.differences())
+    few = _few(results, ranked)
     lines = [
         "| rank | policy | area | " + " | ".join(f"{mark}%" for mark in MARKS) + " | not distinguished from |",
         "|-|-|-|" + "-|" * len(MARKS) + "-|",
@@ -179,8 +183,8 @@ def markdown_of(results: Results) -> str:
         error = standing.errors[AREA]
         area = f"{standing.means[AREA]:.3f}" + ("" if error is None else f"±{error:.3f}")
         recalls = " | ".join(f"{standing.means[name]:.3f}" for name in _RECALLS)
-        alike = ", ".join(map(cell, standing.not_distinguished))
-        lines.append(f"| {standing.rank or ''} | {cell(standing.policy)} | {area} | {recalls} | {alike} |")
+        others = ", ".join(map(cell, alike(standing, few)))
+        lines.append(f"| {standing.rank or ''} | {cell(standing.policy)} | {area} | {recalls} | {others} |")
     lines.append("")
     about = results.about
     lines += [

@@ -108,6 +108,21 @@ def _signs(pairs: int) -> NDArray[np.float64]:
     return bits * 2 - 1
 
 
+def sets_needed(policies: int) -> int | None:
+    """Return how many sets of seeds it takes at least to distinguish any two of some policies; None: no number does.
+
+    With fewer the p of a policy that is ahead from all of them is, adjusted for the number of pairs, above LEVEL.
+    """
+    pairs = math.comb(policies, 2)
+    return next((sets for sets in range(1, 2 * _EXACT) if pairs * sign_flip([1.0] * sets) <= LEVEL), None)
+
+
+def too_few(policies: int, sets: int) -> bool:
+    """Return whether there are too few sets of seeds to say which of two policies is better."""
+    needed = sets_needed(policies)
+    return policies > 1 and (needed is None or sets < needed)
+
+
 def holm(values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for their number (Holm 1979, "A Simple Sequentially Rejective ... Procedure")."""
     adjusted = [0.0] * len(values)

@@ -50,11 +50,15 @@ class Results:
     failures: Sequence[Mapping[str, Any]]
     """The first crawl of each policy that failed, and why."""
 
+    def sets(self) -> int:
+        """Return how many pairs of crawls from the same seeds two policies have, on all webs together."""
+        number: int = len(self.webs) * self.about["seed_sets"]
+        return number
+
     def complete(self) -> list[str]:
         """Return the policies all of whose crawls are there, in the order in which they were given."""
-        wanted = len(self.webs) * self.about["seed_sets"]
         done = [crawl["policy"] for crawl in self.crawls]
-        return [policy["name"] for policy in self.policies if done.count(policy["name"]) == wanted]
+        return [policy["name"] for policy in self.policies if done.count(policy["name"]) == self.sets()]
 
     def bounds(self) -> set[str]:
         """Return the policies that look ahead, which are not ranked."""

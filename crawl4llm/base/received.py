@@ -1,0 +1,115 @@
+"""Checks of what is read from folders that may have come from anybody: the shapes of their JSON, and no code by name.
+
+:data:`SHAPES` has, by its name, the shape of each file that is read out of a run folder, a JOBDIR or an export;
+:func:`crawl4llm.base.run_folder.read_json` passes it. :mod:`crawl4llm.cluster.shapes` is made of the same parts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from crawl4llm.base.compression import COMPRESSIONS
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.shapes import (
+    FLAG,
+    IDENTIFIER,
+    LINE,
+    NAME_PART,
+    NUMBER,
+    If,
+    Maybe,
+    Where,
+    fits,
+    misfit,
+    named,
+    whole,
+)
+from crawl4llm.base.stats import PREFIX
+
+
+def _if_there(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shape of an object that may lack each of its fields."""
+    return {name: If(of) for name, of in shape.items()}
+
+
+def _is_absolute(path: str) -> bool:
+    return Path(path).is_absolute()
+
+
+FACTS: Final[dict[str, Any]] = {
+    "crawl_id": IDENTIFIER,
+    "policy": LINE,
+    "corpus": LINE,
+    "model_digest": Maybe(LINE),
+    "extractor": Maybe(LINE),
+}
+"""What settings.json says of a crawl, as far as commands use it."""
+ARCHIVED: Final[dict[str, Any]] = {
+    "URL_POLICY": LINE,
+    "WARC_ENABLED": FLAG,
+    "WARC_COMPRESSION": set(COMPRESSIONS),
+    "WARC_MAX_BYTES": whole(1),
+}
+"""Settings by which a crawl is put together from a storage."""
+_SETTINGS: Final = {
+    **ARCHIVED,
+    "WARC_PREFIX": NAME_PART,
+    "CRAWL_MAX_PAGES": whole(),
+    "CRAWL_BATCH_SIZE": whole(),
+    "QUALITY_THRESHOLD": Maybe(NUMBER),
+}
+_SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named(LINE, whole())}
+JOB: Final = {
+    "crawl_id": {str},
+    "output": Where(LINE, _is_absolute),
+    "digests": {...: Maybe({str, dict})},
+    "settings": named(LINE, ...),
+}
+"""Of this version's format; others are told by that alone."""
+SHAPES: Final[Mapping[str, Any]] = {
+    "settings.json": _if_there(
+        {**FACTS, "crawl_id": LINE, "versions": named(LINE, LINE), "settings": _if_there(_SETTINGS)}
+    ),
+    "stats.json": Where(
+        {"finish_reason": If(LINE)},
+        lambda stats: fits([value for key, value in stats.items() if key.startswith(PREFIX)], Maybe(NUMBER)),
+    ),
+    "manifest.json": _if_there(
+        {
+            "crawl4llm": LINE,
+            "settings": named(LINE, ...),
+            "sources": [named(LINE, ...)],
+            "documents": whole(),
+            "text_bytes": whole(),
+            "shards": [_if_there(_SHARD)],
+        }
+    ),
+}
+
+
+def require_fit(path: Path, content: Any) -> None:
+    """Raise InputError, naming the file, if JSON out of it does not have the shape that its name asks for."""
+    shape = SHAPES.get(path.name)
+    if shape is not None and not fits([content], shape):
+        raise InputError(f"{path} is damaged: {misfit(content, shape)}; get it anew from its source")
+
+
+class Given(Protocol):
+    """Settings that the user gave."""
+
+    def get(self, name: str, /) -> Any:
+        """Return a setting; None if there is none."""
+
+
+def refuse_code(owner: object, file: str, name: str, value: object, given: object) -> None:
+    """Raise InputError if a file names code for a setting, unless the user ``given`` the same on the command line or
+    in settings of their own: a folder or storage may come from anybody, so nothing that it names is imported."""
+    if value != given:
+        advice = shlex.quote(f"{name}={value}")
+        raise InputError(
+            f"{owner}: {name} = {value!r:.200} in {file} is the path of code, which does not run because a file names it; "
+            f"if you trust it, give it too: -s {advice:.300}"
+        )
