@@ -48,8 +48,8 @@ class CheckedCommit(NamedTuple):
     partition: int
     commit: Commit
     lines: list[dict[str, Any]]
-    failures: list[dict[str, Any]]
-    index: list[cdxj.IndexLine]
+    failures: list[Any]
+    listed: list[cdxj.IndexLine]
     """The lines of the index of what was archived for it."""
 
 

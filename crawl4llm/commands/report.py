@@ -58,12 +58,12 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused
-        from crawl4llm.tools.report.requests import Log
+        from crawl4llm.tools.report.requests import Log, is_merged
 
         assert self.settings is not None
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
-        log = None if (path / FAILURES).is_file() else Log(path, opts.since)
+        log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, opts.since)
         output, unknown = path, None
         if log is not None:
             try:
