@@ -184,28 +184,39 @@ def test_a_complaint_is_answered_from_the_storage_and_from_what_was_merged(
     assert "opt_out" in (tmp_path / "set").joinpath("README.md").read_text() or "opt_out" in exported.stdout
 
 
-def test_who_stood_still_hears_before_it_asks(tmp_path: Path) -> None:
-    """A worker that was stopped while a domain was blocked sends it nothing when it goes on."""
+def test_who_cannot_hear_sends_nothing(tmp_path: Path) -> None:
+    """A worker whose looks for what is blocked hang, while all else of the storage answers, stands still after a lease,
+    and goes on when it hears again."""
     storage = storage_at(tmp_path / "storage", 2)
-    few = HOSTS[:2]
-    web = LocalWeb(tmp_path / "web", FewPages({host: site() for host in few}))
+    web = LocalWeb(tmp_path / "web", FewPages({host: site() for host in HOSTS[:2]}))
     with running(web):
         settings: dict[str, object] = {**storage, "CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 10_000, "CLUSTER_LEASE": 2}
         settings |= {"DNS_HOSTS": web.hosts_file, "DOWNLOAD_DELAY": 0.1, "DELAY_FACTOR": 0}
-        worker = begin(live_args([web.url(host) for host in few], tmp_path / "one", **settings), SCRAPY_PROJECT="live")
+        seeds = [web.url(host) for host in HOSTS[:2]]
+        worker = begin(live_args(seeds, tmp_path / "one", **settings), SCRAPY_PROJECT="live")
+
+        def asked_since(time: float) -> int:
+            return sum(one.arrived > time for one in read_log(web.log_file))
+
         try:
             eventually(lambda: len(read_log(web.log_file)) > 20, 120)
-            os.killpg(worker.pid, signal.SIGSTOP)
-            assert block(storage, domain(few[0])).returncode == 0
+            pipe = tmp_path / "storage/control/00000001"
+            pipe.parent.mkdir()
+            os.mkfifo(pipe)
+            time.sleep(2 + 1.5)  # a look begins within half a second; what it waits for is on its way
+            deaf_at = time.monotonic()
             time.sleep(2)
-            blocked_at = time.monotonic()
-            os.killpg(worker.pid, signal.SIGCONT)
-            gone_on = lambda: sum(one.arrived > blocked_at for one in read_log(web.log_file)) > 15  # noqa: E731
-            eventually(gone_on, 120)
+            assert asked_since(deaf_at) == 0
+            os.close(os.open(pipe, os.O_WRONLY))
+            pipe.unlink()
+            assert block(storage, domain(HOSTS[0])).returncode == 0
+            blocked_at = time.monotonic() + 2
+            eventually(lambda: asked_since(blocked_at) > 10, 120)
         finally:
             worker.kill()
-            worker.communicate()
-    assert {one.host for one in read_log(web.log_file) if one.arrived > blocked_at} == {few[1]}
+            said = worker.communicate()[1]
+    assert {one.host for one in read_log(web.log_file) if one.arrived > blocked_at} == {HOSTS[1]}
+    assert "Traceback" not in said
 
 
 def test_what_cannot_be_blocked(demo_web: Web, tmp_path: Path) -> None:
