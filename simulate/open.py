@@ -33,6 +33,7 @@ from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.files import list_files
 from simulate.warcs.index import Place, WarcIndex
 from simulate.warcs.index_build import DEFAULTS, build_warc_index, is_current, points_path
+from simulate.warcs.opt_outs import read_site_file
 from simulate.warcs.part import FAILED, HTML, REVISITED
 from simulate.warcs.scan import DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, PAGE, REVISIT, UNTYPED
 
@@ -45,6 +46,7 @@ __all__ = [
     "PAGES", "REVISIT", "REVISITED", "UNTYPED", "Place", "WarcCorpus", "WarcIndex", "build_demo",
     "build_warc_index", "data_dir", "demo_paths", "demo_web", "describe", "ensure_demo", "index_folder", "is_clueweb22",
     "is_current", "largest_page", "list_files", "open_corpus", "page_ranks", "points_path",
+    "read_site_file",
 ]
 # fmt: on
 """What the tools take from modules of the room."""
@@ -84,6 +86,8 @@ def build_corpus(
 ) -> Mapping[str, int]:
     """Write the corpus as a ClueWeb22 tree, as the settings of texts say; return what was counted. Raises InputError.
 
+    The tree has its URL index afterwards, so that seeds can be given as URLs.
+
     ``manifest`` and ``slim_links`` as in :mod:`simulate.build`.
     """
     from simulate.build.chunks import TextOptions
@@ -99,7 +103,9 @@ def build_corpus(
         time_limit=options.text_time_limit,
         slim_links=slim_links,
     )
-    return build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    counts = build_tree(source, to, build_options, manifest=manifest, jobs=jobs).counts
+    build_url_index(clueweb22_in(to, options, largest_page(settings)), index_folder(to), jobs)
+    return counts
 
 
 def rank_pages(settings: BaseSettings) -> dict[str, float]:

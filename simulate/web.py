@@ -17,6 +17,8 @@ from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.turns import Clock
 from crawl4llm.crawl.web import load_rater
 from crawl4llm.options import DEMO, Options, read_options
+from crawl4llm.optouts.said import UNKNOWN
+from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.score_cache import ScoreCache, score_cache
 from crawl4llm.scoring.workers import rate_by_key
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 LookUp = Callable[[str], PageRecord]
 """Returns a page by its key. Raises PageError."""
 
+NOTED = (
+    f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is noted, not to be exported; signals that the "
+    "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
+)
+"""What the archive says of opt-outs where the corpus tells them."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
 
@@ -107,7 +114,7 @@ class SimulatedWeb:
         """Return what the archive says of a corpus."""
         return {
             "robots": "none: pages come from a corpus, no requests are sent",
-            "opt-out": "as the corpus: what its sites asked for was up to who made it",
+            "opt-out": NOTED if getattr(self.corpus, "knows_opt_outs", False) else UNKNOWN,
             "corpus": identity["corpus"],
             "corpus-digest": identity["corpus_digest"],
         }

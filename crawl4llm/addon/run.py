@@ -235,7 +235,8 @@ def _warn_of_open_doors(settings: BaseSettings) -> None:
 
 
 def _read_options(settings: BaseSettings) -> Options:
+    """Read the settings of the add-on. Raises InputError, also for one whose name is misspelt."""
     for given, meant in misspelt(settings).items():
         if ours := [name for name in meant if name in OPTIONS]:
-            logger.warning("Setting %s is not known; did you mean %s?", given, " or ".join(ours))
+            raise InputError(f"setting {given} is not known; did you mean {' or '.join(ours)}?")
     return read_options(BaseSettings({name: settings[name] for name in OPTIONS if name in settings}))

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from crawl4llm.base.html_bounds import ATTRIBUTE, BEFORE_ATTRIBUTES, START_TAG, bounded
 from crawl4llm.base.urls import BLANKS, LINE_BREAKS, NORMAL_REFERENCE, SCHEME, normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
@@ -44,10 +45,6 @@ _NESTING_TAG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A tag that begins or ends an element in which others may stand; also what holds no tags, to pass over it."""
-_START_TAG = re.compile(rb"<[a-zA-Z][^>=]*(?:=\s*(?:\"[^\"]*\"|'[^']*'|)[^>=]*)*")
-_ATTRIBUTE = re.compile(rb"(?:=?[^\s/>=]+|=)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]*))?")
-_BEFORE_ATTRIBUTES: Final = b" \t\n\r\f/\"'"
-"""One of these stands before each attribute (HTML Standard, 13.2.5.32 to 13.2.5.40)."""
 
 
 class HtmlLink(NamedTuple):
@@ -99,11 +96,13 @@ class BaseUrl:
 def html_links(html: bytes, url: str) -> list[HtmlLink]:
     """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them.
 
-    Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``. Of a page with more
+    Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``, as far as
+    :func:`crawl4llm.base.html_bounds.bounded` lets the page be read. Of a page with more
     than 1,000 elements inside each other, what comes after the thousandth is left out; of one with more than 10,000
     links, those beyond; of one with an element of more than 20,000 attributes, that and what comes after it. References
     of more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
     """
+    html = bounded(html)
     tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
     found = tree.css(_LINKS)  # each search goes over the whole tree
     base = next((node for node in found if node.tag == "base"), None)
@@ -159,12 +158,12 @@ def _cut_at_attributes(html: bytes) -> bytes:
     """Return the page up to an element with too many attributes: parsing takes time with their number squared."""
     if len(html) < 2 * _HARMLESS_ATTRIBUTES:
         return html
-    if len(html) - len(html.translate(None, _BEFORE_ATTRIBUTES)) < _HARMLESS_ATTRIBUTES:
+    if len(html) - len(html.translate(None, BEFORE_ATTRIBUTES)) < _HARMLESS_ATTRIBUTES:
         return html
-    if max(map(len, _START_TAG.findall(html)), default=0) < 2 * _HARMLESS_ATTRIBUTES:
+    if max(map(len, START_TAG.findall(html)), default=0) < 2 * _HARMLESS_ATTRIBUTES:
         return html
-    for tag in _START_TAG.finditer(html):
-        if sum(1 for _ in _ATTRIBUTE.finditer(html, *tag.span())) > _HARMLESS_ATTRIBUTES:
+    for tag in START_TAG.finditer(html):
+        if sum(1 for _ in ATTRIBUTE.finditer(html, *tag.span())) > _HARMLESS_ATTRIBUTES:
             return html[: tag.start()]
     return html
 

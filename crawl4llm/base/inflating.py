@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
@@ -31,12 +32,11 @@ _MOST_MEMBERS: Final = 1 << 16
 _WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 27}
 """A Zstandard frame may ask for a window of 2 GiB. This is the library's own limit, 128 MiB, of which a frame takes as
 much memory as it has content."""
-_RAW_WINDOW: Final = -zlib.MAX_WBITS
 _PIECE: Final = 1 << 20
 _FIRST_FED: Final = 1 << 10
 """Bytes with which a second member begins: a member's object copies what follows it, and there can be many."""
 _LEAST_ALLOWED, _MOST_RATIO = 1 << 26, 100
-_ERRORS: Final = (zlib.error, isal_or_zlib.error, zstd.ZstdError)
+_ERRORS: Final = (zlib.error, isal_or_zlib.error, zstd.ZstdError, *([_brotli.error] if _brotli else []))
 
 
 class InflateError(ValueError):
@@ -66,31 +66,25 @@ def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | Non
     ``coding``: a name from :data:`CODINGS`. Zero bytes after a gzip member are padding, as for ``gzip``(1). Raises
     TooMuch for more than ``most`` bytes, and Damaged for data that is not whole.
     """
-    if not data:
-        return b""
-    if coding == "br":
-        content, is_whole = _brotli_start(data, most + 1)
-    elif coding == "deflate":
-        content, is_whole = _deflate_start(data, most + 1)
-    else:
-        content, is_whole = _members(data, _opener(coding, dictionary), most + 1)
-    if len(content) > most:
+    room = _Room(most + 1, most + 1)
+    content = _joined(_pieces(data, coding, room, strict=True, dictionary=dictionary))
+    if room.left <= 0:
         raise TooMuch(most)
-    if not is_whole:
-        raise Damaged(f"the {coding} data is cut short")
     return content
 
 
 def inflate_start(data: bytes, coding: str, most: int) -> bytes:
     """Return the first bytes, ``most`` at most, of what ``data`` holds, which may break off. What follows a whole
     member and is none is left out. Raises Damaged for data that is not in its coding."""
-    if not data:
-        return b""
-    if coding == "br":
-        return _brotli_start(data, most)[0]
-    if coding == "deflate":
-        return _deflate_start(data, most)[0]
-    return _members(data, _opener(coding, by_zlib=True), most, strict=False)[0]
+    return _joined(_pieces(data, coding, _Room(most, most), strict=False))[:most]
+
+
+def is_larger(data: bytes, coding: str, most: int) -> bool:
+    """Return whether ``data`` holds more than ``most`` bytes, as :func:`inflate_start` reads it. Keeps none of them."""
+    room = _Room(most + 1, _PIECE)
+    for _ in _pieces(data, coding, room, strict=False):
+        pass
+    return room.left <= 0
 
 
 def is_marked(data: bytes, coding: str) -> bool:
@@ -111,81 +105,112 @@ def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
             raise Damaged(str(error)) from error
 
 
-def _opener(coding: str, dictionary: zstd.ZstdDict | None = None, *, by_zlib: bool = False) -> Callable[[], Any]:
-    """Return what makes an object for one member of a coding. isal inflates 32 KiB at once, however little is asked
-    for."""
+@dataclass
+class _Room:
+    """How much more is taken."""
+
+    left: int
+    at_once: int
+
+
+class _BrotliStream:
+    """A Brotli stream with the interface of the other libraries' objects."""
+
+    unused_data = b""
+
+    def __init__(self) -> None:
+        if _brotli is None:
+            raise InflateError("it needs the package brotli, version 1.2 or newer")
+        self._stream = _brotli.Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._stream.is_finished())
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        content: bytes = self._stream.process(data, output_buffer_limit=most)
+        return content
+
+
+def _pieces(
+    data: bytes, coding: str, room: _Room, *, strict: bool, dictionary: zstd.ZstdDict | None = None
+) -> Iterator[bytes]:
+    """Yield what the members of a coding hold, as far as there is room."""
     if coding == "zstd":
-        return lambda: zstd.ZstdDecompressor(dictionary, _WINDOW)
-    library = zlib if by_zlib else isal_or_zlib
-    return lambda: library.decompressobj(GZIP_WBITS)
+        return _of_members(data, lambda: zstd.ZstdDecompressor(dictionary, _WINDOW), room, strict=strict)
+    if coding == "br":
+        return _of_one(data, _BrotliStream(), room, strict=strict)
+    if coding == "deflate":
+        return _of_deflate(data, room, strict=strict)
+    library = isal_or_zlib if strict else zlib  # isal inflates 32 KiB at once, however little is asked for
+    return _of_members(data, lambda: library.decompressobj(GZIP_WBITS), room, strict=strict)
 
 
-def _members(data: bytes, opened: Callable[[], Any], most: int, *, strict: bool = True) -> tuple[bytes, bool]:
-    """Return up to ``most`` bytes of what the members hold, and whether the last of them is whole."""
-    parts: list[bytes] = []
+def _of_deflate(data: bytes, room: _Room, *, strict: bool) -> Iterator[bytes]:
+    """Yield what a stream holds in the zlib format or, if it does not begin in that, without its head."""
+    pieces = _of_one(data, zlib.decompressobj(), room, strict=strict)
+    try:
+        yield next(pieces, b"")
+    except Damaged:
+        pieces = _of_one(data, zlib.decompressobj(-zlib.MAX_WBITS), room, strict=strict)
+    yield from pieces
+
+
+def _of_members(data: bytes, opened: Callable[[], Any], room: _Room, *, strict: bool) -> Iterator[bytes]:
+    """Yield what all members hold; ``opened`` makes an object for one of them. Raises Damaged."""
     at = 0
-    for _ in range(_MOST_MEMBERS):
+    for number in range(_MOST_MEMBERS):
+        if at >= len(data) or room.left <= 0:
+            return
         try:
-            content, end = _member(data, at, opened(), most)
-        except _ERRORS as error:
-            if at and not strict:
-                return _joined(parts), True
-            raise Damaged(str(error)) from error
-        parts.append(content)
-        most -= len(content)
-        if end is None or most <= 0:
-            return _joined(parts), end is not None
-        at = end
-        while data[at : at + 1] == b"\0":  # no member begins so; what is no gzip is damaged all the same
-            at = _behind_zeros(data, at)
-        if at >= len(data):
-            return _joined(parts), True
+            at = yield from _of_member(data, at, opened(), room, strict=strict)
+        except Damaged:
+            if number and not strict:
+                return
+            raise
+        at = _behind_zeros(data, at)
     raise Damaged(f"it has more than {_MOST_MEMBERS:,} members")
 
 
-def _member(data: bytes, at: int, member: Any, most: int) -> tuple[bytes, int | None]:
-    """Return up to ``most`` bytes of the member that begins at a place, and where it ends; None where it is cut, by
-    ``most`` or by the end of the data."""
-    parts: list[bytes] = []
+def _of_one(data: bytes, stream: Any, room: _Room, *, strict: bool) -> Iterator[bytes]:
+    """Yield what a stream holds that has no mark: what follows it is no other."""
+    if data:
+        yield from _of_member(data, 0, stream, room, strict=strict)
+
+
+def _of_member(data: bytes, at: int, member: Any, room: _Room, *, strict: bool) -> Generator[bytes, None, int]:
+    """Yield what the member that begins at a place holds; returns where it ends. Raises Damaged."""
     fed = _FIRST_FED if at else len(data)
-    while at < len(data) and most > 0:
-        piece = data[at : at + fed] if at or fed < len(data) else data
-        content = member.decompress(piece, most)
-        at += len(piece)
-        most -= len(content)
-        parts.append(content)
-        if member.eof:
-            return _joined(parts), at - len(member.unused_data)
+    rest = b""
+    while not member.eof and room.left > 0:
+        piece = rest or data[at : at + fed]
+        try:
+            content = member.decompress(piece, min(room.left, room.at_once))
+        except _ERRORS as error:
+            raise Damaged(str(error)) from error
+        if not (piece or content or member.eof):
+            if strict:
+                raise Damaged("it is cut short")
+            return len(data)
+        room.left -= len(content)
+        yield content
+        at += 0 if rest else len(piece)
         fed = min(2 * fed, _PIECE)
-    return _joined(parts), None
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    """Return the parts as one; a single one is not copied."""
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        rest = getattr(member, "unconsumed_tail", b"")
+    return at - len(member.unused_data)
 
 
 def _behind_zeros(data: bytes, at: int) -> int:
-    """Return where zero bytes end that begin at a place."""
-    piece = data[at : at + _FIRST_FED]
-    return at + len(piece) - len(piece.lstrip(b"\0"))
+    """Return where zero bytes end that begin at a place; no member of any coding begins with one."""
+    while piece := data[at : at + _FIRST_FED]:
+        rest = piece.lstrip(b"\0")
+        at += len(piece) - len(rest)
+        if rest:
+            break
+    return at
 
 
-def _deflate_start(data: bytes, most: int) -> tuple[bytes, bool]:
-    """Return up to ``most`` bytes of what a stream holds, and whether that is all."""
-    for window in (zlib.MAX_WBITS, _RAW_WINDOW):
-        stream = zlib.decompressobj(window)
-        with suppress(zlib.error):
-            return stream.decompress(data, most), stream.eof
-    raise Damaged("it is no deflate data")
-
-
-def _brotli_start(data: bytes, most: int) -> tuple[bytes, bool]:
-    if _brotli is None:
-        raise InflateError("it needs the package brotli, version 1.2 or newer")
-    stream = _brotli.Decompressor()
-    try:
-        content: bytes = stream.process(data, output_buffer_limit=most)
-    except _brotli.error as error:
-        raise Damaged(str(error)) from error
-    return content[:most], stream.is_finished()
+def _joined(pieces: Iterator[bytes]) -> bytes:
+    """Return the pieces as one; a single one is not copied."""
+    parts = list(pieces)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

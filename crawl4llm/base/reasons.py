@@ -17,6 +17,8 @@ IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_addre
 KNOWN_URL, TRAP = "known_url", "trap"
 REDIRECT_LOOP, TOO_MANY_REDIRECTS, URL_TOO_LONG = "redirect_loop", "too_many_redirects", "url_too_long"
 QUEUED, VISITED = "queued", "visited"
+STOPPED: Final = "stopped"
+"""Of a request, and of no document: it was broken off when the crawl stopped."""
 NO_TEXT, NOT_HTML, NOT_TEXT, TOO_LARGE = "no_text", "not_html", "not_text", "too_large"
 
 FAILED: Final = {
@@ -72,6 +74,9 @@ UNSCORED: Final = {
     ERROR: "an error that nobody foresaw; it is in the log in full",
 }
 """Add-on: pages without an influence score, and why."""
+
+PURPOSES: Final = ("document", "redirect", "retry", "robots.txt", "tdmrep.json", "sitemap", "other")
+"""What a request of a live crawl is for; the first three are for documents."""
 
 TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "redirected": REDIRECTED, "unscored": UNSCORED}
 """By the first word of their stats keys."""

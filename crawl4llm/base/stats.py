@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawl4llm.base.reasons import TABLES, is_reason
+from crawl4llm.base.reasons import PURPOSES, STOPPED, TABLES, is_reason
 from crawl4llm.base.reasons import reference as reasons_reference
 from crawl4llm.base.url_traps import RULES
 
@@ -11,7 +11,11 @@ PREFIX = "crawl4llm/"
 KEYS = {
     "pages/crawled": "pages taken from the frontier, archived and logged (P of Algorithm 1)",
     "pages/visited": "documents ever discovered, seeds included (V of Algorithm 1)",
-    "pages/fetched": "documents looked up or downloaded to get there; a policy that looks ahead fetches all it visits",
+    "pages/fetched": "documents looked up to get there; a policy that looks ahead fetches all it visits. Live: "
+    "requests for documents that went out, redirects and retries included",
+    "requests/<purpose>": "live: requests that went out, by what they were for: `document`, `redirect`, `retry`, "
+    "`robots.txt`, `tdmrep.json`, `sitemap` or `other`; all together are what servers saw",
+    "unsent/<reason>": "live: requests of which nothing went out, as the look-up of the host or the connection failed",
     "pages/no_text": "scored pages without any text; their influence score is 0",
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
     "pages/near_duplicates": "crawled pages whose text is like that of an earlier one (NEAR_DUPLICATES)",
@@ -77,6 +81,10 @@ def is_documented(key: str) -> bool:
     outcome, _, reason = key.partition("/")
     if outcome == "given_up":
         return is_reason("failed", reason)
+    if outcome == "requests":
+        return reason in PURPOSES
+    if outcome == "unsent":
+        return reason == STOPPED or any(is_reason(ended, reason) for ended in ("failed", "dropped"))
     if outcome == "mixture":
         return reason.startswith(("share/", "wanted/"))
     if key.startswith("links/trap/"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -62,6 +63,13 @@ def normalise_url(url: str) -> str:
     scheme = scheme.lower()
     path = _remove_dot_segments(_encode(path, _IN_PATH)) or "/"
     return f"{scheme}://{_authority(authority, scheme)}{path}{_encode(query or '', _IN_QUERY)}"
+
+
+@lru_cache(maxsize=1024)
+def site_of(url: str) -> str:
+    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
+    scheme, _, rest = normalise_url(url).partition("://")
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 def lookup_form(key: str) -> str:

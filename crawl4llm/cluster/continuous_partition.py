@@ -116,6 +116,7 @@ class ContinuousPartition(OnePartition):
             clock=parts.clock,
             url_of_seed=parts.url_of_seed,
             near_duplicates=near_duplicates,
+            sends=parts.info.host is not None,
         )
         self.scope.sends_on = self._is_elsewhere
         self.commit_number = told.number

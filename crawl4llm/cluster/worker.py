@@ -102,6 +102,15 @@ class WorkerCrawl(Crawl, ABC, Generic[P]):
         self._liveness.join({"crawl_id": str(self._parts.info.crawl_id)})
         await self._go_on()
 
+    def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
+        """Let the partition count it that the document or the URL belongs to, if that is this worker's."""
+        found = None if lease is None else self._of.get(id(lease.entry))
+        partition = self._own.get(self._parts.partitions.of(url)) if found is None else found[0]
+        if partition is None:
+            super().requested(url, purpose, unsent, lease)
+        else:
+            partition.requested(url, purpose, unsent, lease)
+
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
         if partition := self._partition_of(lease):
             partition.fetched(lease, page, status)

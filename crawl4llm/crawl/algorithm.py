@@ -255,7 +255,7 @@ class Crawl(CrawlState):
         failures: list[FailureLine] = []
         try:
             for answer in answers:
-                if not self.policy.looks_ahead:
+                if not (self.policy.looks_ahead or self._sends):
                     self.counters.counts["pages/fetched"] += 1
                 leased = answer.lease.entry
                 if answer.page is None:

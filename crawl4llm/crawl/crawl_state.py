@@ -89,6 +89,7 @@ class CrawlState:
         rules: UrlRules | None = None,
         near_duplicates: NearDuplicates | None = None,
         mixture: Mixture | None = None,
+        sends: bool = False,
     ) -> None:
         self.options = options
         self.policy = policy
@@ -123,7 +124,7 @@ class CrawlState:
         self.clock = clock or RealClock()
         self.turns: Turns | None = None if by_owners is None else self.clock.turns(by_owners.owners)
         """Who is told of leases, where the frontier goes by owners."""
-        self._url_of_seed = url_of_seed
+        self._url_of_seed, self._sends = url_of_seed, sends  # if it sends, requested() counts fetches, and not answers
         self._buffer = ReorderBuffer(spool, in_order=by_owners is None)
         self._merging = 0
         """Answers that advance() has taken and not merged yet."""
@@ -190,6 +191,15 @@ class CrawlState:
             self._writer.archive_exchange(capture, purpose, about)
         except InputError as error:
             self.failure = self.failure or str(error)
+
+    def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
+        """Count a request of a live crawl that has ended, by what it was for, or by why it was not sent (``unsent``).
+        ``lease``: of the document that it was for, if it was for one."""
+        if unsent is not None:
+            self.counters.counts[f"unsent/{unsent}"] += 1
+            return
+        self.counters.counts[f"requests/{purpose}"] += 1
+        self.counters.counts["pages/fetched"] += lease is not None
 
     # -- what is known of it --------------------------------------------------------------------------------------
 

@@ -74,8 +74,10 @@ class Progress:
 
 def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.n = crawl.crawled + crawl.answered
-    influence, states = in_short(crawl.counters.mean_influence), crawl.balance
-    bar.set_postfix_str(f"visited {states.discovered:,}, frontier {states.queued:,}, mean influence {influence}")
+    states = crawl.balance
+    # In front, as a narrow terminal cuts off what stands behind.
+    bar.set_description_str(f"mean influence {in_short(crawl.counters.mean_influence)}", refresh=False)
+    bar.set_postfix_str(f"visited {states.discovered:,}, frontier {states.queued:,}")
 
 
 def _log(crawl: Crawl, level: int = logging.INFO) -> None:

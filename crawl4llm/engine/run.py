@@ -220,6 +220,7 @@ class Run:
             rules=self.rules,
             near_duplicates=near_duplicates,
             mixture=self._mixture,
+            sends=web.host is not None,
         )
         if job is not None:
             job.take_up(policy, budgets, near_duplicates, self._mixture)

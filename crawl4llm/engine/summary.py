@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
-from crawl4llm.base.reasons import ERROR, KILLED, KNOWN_URL, TIMEOUT
+from crawl4llm.base.reasons import ERROR, KILLED, KNOWN_URL, PURPOSES, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
@@ -80,7 +80,7 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
     lines += comparisons
     lines += [
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
-        f"  fetched          {int(figures.get('pages/fetched') or 0):,} documents",
+        f"  fetched          {_fetched(figures)}",
     ]
     if (rate := figures.get("new_quality/per_1000_fetches")) is not None:
         others = [f", {costs[key]:,.0f} {what}" for key, what in _COSTS.items() if key in costs]
@@ -141,6 +141,17 @@ def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, fl
     return "\n".join(lines)
 
 
+def _fetched(figures: Mapping[str, float | None]) -> str:
+    """Return what was looked up, or of a live crawl what was sent, and what was not."""
+    fetched = int(figures.get("pages/fetched") or 0)
+    sent = _by_reason(figures, "requests")
+    if not (sent or _by_reason(figures, "unsent")):
+        return f"{fetched:,} documents"
+    others = [f"{sent[purpose]:,} for {purpose}" for purpose in PURPOSES[3:] if purpose in sent]
+    unsent = _tally(figures, "unsent", "not sent")
+    return "; ".join([", ".join([f"{fetched:,} requests for documents", *others]), *filter(None, [unsent])])
+
+
 def _mixture(crawl: Crawl) -> Iterator[str]:
     """Yield a line for each class of MIXTURE."""
     classes = () if crawl.mixture is None else crawl.mixture.figures()
@@ -149,10 +160,14 @@ def _mixture(crawl: Crawl) -> Iterator[str]:
         yield harmless(f"  {heading:<17}{name} {label} {share:.1%} of the pages, {wanted:.1%} wanted")
 
 
-def _tally(figures: dict[str, float | None], outcome: str) -> str:
-    counts = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith(f"{outcome}/")}
+def _by_reason(figures: Mapping[str, float | None], outcome: str) -> dict[str, int]:
+    return {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith(f"{outcome}/")}
+
+
+def _tally(figures: Mapping[str, float | None], outcome: str, what: str = "documents") -> str:
+    counts = _by_reason(figures, outcome)
     listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
-    return f"{sum(counts.values()):,} documents ({listed})" if counts else ""
+    return f"{sum(counts.values()):,} {what} ({listed})" if counts else ""
 
 
 def mostly_failed(crawl: Crawl, output: Path) -> str | None:
@@ -162,7 +177,7 @@ def mostly_failed(crawl: Crawl, output: Path) -> str | None:
     are the pages crawled and the documents that failed for any reason; by a policy that looks ahead, all it scored.
     """
     figures = crawl.statistics()
-    failed = {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith("failed/")}
+    failed = _by_reason(figures, "failed")
     faults = {reason: failed[reason] for reason in _TO_CHECK if reason in failed}
     asked = int(figures.get("pages/fetched") or 0) if crawl.policy.looks_ahead else crawl.crawled + sum(failed.values())
     live = read_json(output / SETTINGS).get("corpus") == LIVE

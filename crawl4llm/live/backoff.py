@@ -7,8 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from crawl4llm.base.reasons import DNS, ROBOTS_UNKNOWN
-from crawl4llm.base.urls import host_of
-from crawl4llm.live.robots_copies import site_of
+from crawl4llm.base.urls import host_of, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,11 +12,14 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
-from crawl4llm.crawl.reorder_buffer import Hop
+from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
 from crawl4llm.live.bodies import CUT
+from crawl4llm.live.request_log import purpose_of
 from crawl4llm.live.wire import Exchange, take_exchange
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 REDIRECTS: Final = {301, 302, 303, 307, 308}
@@ -57,8 +60,16 @@ class Capturing:
 
     Next to it are cookies, decompression, redirects, retries and the cache. An answer from a cache or from another
     middleware was not sent for, and has no capture. What Scrapy fetches for itself (the files of media pipelines) is
-    left alone, but for what is WANTED.
+    left alone, but for what is WANTED. An answer through another handler than ours is counted here.
     """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Capturing:
+        """Build it for the crawl of the spider."""
+        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         """Note that the request goes to the network now."""
@@ -71,6 +82,8 @@ class Capturing:
         if request.meta.pop(_SENT, False):
             redirects = [capture for capture in captures_of(request) if capture.status in REDIRECTS]
             request.meta[_CAPTURES] = (*redirects, _capture(request, response, exchange))
+            if exchange is None:
+                self._count(request)
         else:
             forget_captures(request)
         return response
@@ -79,6 +92,12 @@ class Capturing:
         """Forget the request: there is no answer."""
         take_exchange(request)
         request.meta.pop(_SENT, None)
+
+    def _count(self, request: Request) -> None:
+        crawl = getattr(self._crawler.spider, "crawl", None)  # of other people's spiders it may be anything
+        if isinstance(crawl, CrawlState):
+            lease = lease_of(request) if is_leased(request) else None
+            crawl.requested(request.url, purpose_of(request), None, lease)
 
 
 def _capture(request: Request, response: Response, exchange: Exchange | None) -> Capture:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.live.robots_rules import product_token
+from crawl4llm.optouts.robots_rules import product_token
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -13,10 +13,10 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.reasons import CONNECTION, DNS, TIMEOUT
+from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.turns import may_try
 from crawl4llm.live.places import Later
 from crawl4llm.live.robots import Robots
-from crawl4llm.live.robots_copies import site_of
 from crawl4llm.live.stopping import NotHeld, is_stopping
 
 if TYPE_CHECKING:

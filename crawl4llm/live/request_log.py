@@ -15,7 +15,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.base.reasons import ERROR
+from crawl4llm.base.reasons import ERROR, STOPPED
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.crawl.request_files import RequestFiles
 from crawl4llm.live.stopping import Withdrawn
@@ -35,8 +35,8 @@ DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE",
 """The rules by which an owner's next request waits."""
 SITEMAP: Final = "crawl4llm_sitemap_received"
 """In the meta of requests for sitemaps: bytes of the body that have come."""
-STOPPED: Final = "stopped"
-"""Instead of a reason: the request was broken off when the crawl stopped."""
+SENT: Final = "crawl4llm_sent_out"
+"""In the meta of requests: whether a byte of it has been given to the network."""
 PRICES: Final = {
     "crawler-price": "Cloudflare pay per crawl: currency and amount (documentation of 2025-08-27)",
     "crawler-error": "the same: what was wrong with an offer",
@@ -60,11 +60,12 @@ _LONGEST_URL: Final = 4096
 class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
-    A line is a JSON object: ``time`` (UTC) at which it was sent, ``owner``, ``url``, ``for`` (``document``,
-    ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``), ``status``, ``error`` (the
-    reason, where there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of
-    the last exchange with that owner; null where none is remembered), ``rule`` (what the owner had to be left alone
-    for); with status 402 also ``price``: what the answer says of one.
+    A line is a JSON object: ``time`` (UTC) at which it was given to the network, ``owner``, ``url``, ``for``
+    (``document``, ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``), ``sent``
+    (whether a byte of it went out: not where the look-up or the connection failed), ``status``, ``error`` (the reason,
+    if there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
+    exchange with that owner; null if none is remembered), ``rule`` (what the owner had to be left alone for); with
+    status 402 also ``price``: what the answer says of one.
     """
 
     def __init__(self, crawler: Crawler, files: RequestLines) -> None:
@@ -101,7 +102,7 @@ class RequestLog:
         try:
             response = await send(request)
         except BaseException as error:
-            self._end(request, owner, at, began, before, error=_reason(error))
+            self._end(request, owner, at, began, before, error=reason_of(error))
             raise
         price = price_of(response)
         self._end(request, owner, at, began, before, status=response.status, size=len(response.body), price=price)
@@ -130,7 +131,8 @@ class RequestLog:
             "time": date.replace("+00:00", "Z"),
             "owner": owner,
             "url": request.url[:_LONGEST_URL],
-            "for": _purpose(request),
+            "for": purpose_of(request),
+            "sent": request.meta[SENT],
             "status": status,
             "error": error,
             "bytes": size,
@@ -158,14 +160,16 @@ def price_of(response: Response) -> str | None:
     return "; ".join(found[:_MOST_PRICES]) or None
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Return why a request has no answer: a reason of a document, or STOPPED."""
     if isinstance(error, (Withdrawn, asyncio.CancelledError)):
         return STOPPED
     known = verdict(error)
     return ERROR if known is None else known[1]
 
 
-def _purpose(request: Request) -> str:
+def purpose_of(request: Request) -> str:
+    """Return what a request is for, as the log has it."""
     if not is_leased(request):
         if SITEMAP in request.meta:
             return "sitemap"

@@ -17,7 +17,7 @@ from w3lib.url import safe_url_string
 
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
 from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
@@ -27,13 +27,13 @@ from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import FILE, LED
 from crawl4llm.live.retry_after import wait_in
-from crawl4llm.live.robots_copies import Copies, Known, site_of
-from crawl4llm.live.robots_rules import LIMIT, Rules
+from crawl4llm.live.robots_copies import Copies, Known
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
+from crawl4llm.optouts.robots_rules import LIMIT, Rules
 from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 
 if TYPE_CHECKING:

@@ -11,12 +11,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.reasons import ROBOTS_UNKNOWN, is_reason
-from crawl4llm.base.urls import normalise_url
-from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, parse
 
 if TYPE_CHECKING:
     from crawl4llm.live.robots_store import RobotsStore
@@ -196,13 +194,6 @@ class Copies:
         self._known[site] = known
         while self.size > self._most and len(self._known) > 1:
             self.size -= _size(*self._known.popitem(last=False))
-
-
-@lru_cache(maxsize=1024)
-def site_of(url: str) -> str:
-    """Return the scheme and authority of a URL, without a user or a default port: ``http://example.org:8080``."""
-    scheme, _, rest = normalise_url(url).partition("://")
-    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 def _size(site: str, known: Known) -> int:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.inflating import InflateError, inflate_start
 from crawl4llm.crawl.jobdir import ROBOTS
-from crawl4llm.live.robots_rules import LIMIT
+from crawl4llm.optouts.robots_rules import LIMIT
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from xml.parsers import expat  # no entities: a document type ends the reading
 
 from crawl4llm.base.urls import BLANKS, normalise_url
 from crawl4llm.live.fetching import HAS_HOST
-from crawl4llm.live.robots_rules import text_of
+from crawl4llm.optouts.robots_rules import text_of
 
 MOST_BYTES: Final = 10 << 20
 """Of a sitemap, as they come over the wire; one that has as many may be cut."""

@@ -18,9 +18,10 @@ from w3lib.url import safe_url_string
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import HELD
+from crawl4llm.base.urls import site_of
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.places import Later
-from crawl4llm.live.robots_copies import FRESH, site_of
+from crawl4llm.live.robots_copies import FRESH
 from crawl4llm.live.stopping import Withdrawn
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.optouts.tdmrep import NOTHING_RESERVED, PATH, TdmRules
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
     from scrapy.http import Response
 
-    from crawl4llm.live.robots_rules import Rules
     from crawl4llm.live.robots_store import RobotsStore
+    from crawl4llm.optouts.robots_rules import Rules
     from crawl4llm.optouts.said import Said
 
 logger = logging.getLogger(__name__)

@@ -13,33 +13,39 @@ No public way leads there. The tap leans on these names, which tests/live/test_w
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
   which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
   the parser gives the parts of the body and its end.
+- Twisted: ``_handshakeDone`` of the transport of a TLS connection, which says that the next bytes are the request's.
 - Public names of transports: ``transport``, by which one over TLS has the one below it, and ``writeSomeData`` of that,
   which gives bytes to the system, and may return why the connection is lost.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
-  ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``HTTPClientParser.lineReceived``,
-  ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and ``response``.
+  ``Request.writeTo``, which writes the head in one ``writeSequence``, ``Request.absoluteURI``, and
+  ``HTTPClientParser.lineReceived``, ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and
+  ``response``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urldefrag
 
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DownloadFailedError
+from twisted.web.client import URI
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
 from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.network import Network
-from crawl4llm.live.request_log import LED, RequestLog
+from crawl4llm.live.request_log import LED, SENT, RequestLog, purpose_of, reason_of
 from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
 from crawl4llm.live.verdicts import verdict
 
@@ -112,6 +118,8 @@ class WireHandler(HTTP11DownloadHandler):
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
+        self._unconnected: dict[bytes, deque[Request]] = {}
+        """Requests that have no connection yet, by their URLs as Twisted writes them."""
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
@@ -137,12 +145,26 @@ class WireHandler(HTTP11DownloadHandler):
         if self._scope is not None and (reason := self._scope.blocked(request.url)) is not None:
             why = self._scope.why(request.url)
             raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
-        return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
+        request.meta[SENT] = False
+        failure = None
+        try:
+            return await (self._send(request) if self._log is None else self._log.noted(request, self._send))
+        except BaseException as error:
+            failure = reason_of(error)
+            raise
+        finally:
+            if self._crawl is not None:
+                unsent = None if request.meta[SENT] else failure
+                lease = lease_of(request) if is_leased(request) else None
+                self._crawl.requested(request.url, purpose_of(request), unsent, lease)
 
     async def _send(self, request: Request) -> Response:
         if self._network is not None:
             self._network.install()
         led = {host_of(request.url)} if LED in request.meta else set()
+        url = _as_twisted(request.url)
+        unconnected = self._unconnected.setdefault(url, deque())
+        unconnected.append(request)
         self._led |= led
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
@@ -159,6 +181,10 @@ class WireHandler(HTTP11DownloadHandler):
         finally:
             self._on_the_wire.discard(exchange)
             self._led -= led
+            if request in unconnected:
+                unconnected.remove(request)
+            if not unconnected:
+                self._unconnected.pop(url, None)
             self._withheld.discard(host_of(request.url))
         if self._network is None or response.status in _STATUSES:
             return response
@@ -198,8 +224,10 @@ class WireHandler(HTTP11DownloadHandler):
         """Send a request over a connection, which has one at a time."""
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
+        waiting = self._unconnected.get(request.absoluteURI)
+        asked = waiting.popleft() if waiting else None
         if self._crawl is not None:
-            self._guard(connection.transport, self._crawl, _url_of(request), exchange)
+            self._guard(connection.transport, self._crawl, _url_of(request), exchange, asked)
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
@@ -207,10 +235,11 @@ class WireHandler(HTTP11DownloadHandler):
             _AnswerTap(connection, exchange, closes=not self._pool.persistent)
         return answered.addCallback(self._begin_response, exchange)
 
-    def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange) -> None:
+    def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
         """Let the connection be lost if its host was blocked, or may be another worker's, by the time that the request
         is written: that is when the loop comes to it, and after the handshake of TLS; the process may stand still
-        before."""
+        before. Note with the request when it is written."""
+        top = transport
         while (below := getattr(transport, "transport", None)) is not None:
             transport = below
         host, write = host_of(url), partial(type(transport).writeSomeData, transport)
@@ -218,7 +247,10 @@ class WireHandler(HTTP11DownloadHandler):
         def write_if_held(data: bytes) -> Any:
             may_be_sent = crawl.scope.blocked(url) is None and crawl.may_send(url, led=host in self._led)
             if exchange.status_line or may_be_sent:
-                return write(data)
+                written = write(data)
+                if asked is not None and exchange.request_head and getattr(top, "_handshakeDone", True):
+                    asked.meta[SENT] = asked.meta[SENT] or (isinstance(written, int) and written > 0)
+                return written
             self._withheld.add(host)
             return NotHeld(url)
 
@@ -227,6 +259,12 @@ class WireHandler(HTTP11DownloadHandler):
     def _begin_response(self, response: Any, exchange: Exchange) -> Any:
         self._begun = exchange
         return response
+
+
+def _as_twisted(url: str) -> bytes:
+    """Return a URL as one of Twisted's requests has it."""
+    parsed: Any = URI
+    return bytes(parsed.fromBytes(urldefrag(url).url.encode("ascii", "replace")).toBytes())
 
 
 def _url_of(request: Any) -> str:

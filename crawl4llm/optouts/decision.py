@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.optouts.said import Said
 from crawl4llm.optouts.table import KNOWN_BEFORE, Action, row_of
 
@@ -43,3 +44,10 @@ def decide(said: Iterable[Said], *, fetch_opted_out: bool = False) -> Verdict:
             if action is not Action.FETCH or one.place in KNOWN_BEFORE:
                 forbidden.setdefault(action, one)
     return Verdict(said, forbidden)
+
+
+def reason_against_training(said: Iterable[Said]) -> str | None:
+    """Return the reason for which a page is left out of data for training, with the signal that decides; None if it is
+    not."""
+    decides = decide(said, fetch_opted_out=True).forbidden.get(Action.EXPORT)  # that it was fetched is no matter here
+    return None if decides is None else f"{OPT_OUT}/{decides.signal}"

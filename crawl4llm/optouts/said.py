@@ -13,6 +13,9 @@ PAGE: Final = "page"
 """Scope of what stands in a page's own head."""
 ALL_AGENTS: Final = ALL
 
+UNKNOWN: Final = "as the corpus: what its sites asked for was up to who made it"
+"""The note in a warcinfo record of a simulation whose corpus does not tell what heads and sites said of its pages."""
+
 _PLACES: Final = {ROBOTS_TXT, HEADER, META, TDMREP}
 _BETWEEN: Final = "; "
 _SAFE: Final = "!#$&'()*+,/:=?@[]-._~"
@@ -71,6 +74,12 @@ def from_text(text: str) -> list[Said]:
         if signal := FIELDS.get(name.lower(), ""):
             found += [Said(signal, value, HEADER, PAGE, agent) for agent, value in values_of(signal, old)]
     return found
+
+
+def is_known(note: str | None) -> bool:
+    """Return whether the note of an archive on opt-outs (``opt-out`` of its warcinfo records) says that signals are
+    noted with its pages; archives of others have none."""
+    return bool(note) and note != UNKNOWN
 
 
 def _words(said: Said) -> str:

@@ -1,13 +1,16 @@
-"""Text extraction: the main text of an HTML page, without navigation and boilerplate."""
+"""Text extraction: the main text of an HTML page, without navigation and boilerplate; and its title."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import cache
+from html import unescape
 from typing import Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.html_bounds import bounded
 from crawl4llm.base.installed import to_install
 
 Extractor = Callable[[str], str]
@@ -53,8 +56,22 @@ def load_extractor(name: str) -> Extractor:
 
 
 def extract_text(html: bytes, extractor: Extractor) -> str:
-    """Return the main text of a page given in UTF-8; the empty string where it has none."""
-    return extractor(html.decode("utf-8", errors="replace"))
+    """Return the main text of a page given in UTF-8, as far as it is read; the empty string if it has none."""
+    return extractor(bounded(html).decode("utf-8", errors="replace"))
+
+
+_TITLE: Final = re.compile(rb"<title(?=[\s>])", re.IGNORECASE)
+_TITLE_END: Final = re.compile(rb"</title", re.IGNORECASE)
+_LONGEST_TITLE: Final = 1 << 16
+
+
+def title_of(html: bytes) -> str:
+    """Return the title of a page given in UTF-8, on one line; the empty string where it has none."""
+    tag = _TITLE.search(html)
+    begin = html.find(b">", tag.end()) + 1 if tag else 0
+    end = _TITLE_END.search(html, begin, begin + _LONGEST_TITLE) if begin else None
+    text = html[begin : end.start()] if end else b""
+    return " ".join(unescape(text.decode("utf-8", "replace")).split())
 
 
 _BLANK, _OTHER = b"\0", b"\1"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from html import unescape
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring.rating import PageRater
-
-_TITLE: Final = re.compile(rb"<title(?:\s[^>]*)?>(.*?)</title", re.IGNORECASE | re.DOTALL)
+from crawl4llm.scoring.text import title_of
 
 
 class Mentions(NamedTuple):
@@ -45,10 +43,5 @@ def has_titles(corpus: Corpus) -> bool:
 def _mentions(rater: PageRater, key: str, topic: tuple[str, ...]) -> Mentions:
     words = topic_pattern(topic)
     text = rater.text(key)
-    title = _title(rater.corpus.html(key)) if has_titles(rater.corpus) else text.strip().partition("\n")[0]
+    title = title_of(rater.corpus.html(key)) if has_titles(rater.corpus) else text.strip().partition("\n")[0]
     return Mentions(words.search(title) is not None, sum(1 for _ in words.finditer(text)))
-
-
-def _title(html: bytes) -> str:
-    title = _TITLE.search(html)
-    return unescape(title[1].decode("utf-8", "replace")) if title else ""

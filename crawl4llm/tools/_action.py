@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scrapy.commands import ScrapyCommand
@@ -11,7 +12,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 
 from crawl4llm.base.tables import Part
-from crawl4llm.base.terminal import add_json_option, print_lines
+from crawl4llm.base.terminal import add_json_option, harmless, print_lines
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -68,7 +69,9 @@ class ActionCommand(ScrapyCommand):
     def choose(self, args: list[str], opts: argparse.Namespace) -> tuple[Action, list[str]]:
         """Return the action that is asked for, and its arguments. Raises UsageError and InputError."""
         if not args or args[0] not in self.actions:
-            raise UsageError(f"say what to do: one of {', '.join(self.actions)}", print_help=False)
+            near = "".join(f" (did you mean {one}?)" for one in get_close_matches("".join(args[:1]), self.actions, 1))
+            unknown = f"{harmless(args[0])} is not known{near}; " if args else ""
+            raise UsageError(f"{unknown}say what to do: one of {', '.join(self.actions)}", print_help=False)
         action = self.load(args[0])
         missing = len(action.arguments.split()) - (len(args) - 1)
         if missing > 0 or (missing < 0 and not action.arguments.endswith("...")):

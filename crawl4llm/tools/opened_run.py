@@ -25,7 +25,7 @@ from crawl4llm.warc import cdxj
 if TYPE_CHECKING:
     from crawl4llm.base.html_links import HtmlLink
 
-Form = Literal["arrow", "pandas"]
+Form = Literal["arrow", "pandas", "dicts"]
 _LONGEST_LINE: Final = 1 << 22
 """Bytes of a line of a log, at most."""
 _DEFAULT_EXTRACTOR: Final = "trafilatura"
@@ -95,7 +95,8 @@ class OpenedRun:
         return None if reason is None else str(reason)
 
     def crawl_log(self, form: Form = "arrow") -> Any:
-        """Return the crawl log, a row a page in crawl order, as ``pyarrow.Table`` or ``pandas.DataFrame``.
+        """Return the crawl log, a row a page in crawl order, as ``pyarrow.Table``, ``pandas.DataFrame``, or a list of
+        dicts, which needs neither package.
 
         Columns are those of :class:`crawl4llm.base.crawl_log.ComparedLine`: always all of them, but ``classes``, which
         is there with MIXTURE alone. Raises InputError where a line cannot be used, or pyarrow or pandas is not
@@ -199,6 +200,8 @@ class _Part(io.RawIOBase):
 
 def _table(path: Path, kind: type, form: Form) -> Any:
     """Return a log whose lines have the fields of ``kind``."""
+    if form == "dicts":
+        return list(crawl_log.read_log(path)) if path.exists() else []
     arrow = _library("pyarrow")
     if form == "pandas":
         _library("pandas")

@@ -16,15 +16,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import crawl4llm
+from crawl4llm.base.bars import Progress
+from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import read_input
 from crawl4llm.base.output_dir import claim_output_dir
 from crawl4llm.base.processes import python_command
+from crawl4llm.base.run_folder import SETTINGS, read_json
 from crawl4llm.tools.opened_run import OpenedRun, open_run
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ _LARGEST: Final = 1 << 24
 """Bytes of a policy's file."""
 _LAST: Final = 1 << 14
 """Bytes at the end of what the process said in which its error is looked for."""
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at how far the crawl is."""
 _ERROR: Final = re.compile(r"^crawl4llm: error: (.*)$", re.MULTILINE)
 _RAISED: Final = re.compile(r"^[\w.]*(?:Error|Exception|Failure)\b.*", re.MULTILINE)
 """The last line of a traceback, such as one of a policy."""
@@ -58,6 +63,8 @@ def simulate(
     directory, by default the next number in ``crawls/``. ``seeds``: a file; without it they are drawn. ``settings``:
     any others by their names, such as ``CRAWL_MAX_PAGES=1000``; see docs/settings.md.
 
+    A bar on the standard error output shows how far it is, or a line now and then where that is no terminal.
+
     Raises InputError with the line that the crawl ended with, where it failed. Ctrl-C stops it as it stops a crawl:
     what was crawled is whole; then KeyboardInterrupt is raised.
     """
@@ -68,7 +75,7 @@ def simulate(
         arguments = [f"-s{name}={_as_text(value)}" for name, value in values.items()]
         if seeds is not None:
             arguments.append(f"-aseeds={seeds}")
-        status = _run(["crawl", "influence", *arguments], scratch, _profile(Path(scratch)), said)
+        status = _run(["crawl", "influence", *arguments], scratch, _profile(Path(scratch)), said, output)
         if status:
             with suppress(OSError):
                 output.rmdir()  # where it never began
@@ -85,7 +92,7 @@ def _profile(folder: Path) -> dict[str, str]:
     return {"SCRAPY_SETTINGS_MODULE": "settings.simulation"}
 
 
-def _run(arguments: list[str], folder: str, profile: dict[str, str], said: BinaryIO) -> int:
+def _run(arguments: list[str], folder: str, profile: dict[str, str], said: BinaryIO, output: Path) -> int:
     """Run Scrapy in a session of its own, so that Ctrl-C reaches it once, and from here only."""
     path = os.pathsep.join([*(entry or str(Path.cwd()) for entry in sys.path), folder])
     process = subprocess.Popen(
@@ -98,7 +105,7 @@ def _run(arguments: list[str], folder: str, profile: dict[str, str], said: Binar
     )
     try:
         try:
-            return process.wait()
+            return _watch(process, output)
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
             process.wait()
@@ -106,6 +113,27 @@ def _run(arguments: list[str], folder: str, profile: dict[str, str], said: Binar
     finally:
         process.kill()  # where Ctrl-C comes a second time; one that has ended is not harmed
         process.wait()
+
+
+def _watch(process: subprocess.Popen[bytes], output: Path) -> int:
+    """Show how far a crawl is until its process ends; return the exit status."""
+    status, read = process.poll(), 0
+    with ExitStack() as shown:
+        bar: Progress[None] | None = None
+        while True:
+            with suppress(OSError), (output / CRAWL_LOG).open("rb") as log:
+                if bar is None:
+                    wanted = (read_json(output / SETTINGS).get("settings") or {}).get("CRAWL_MAX_PAGES")
+                    total = wanted if isinstance(wanted, int) else None
+                    bar = shown.enter_context(Progress[None](None, "simulating", total, unit=" pages"))
+                log.seek(read)
+                for piece in iter(lambda: log.read(1 << 20), b""):
+                    read += len(piece)
+                    bar.update(piece.count(b"\n"))
+            if status is not None:
+                return status
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(_LOOK_SECONDS)
 
 
 def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:

@@ -67,6 +67,15 @@ class Fields:
         """Return the same as :meth:`get`, decoded."""
         return self.get(name).decode("utf-8", "replace")
 
+    def has(self, names: re.Pattern[bytes]) -> bool:
+        """Return whether a field has one of some names: a pattern of them in lower case, each after a line feed."""
+        return names.search(self._searched) is not None
+
+    def pairs(self) -> list[tuple[bytes, bytes]]:
+        """Return all fields, in order."""
+        parts = (line.partition(b":") for line in self._head.splitlines()[1:])
+        return [(name.strip(), value.strip()) for name, colon, value in parts if colon]
+
 
 class Record(NamedTuple):
     """The head of a record."""

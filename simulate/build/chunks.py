@@ -20,6 +20,8 @@ from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from simulate.build.plan import Plan, PlannedFile
 
@@ -46,6 +48,7 @@ class Page(NamedTuple):
     text: str
     links: list[Link]  # the keys of their targets are ids of the tree that is built, None for what it does not hold
     remark: str | None  # why the page has no text, if it has none
+    opt_outs: str  # what was said of its uses, as crawl4llm.optouts.said.as_text has it
 
 
 class Unreadable(NamedTuple):
@@ -89,7 +92,8 @@ class PageReader:
             return Unreadable(error.reason)
         text, remark = ("", without_text) if without_text else self._text(page)
         links = self._links(page.outlinks or [])
-        return Page(clean_url(page.url), page.date, page.html is not None, text, links, remark)
+        said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
+        return Page(clean_url(page.url), page.date, page.html is not None, text, links, remark, as_text(said))
 
     def _text(self, page: PageRecord) -> tuple[str, str | None]:
         """Return the page's text, or the empty string and the reason for it."""

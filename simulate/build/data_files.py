@@ -24,6 +24,7 @@ from crawl4llm.base.input_files import PreadFile, keep_open
 from crawl4llm.base.pages import Corpus, Link
 from simulate.build.chunks import ChunkStore, Page, Unreadable
 from simulate.build.plan import Plan, PlannedFile
+from simulate.clueweb22.opt_outs import opt_outs_line
 from simulate.clueweb22.record_parser import HTML, INLINK, OUTLINK, TXT, format_id, language_of, split_id
 from simulate.clueweb22.tree_writer import (
     DocumentHead,
@@ -135,8 +136,8 @@ class DataFiles:
         self._root, self._plan, self._source = root, plan, source
         self._default_date, self._slim_links = default_date, slim_links
         self._chunks = ChunkStore(work / "pages")
-        self._done, self._links = work / "done", work / "links"
-        for folder in (self._done, self._links):
+        self._done, self._links, self._opt_outs = work / "done", work / "links", work / "opt_outs"
+        for folder in (self._done, self._links, self._opt_outs):
             folder.mkdir(exist_ok=True)
 
     def counts(self, kind: str, file: PlannedFile) -> Counter[str] | None:
@@ -165,10 +166,19 @@ class DataFiles:
     def _has_html(self, file: PlannedFile) -> bool:
         return any(isinstance(entry, Page) and entry.has_html for entry in self._chunks.read(file))
 
+    @property
+    def opt_outs(self) -> list[Path]:
+        """Files with the lines of the tree's side file, in order; there once all texts are written."""
+        return [self._opt_outs / file.file_id for file in self._plan.files]
+
     def _txt(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
+        said = []
         for head, entry in self._pages(file):
             if isinstance(entry, Page):
                 counts["documents"] += 1
+                if entry.opt_outs:
+                    counts["pages with opt-out signals"] += 1
+                    said.append(opt_outs_line(head.key, entry.opt_outs))
                 if entry.remark:
                     counts[f"without text: {entry.remark}"] += 1
                 yield txt_record(head, entry.text)
@@ -176,6 +186,7 @@ class DataFiles:
                 if entry:
                     counts[f"unreadable: {entry.reason}"] += 1
                 yield _NO_RECORD
+        (self._opt_outs / file.file_id).write_bytes(b"".join(said))
 
     def _html(self, file: PlannedFile, counts: Counter[str]) -> Iterator[bytes]:
         keys = self._plan.keys(file)

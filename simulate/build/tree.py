@@ -27,18 +27,19 @@ from simulate.build.chunks import ChunkStore, chunks_of
 from simulate.build.data_files import PAGE_KINDS, DataFiles
 from simulate.build.plan import Plan, make_plan, read_manifest
 from simulate.build.pool import BuildOptions, BuildPool, Paths
+from simulate.clueweb22.opt_outs import write_opt_outs
 from simulate.clueweb22.record_parser import INLINK, KINDS
 from simulate.clueweb22.tree_writer import write_root_files
 
 MANIFEST: Final = "manifest.tsv"
 
-_FORMAT: Final = 1  # to be raised with every change of what is written, also into the work folder
+_FORMAT: Final = 2  # to be raised with every change of what is written, also into the work folder
 _STATE: Final = "build.json"
 _WORK: Final = ".build"
 _README: Final = """\
 Pages in the layout of ClueWeb22-A ({kinds}); not ClueWeb22 data.
 Made by `scrapy corpus build` of crawl4llm from a {source} corpus: {documents} pages.
-manifest.tsv has a line `key<TAB>id` for every id that has been given.
+manifest.tsv has a line `key<TAB>id` for every id that has been given; opt_outs.tsv what was said of the uses of pages.
 """
 
 
@@ -126,6 +127,7 @@ def _write_root_files(source: Corpus, root: Path, plan: Plan, files: DataFiles) 
             totals.update(counts)
     readme = _README.format(kinds=", ".join(records), source=source.name, documents=totals["documents"])
     write_root_files(root, readme, records)
+    write_opt_outs(root, files.opt_outs, known=getattr(source, "knows_opt_outs", False))
     return dict(sorted(totals.items()))
 
 

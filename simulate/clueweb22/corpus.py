@@ -15,6 +15,7 @@ from crawl4llm.base.compression import largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.inflating import Damaged, TooMuch, inflate, inflate_start, plausible
 from crawl4llm.base.pages import Link, PageRecord
+from simulate.clueweb22.opt_outs import OptOuts
 from simulate.clueweb22.record_files import Listing, RecordFiles, check_files, kinds_held, list_files
 from simulate.clueweb22.record_parser import (
     FULL_ID_POSITION,
@@ -118,6 +119,8 @@ class ClueWeb22Corpus:
             page.html, page.date, page.url = html.html, html.date, html.url
         if text:
             page.text = text.text
+        if self._opt_outs is not None:
+            page.opt_outs = self._opt_outs.of(key)
         page.url = page.url or self._url_beside_html(key, text or self._text(key), links)
         return page
 
@@ -206,8 +209,16 @@ class ClueWeb22Corpus:
                 raise InputError(f"CORPUS {self.root}: {reason}")
 
     def check(self) -> None:
-        """Raise InputError, naming the file, unless every data file is as long as its offset file says."""
+        """Raise InputError, naming the file, unless every data file is as long as its offset file says, and the side
+        file of opt-outs is sound."""
         check_files(self.root, self._listing)
+        if self._opt_outs is not None:
+            self._opt_outs.check()
+
+    @property
+    def knows_opt_outs(self) -> bool:
+        """Whether a side file tells of all pages what was said of their uses."""
+        return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:
         """Return the SHA-256 of the names and sizes of all data files and of the options for links."""
@@ -221,6 +232,7 @@ class ClueWeb22Corpus:
         """Release file handles; a later look-up opens them again."""
         self._files.close()
         self._url_index = None
+        self.__dict__.pop("_opt_outs", None)
 
     # -- URLs (the corpus as simulate.clueweb22.url_index.UrlSource) --------------------------------------------------
 
@@ -252,6 +264,11 @@ class ClueWeb22Corpus:
         return format_id(part, item)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _opt_outs(self) -> OptOuts | None:
+        """The side file of opt-outs; None where the tree has none. Raises InputError where it is damaged."""
+        return OptOuts.of_tree(self.root)
 
     @cached_property
     def _listing(self) -> Listing:

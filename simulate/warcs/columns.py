@@ -15,7 +15,10 @@ from typing import BinaryIO, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawl4llm.optouts.heard import Heard
+from crawl4llm.optouts.said import as_text
 from simulate.warcs.index import FINAL_COLUMNS, Columns
+from simulate.warcs.opt_outs import date_of
 from simulate.warcs.part import DOCUMENT_COLUMNS, FAILED, HTML, LINK_COLUMNS, REVISITED, TEXT, TEXT_COLUMNS, StoredPart
 from simulate.warcs.scan import REVISIT, REVISIT_BY_DIGEST
 
@@ -35,24 +38,28 @@ class Merged(NamedTuple):
     """Documents whose text is held besides."""
     counts: Counter[str]
     """Records by kind, or by the reason why they are left out."""
+    opt_outs_unknown: int
+    """Documents of which the files do not tell what was said of their uses."""
 
 
-def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], *, keep_last: bool) -> Merged:
-    """Write the columns over all parts, which are gone through twice.
+def write_columns(folder: Path, parts: Callable[[], Iterator[StoredPart]], heard: Heard, *, keep_last: bool) -> Merged:
+    """Write the columns over all parts, which are gone through twice, and once more where opt-outs are known.
 
     Of documents with one key the first is held, or the last where ``keep_last``; but one with HTML in any case, and a
     text rather than none. The text of a page that is held as HTML can be found by the page.
     """
     items: Counter[str] = Counter()
     counts: Counter[str] = Counter()
+    unknown = 0
     for part in parts():
         items.update(part.items)
         counts.update(part.counts)
+        unknown += part.opt_outs_unknown
     writer = _Writer(folder, items, by_digest=bool(counts[REVISIT_BY_DIGEST] or counts[REVISIT]))
     for part in parts():
         writer.add(part)
-    chosen = writer.finish(keep_last=keep_last)
-    return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts)
+    chosen = writer.finish(parts() if heard else (), heard, keep_last=keep_last)
+    return Merged(items["offsets"] - sum(chosen.dropped), chosen.count - chosen.texts, chosen.texts, counts, unknown)
 
 
 class _Writer:
@@ -93,7 +100,7 @@ class _Writer:
         self._alias_forms.add(aliases, range(self._aliases, self._aliases + len(aliases)))
         self._aliases += len(aliases)
 
-    def finish(self, *, keep_last: bool) -> _Duplicates:
+    def finish(self, parts: Iterable[StoredPart], heard: Heard, *, keep_last: bool) -> _Duplicates:
         """Write the tables and the columns known only at the end; returns the choice of documents."""
         array("Q", [self._documents]).tofile(self._files["file_starts"])
         for name in (*_COPIED, "key_ends"):
@@ -107,11 +114,28 @@ class _Writer:
             held = compress(range(self._documents), map(not_, duplicates.dropped))
             array("I", held).tofile(self._files["held"])
         duplicates.text_numbers.tofile(self._files["texts"])
+        self._write_signals(parts, heard, Columns(self._folder), duplicates.dropped)
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
             file.close()
         return duplicates
+
+    def _write_signals(
+        self, parts: Iterable[StoredPart], heard: Heard, columns: Columns, dropped: Sequence[int]
+    ) -> None:
+        """Write what has been heard of each document that is held."""
+        number = end = 0
+        for part in parts:
+            for date in part.column("dates"):
+                if not dropped[number]:
+                    key = columns.text("keys", "key_ends", number)
+                    if text := as_text(heard.said(key, key, date_of(date))).encode():
+                        end += len(text)
+                        array("I", [number]).tofile(self._files["said"])
+                        array("Q", [end]).tofile(self._files["said_ends"])
+                        self._files["said_texts"].write(text)
+                number += 1
 
 
 class _Duplicates:

@@ -15,6 +15,8 @@ from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHt
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
+from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.said import as_text, from_text
 from crawl4llm.warc.payload import entity, html_in_utf8, html_of, wat_links
 from crawl4llm.warc.reader import RecordReader, StoredRecord
 from crawl4llm.warc.records import TARGET_URI, Name, field_name
@@ -93,6 +95,8 @@ class WarcCorpus:
         else:
             page.html = self._html(number, stored)
         page.outlinks = self._links(number, key, page.html)
+        said = [*from_text(self._index.signals(number)), *said_in_html(page.html or b"", "")]
+        page.opt_outs = as_text(said) if said else ""
         return page
 
     def text(self, key: str) -> str:
@@ -132,6 +136,11 @@ class WarcCorpus:
         """Return an empty list: WARC files do not record inlinks."""
         self._reach(key)
         return []
+
+    @property
+    def knows_opt_outs(self) -> bool:
+        """Whether the files tell of all documents what was said of their uses."""
+        return not self._index.manifest["opt_outs_unknown"]
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._is_known(key)

@@ -42,6 +42,9 @@ FINAL_COLUMNS: Final[Mapping[str, Code]] = {
     "alias_ends": "Q",
     "targets": "B",
     "target_ends": "Q",
+    "said": "I",  # the documents with signals of opt-outs, ascending
+    "said_ends": "Q",
+    "said_texts": "B",  # as crawl4llm.optouts.said.as_text has them
 }
 """Columns by name, and the types of their items."""
 
@@ -159,6 +162,13 @@ class WarcIndex:
         """Return the document that is the text of another one, from a ``conversion`` record."""
         texts = self._columns["texts"]
         return texts[number] - 1 if len(texts) and texts[number] else None
+
+    def signals(self, number: int) -> str:
+        """Return what is known, without the page's HTML, of the uses that a document may be put to: one line, as
+        :func:`crawl4llm.optouts.said.as_text` has it."""
+        said = self._columns["said"]
+        at = bisect_left(said, number)
+        return self._columns.text("said_texts", "said_ends", at) if at < len(said) and said[at] == number else ""
 
     def alias(self, key: str) -> str | None:
         """Return the key to which a URL of just this key leads."""

@@ -21,9 +21,11 @@ from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
 from crawl4llm.base.processes import KILLED_INDEXING
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.within import is_within
-from crawl4llm.warc.reader import UnreadableFile
+from crawl4llm.optouts.heard import LARGEST_FILE, Heard, OfPage, OfSite
+from crawl4llm.warc.reader import RecordReader, UnreadableFile
 from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failures
 from simulate.warcs.index import MANIFEST, read_manifest
+from simulate.warcs.opt_outs import heard_of
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
 from simulate.warcs.scan import PAGE, Source, scan_part
 
@@ -210,7 +212,7 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
     temporary = columns.with_suffix(".tmp")
     with writing(columns):
         temporary.mkdir()
-        merged = write_columns(temporary, parts, keep_last=options.duplicates == LAST)
+        merged = write_columns(temporary, parts, _heard(folder, jobs), keep_last=options.duplicates == LAST)
         shutil.rmtree(columns, ignore_errors=True)
         temporary.replace(columns)
     pages = (job.file for job, part in zip(jobs, parts(), strict=True) if part.counts.get(PAGE))
@@ -223,9 +225,26 @@ def _write_index(folder: Path, jobs: Sequence[_PartJob], options: IndexOptions, 
         "documents": merged.documents,
         "duplicates": merged.duplicates,
         "counts": dict(sorted(merged.counts.items())),
+        "opt_outs_unknown": merged.opt_outs_unknown,
         "without_text": None if merged.texts else next(without_text, None),
         "files": files,
     }
+
+
+def _heard(folder: Path, jobs: Sequence[_PartJob]) -> Heard:
+    """Return what all files have heard of opt-outs."""
+    by_name = {job.file.name: job for job in jobs}
+    reader = RecordReader[str](lambda name: (by_name[name].root / name, points_path(folder, name)), LARGEST_FILE)
+
+    def noted() -> Iterator[OfPage | OfSite]:
+        for job in jobs:
+            lines = StoredPart(job.path, job.identity).column("opt_outs").tobytes().splitlines()
+            yield from heard_of(job.file.name, lines, reader.read)
+
+    try:
+        return Heard(noted())
+    finally:
+        reader.close()
 
 
 def _remove_stale(folder: Path, jobs: Sequence[_PartJob], manifest: Mapping[str, Any]) -> None:

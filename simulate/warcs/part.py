@@ -10,14 +10,14 @@ import os
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from crawl4llm.base.urls import lookup_form
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of all files of the index; one of another version is made anew."""
 HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
 """Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own
@@ -35,6 +35,7 @@ COLUMNS: Final[Mapping[str, Code]] = {
     **TEXT_COLUMNS,
     **LINK_COLUMNS,
     "forms": "Q",  # hash of the key's lookup form
+    "dates": "Q",  # 14 digits; 0 for none
     "digests": "Q",  # the last 8 characters of the payload digest
     "key_lengths": "I",
     "names": "Q",  # hash of another name of a document, such as a WARC-TREC-ID
@@ -45,6 +46,7 @@ COLUMNS: Final[Mapping[str, Code]] = {
     "keys": "B",  # text in UTF-8
     "aliases": "B",
     "targets": "B",
+    "opt_outs": "B",  # lines of JSON, as simulate.warcs.opt_outs has them
 }
 """Columns by name, and the types of their items."""
 
@@ -65,11 +67,15 @@ class PartColumns:
     def __init__(self) -> None:
         self.columns: dict[str, array[int]] = {name: array(code) for name, code in COLUMNS.items()}
         self.counts: Counter[str] = Counter()
+        self.opt_outs_unknown = 0
+        """Documents of which the file does not tell what was said of their uses."""
 
     def __len__(self) -> int:
         return len(self.columns["offsets"])
 
-    def add_document(self, place: tuple[int, int], kind: int, key: str, digest: bytes, name: bytes) -> None:
+    def add_document(
+        self, place: tuple[int, int], kind: int, key: str, digest: bytes, name: bytes, date: int = 0
+    ) -> None:
         """Add a document; ``digest`` and ``name`` may be empty."""
         columns = self.columns
         if name:
@@ -78,6 +84,7 @@ class PartColumns:
         columns["offsets"].append(place[0])
         columns["lengths"].append(place[1])
         columns["kinds"].append(kind)
+        columns["dates"].append(date)
         columns["digests"].append(digest_end(digest))
         columns["forms"].append(hash64(lookup_form(key).encode()))
         self._add_text("key_lengths", "keys", key)
@@ -87,6 +94,11 @@ class PartColumns:
         self.columns["alias_forms"].append(hash64(lookup_form(key).encode()))
         self._add_text("alias_lengths", "aliases", key)
         self._add_text("target_lengths", "targets", target)
+
+    def note_opt_outs(self, lines: Iterable[str], unknown: int) -> None:
+        """Add the notes of opt-outs, and count the documents without any way to know of them."""
+        self.columns["opt_outs"].frombytes("".join(f"{line}\n" for line in lines).encode())
+        self.opt_outs_unknown += unknown
 
     def _add_text(self, lengths: str, texts: str, text: str) -> None:
         data = text.encode()
@@ -98,6 +110,7 @@ class PartColumns:
         head = {
             **identity._asdict(),
             "counts": dict(sorted(self.counts.items())),
+            "opt_outs_unknown": self.opt_outs_unknown,
             "items": {name: len(column) for name, column in self.columns.items()},
         }
         return b"".join([json.dumps(head).encode(), b"\n", *(column.tobytes() for column in self.columns.values())])
@@ -128,6 +141,7 @@ class StoredPart:
         if not isinstance(head, dict) or not head.items() >= identity._asdict().items():
             raise ValueError("another part")
         self.counts: dict[str, int] = head["counts"]
+        self.opt_outs_unknown: int = head["opt_outs_unknown"]
         self.items: dict[str, int] = head["items"]
         """The length of each column."""
         self._places: dict[str, int] = {}

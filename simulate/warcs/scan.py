@@ -21,7 +21,8 @@ from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.warc.exchanges import PURPOSE_FIELD
 from crawl4llm.warc.payload import is_html, media_type
 from crawl4llm.warc.reader import scan
-from crawl4llm.warc.records import CONTENT_TYPE, TARGET_URI, Frame, Opening, Record, field_name
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, Opening, Record, field_name
+from simulate.warcs.opt_outs import SITE_FILES, Notes, date_as_number
 from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
 
 DAMAGED, NO_LENGTH, NO_URL, NOT_HTML, UNTYPED = "damaged", "no_length", "no_url", "not_html", "untyped"
@@ -79,8 +80,10 @@ class _Collector:
         self.part = PartColumns()
         self._by_name: dict[bytes, int] = {}
         self._ours = False
+        self._notes = Notes()
         for frame in frames:
             self.part.counts[self._take(frame)] += 1
+        self.part.note_opt_outs(self._notes.lines, self._notes.unknown)
 
     def collect_beside(self, frames: Iterable[Frame], prefix: str) -> None:
         """Note where in a WET or WAT file there is a record of one of the documents, by the id to which it refers.
@@ -102,9 +105,8 @@ class _Collector:
         record, http = frame.record, frame.http
         if record is None:
             return DAMAGED
-        if record.kind == "warcinfo":
-            self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
         purpose = record.fields.get(_PURPOSE)  # robots.txt and the like, in an archive of ours
+        self._note(frame, record, purpose)
         if purpose or record.kind not in {"response", "resource", "conversion", "revisit"}:
             return OF_NO_PAGE if purpose else record.kind or UNTYPED
         if record.length is None:
@@ -134,6 +136,16 @@ class _Collector:
             self._add_canonical_link(key, frame.opening, body_at)
         return self._add_document(frame, record, HTML, key)
 
+    def _note(self, frame: Frame, record: Record, purpose: bytes) -> None:
+        """Note what a record says of the file that it begins, or of opt-outs without being a document."""
+        if record.kind == "warcinfo":
+            self._ours = _SOFTWARE.search(frame.opening.data, record.block_at) is not None
+            self._notes.warcinfo(frame, record, ours=self._ours)
+        elif self._ours and record.kind == "metadata":
+            self._notes.metadata(frame, record)
+        elif purpose if self._ours else record.url.endswith(SITE_FILES):
+            self._notes.file_of_site(frame, record, purpose.decode("utf-8", "replace"))
+
     def _add_document(self, frame: Frame, record: Record, kind: int, key: str) -> str:
         get = record.fields.get
         if self._beside:
@@ -142,7 +154,8 @@ class _Collector:
                     self._by_name.setdefault(name, len(self.part))
         place = frame.offset, frame.length
         digest = b"" if kind == REVISITED else get(PAYLOAD_DIGEST)
-        self.part.add_document(place, kind, key, digest=digest, name=get(TREC_ID))
+        self.part.add_document(place, kind, key, digest=digest, name=get(TREC_ID), date=date_as_number(get(DATE)))
+        self._notes.document(record, frame.http, key)
         return {HTML: PAGE, TEXT: PLAIN_TEXT, REVISITED: REVISIT}[kind]
 
     def _add_revisit(self, key: str, record: Record) -> str:

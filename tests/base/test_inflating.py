@@ -13,7 +13,16 @@ from memory_helpers import little_memory
 
 from crawl4llm.base import inflating
 from crawl4llm.base.compression import zstd
-from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, gunzip_pieces, inflate, inflate_start
+from crawl4llm.base.inflating import (
+    CODINGS,
+    Damaged,
+    InflateError,
+    TooMuch,
+    gunzip_pieces,
+    inflate,
+    inflate_start,
+    is_larger,
+)
 
 HUGE = 1 << 30
 PARAMETER = zstd.CompressionParameter
@@ -63,6 +72,8 @@ def test_gives_what_was_put_in(coding: str, size: int) -> None:
     assert inflate(coded, coding, size) == inflate(coded, coding, 1 << 20) == data
     assert inflate_start(coded, coding, 1 << 20) == data
     assert inflate_start(coded, coding, 100) == data[:100]
+    assert not is_larger(coded, coding, size)
+    assert size == 0 or is_larger(coded, coding, size - 1)
     if size:
         with pytest.raises(TooMuch, match=f"unpacks to more than {size - 1:,} bytes"):
             inflate(coded, coding, size - 1)
@@ -108,6 +119,7 @@ def test_a_bomb_takes_no_memory(coding: str, coded: Callable[[], bytes]) -> None
         with pytest.raises(InflateError):
             inflate(data, coding, 1 << 20)
         assert len(inflate_start(data, coding, 1 << 20)) == 1 << 20
+        assert is_larger(data, coding, 50 << 20)
 
 
 def test_a_bomb_that_lies_takes_no_memory() -> None:

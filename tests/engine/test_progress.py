@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
+from terminal_helpers import on_a_terminal
 
 from crawl4llm.base.stats import is_documented
 
 
-def on_a_terminal(args: list[str]) -> tuple[int, str]:
-    """Run scrapy with standard error on a pseudo-terminal; returns its exit status and what that showed."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 160, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=theirs
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other side is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    return process.wait(timeout=60), shown.decode()
-
-
-def test_bar_on_a_terminal(demo_web: Web, tmp_path: Path) -> None:
-    status, shown = on_a_terminal(
-        crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=60, CRAWL_BATCH_SIZE=10, SIMULATION_TEXT="extracted")
-    )
+@pytest.mark.parametrize("columns", [160, 80])
+def test_bar_on_a_terminal(columns: int, demo_web: Web, tmp_path: Path) -> None:
+    args = crawl_args(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=60, CRAWL_BATCH_SIZE=10, SIMULATION_TEXT="extracted")
+    status, shown, _ = on_a_terminal(["-m", "scrapy", *args], columns)
     assert status == 0, shown
     last = shown.strip().rpartition("\r")[2]
-    assert re.search(r"100%.*60/60 .*pages/s, visited [\d,]+, frontier [\d,]+, mean influence 0\.\d{3}", last), last
+    assert re.search(r"mean influence 0\.\d{3}: 100%.*60/60 .*pages/s, visited", last), last
+    assert columns < 100 or re.search(r"pages/s, visited [\d,]+, frontier [\d,]+", last), last
+    assert len(last) <= columns
     assert "iteration 1" not in shown
 
 

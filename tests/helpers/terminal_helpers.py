@@ -1,17 +1,25 @@
-"""Scrapy commands in this process, with somebody at a terminal."""
+"""Commands with somebody at a terminal: in a process of their own, or in this one."""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
 import threading
 import tty
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
 import pytest
+from crawl_helpers import PROJECT
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
@@ -59,3 +67,26 @@ def at_terminal(*args: object, typed: str = "") -> Seen:
         os.close(master)
     seen = b"".join(screen).rstrip(b"\0").decode()
     return Seen(int(ended.value.code or 0), out.getvalue(), seen)
+
+
+def on_a_terminal(args: list[str], columns: int, cwd: Path = PROJECT) -> tuple[int, str, str]:
+    """Run Python with standard error on a pseudo-terminal; its exit status, what that showed, and what was printed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen([sys.executable, *args], cwd=cwd, env=env, stdout=printed, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(ours)
+        status = process.wait(timeout=60)
+        printed.seek(0)
+        return status, shown.decode(), printed.read().decode()

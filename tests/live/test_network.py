@@ -354,6 +354,6 @@ def test_a_profile_without_the_network_says_so(tmp_path: Path, site: Site) -> No
         output = tmp_path / str(number)
         result = crawl_live([f"{site.url}/"], output, NETWORK_ALLOWED="", **settings)
         assert result.stderr.count(f"{said}") == 1
-        assert len(crawl_log(output)) == 1
+        assert len(crawl_log(output)) == stats(output)["pages/fetched"] == 1
     result = crawl_live([f"{site.url}/"], tmp_path / "none", EXTENSIONS='{"no.such.Thing": 0}')
     assert error_of(result).startswith("EXTENSIONS: no.such.Thing cannot be loaded")

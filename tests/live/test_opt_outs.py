@@ -21,9 +21,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH
-from crawl4llm.live.robots_rules import ALLOW_ALL
 from crawl4llm.live.robots_store import RobotsStore
 from crawl4llm.live.tdmrep import PAGES, TdmFiles
+from crawl4llm.optouts.robots_rules import ALLOW_ALL
 from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.tdmrep import PATH
 

@@ -24,8 +24,8 @@ from robots_helpers import Raw, faster, serve_bytes
 from stranger import Verdicts
 from warcio.archiveiterator import ArchiveIterator
 
-from crawl4llm.live.robots_rules import LIMIT
 from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.optouts.robots_rules import LIMIT
 from crawl4llm.warc import cdxj
 from simulate.warcs.corpus import WarcCorpus
 

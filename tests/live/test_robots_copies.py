@@ -20,10 +20,11 @@ from typing import Any
 
 import pytest
 
+from crawl4llm.base.urls import site_of
 from crawl4llm.live.robots import RobotsUnknown
-from crawl4llm.live.robots_copies import FRESH, HOLDS, WAITS, Copies, Known, site_of
-from crawl4llm.live.robots_rules import LIMIT
+from crawl4llm.live.robots_copies import FRESH, HOLDS, WAITS, Copies, Known
 from crawl4llm.live.robots_store import RobotsStore
+from crawl4llm.optouts.robots_rules import LIMIT
 
 SITE = "http://example.com"
 PRIVATE = f"{SITE}/private/a"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl4llm.live.robots_rules import ALLOW_ALL, LIMIT, Rules, group_of, parse, product_token, text_of
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, group_of, parse, product_token, text_of
 
 SITE = "http://example.com"
 

@@ -15,6 +15,7 @@ from continuous_cluster import begin, storage_at
 from crawl_helpers import PROJECT
 from live_helpers import live_args, text_page, wait_for
 from tls_helpers import make_certificate, serve_tls
+from twisted.protocols import tls
 from twisted.web import _newclient, client
 
 _HANDLER = """
@@ -34,6 +35,8 @@ assert isinstance(getattr(HTTP11DownloadHandler(get_crawler(Spider)), "_pool", N
     [
         (client.HTTPConnectionPool, "_factory"),
         (_newclient.HTTP11ClientProtocol, "_parser"),
+        (_newclient.Request, "absoluteURI"),
+        (tls.TLSMemoryBIOProtocol, "_handshakeDone"),
         (_newclient.HTTP11ClientProtocol, "request"),
         (_newclient.Request, "writeTo"),
         (_newclient.HTTPClientParser, "lineReceived"),

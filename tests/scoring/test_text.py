@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from lxml.html import InputElement
 from trafilatura.utils import load_html
 
-from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor
+from crawl4llm.scoring.text import EXTRACTORS, extract_text, load_extractor, title_of
 from simulate.demo.text import page_html
 from simulate.demo.web import Web
 
@@ -110,3 +111,26 @@ print(json.dumps([trafilatura.extract(page, **recipe) or "" for page in json.loa
     )
     assert [EXTRACTORS["trafilatura"](page) for page in pages] == json.loads(plain.stdout)
     assert not isinstance(load_html(FORMS).find(".//input"), InputElement), "it is the faster one"
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        (b"<title>One\n two</title><p>", "One two"),
+        ("<TITLE lang=de>Käse &amp; 1 &lt; 2 <b></Title >".encode(), "Käse & 1 < 2 <b>"),
+        (b"<p>no title</p>", ""),
+        (b"<title>without an end<p>", ""),
+        (b"<titles>x</titles><title></title>", ""),
+        (b"<title>" + b"x" * 100_000 + b"</title>", ""),
+    ],
+)
+def test_title(html: bytes, title: str) -> None:
+    assert title_of(html) == title
+
+
+def test_titles_that_do_not_end_take_no_time() -> None:
+    """A search for an end from each of them would take hours."""
+    began = time.process_time()
+    assert title_of(b"<title " * 1_500_000) == ""
+    assert title_of(b"<title>" * 1_500_000) == ""
+    assert time.process_time() - began < 20

@@ -401,6 +401,9 @@ def test_command(tmp_path: Path) -> None:
     ]
     again = _command(tmp_path, "--to", "tree", "-s", "CORPUS=source")
     assert (again.returncode, again.stdout) == (0, done.stdout)
+    url = ClueWeb22Corpus(tmp_path / "tree").url(KEYS[1])
+    shown = scrapy("corpus", "show", url, "-s", "CORPUS=tree", cwd=tmp_path)
+    assert KEYS[1] in shown.stdout, shown.stderr  # by the URL index that the build has left
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,8 @@ def test_wacz(finished: Path, tmp_path: Path) -> None:
         pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").splitlines()]
         assert [page["id"] for page in pages[1:]] == [f"doc-{number:03d}" for number in range(PAGES)]
         assert pages[1]["ts"] == "2026-11-20T12:00:00Z"
+        titles = {page["id"]: page["title"] for page in pages[1:]}
+        assert titles == {f"doc-{number:03d}": str(TWIN_OF.get(number, number)) for number in range(PAGES)}
         for entry in read(finished / "warc/index.cdxj"):
             assert archive.read(f"archive/{entry.filename}")[entry.offset :][:2] == b"\x1f\x8b"
     assert "exists already" in refused("finish", finished, "--wacz", path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from export_helpers import documents, files, pages, run_export, write_run
 
-from crawl4llm.tools.export.formats import FORMATS
+from crawl4llm.tools.export.formats import FORMATS, date_of, moment
 
 from export_helpers import zstd  # isort: skip
 
@@ -29,6 +30,11 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
+def as_in_parquet(name: str, value: Any) -> Any:
+    """A value of JSON as Parquet has it: a date is a time."""
+    return datetime.fromisoformat(value.replace("Z", "+00:00")) if name == "date" else value
+
+
 def test_all_formats_hold_the_same(exports: dict[str, Path]) -> None:
     plain = documents(exports["jsonl"])
     assert plain == documents(exports["jsonl.gz"]) == documents(exports["jsonl.zst"])
@@ -41,7 +47,7 @@ def test_all_formats_hold_the_same(exports: dict[str, Path]) -> None:
         for row in parquet.read_table(path).to_pylist()
     ]
     columns = rows[0].keys()
-    assert rows == [{name: document[name] for name in columns} for document in plain]
+    assert rows == [{name: as_in_parquet(name, document[name]) for name in columns} for document in plain]
     assert columns == {*plain[0]} - {"source", "created", "metadata"}
 
 
@@ -62,7 +68,36 @@ def test_datatrove(exports: dict[str, Path], name: str) -> None:
     plain = documents(exports["jsonl"])
     assert [(document.id, document.text) for document in read] == [(one["id"], one["text"]) for one in plain]
     for field in ("url", "date", "language", "influence", "warc_file", "warc_offset", "warc_length", "digest"):
-        assert [document.metadata[field] for document in read] == [one[field] for one in plain]
+        expected = [as_in_parquet(field, one[field]) if name == "parquet" else one[field] for one in plain]
+        assert [document.metadata[field] for document in read] == expected
+
+
+def test_duckdb_compares_dates(exports: dict[str, Path]) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="needs the extra evaluate")
+    files = f"{exports['parquet']}/documents/*.parquet"
+    query = "select count(*), min(date)::timestamptz = ? from read_parquet(?) where date >= date '2022-01-01'"
+    (found,) = duckdb.execute(query, [datetime(2022, 8, 1, 12, tzinfo=timezone.utc), files]).fetchall()
+    assert found == (1200, True)
+
+
+@pytest.mark.parametrize(
+    ("date", "time"),
+    [
+        ("2022-08-01T12:00:00Z", (12, 0, 0, 0)),
+        ("2022-08-01T12:00:00.5Z", (12, 0, 0, 500_000)),
+        ("2022-08-01T12:00:00.123456789Z", (12, 0, 0, 123_456)),
+    ],
+)
+def test_dates_of_parquet(date: str, time: tuple[int, int, int, int]) -> None:
+    """WARC-Dates have up to nine digits of a second (ISO 28500:2017, 5.4)."""
+    found = moment(date)
+    assert found == datetime(2022, 8, 1, *time, tzinfo=timezone.utc)
+    assert moment(date_of(found)) == found
+
+
+@pytest.mark.parametrize("date", [None, "", "2022-08", "2022-02-31T12:00:00Z", "0000-01-01T00:00:00Z", "yesterday"])
+def test_what_is_no_date_is_null(date: str | None) -> None:
+    assert moment(date) is None
 
 
 @pytest.mark.parametrize("name", ["jsonl.gz", "jsonl.zst"])

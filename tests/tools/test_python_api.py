@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from crawl_helpers import PROJECT, Web, crawl_log
+from terminal_helpers import on_a_terminal
 
 import crawl4llm
 from crawl4llm import InputError, OpenedRun, PageError, open_run, simulate
@@ -222,3 +224,24 @@ def test_ctrl_c_stops_the_crawl_and_leaves_it_whole(demo_web: Web, tmp_path: Pat
     assert stopped.finish_reason == "shutdown"
     assert 40 <= stopped.crawl_log().num_rows < 1000
     assert len(list(stopped.pages())) == stopped.crawl_log().num_rows
+
+
+WITHOUT_TABLES = """
+import sys
+sys.modules["pyarrow"] = sys.modules["pandas"] = None
+from crawl4llm import simulate
+corpus, out, model = sys.argv[1:]
+run = simulate("random", corpus, out=out, SCORER_MODEL=model, CRAWL_MAX_PAGES=60, CRAWL_SEEDS=20)
+lines = run.crawl_log("dicts")
+print(len(lines), len(list(run.pages())), lines[0]["order"], len(run.failures("dicts")))
+"""
+
+
+def test_simulate_shows_how_far_it_is_and_needs_no_tables(demo_web: Web, tmp_path: Path) -> None:
+    """On a terminal, in a process in which neither pyarrow nor pandas can be imported."""
+    (tmp_path / "script.py").write_text(WITHOUT_TABLES)
+    command = [str(tmp_path / "script.py"), str(demo_web.corpus), str(tmp_path / "run"), str(demo_web.model)]
+    status, shown, printed = on_a_terminal(command, 80, cwd=tmp_path)
+    assert status == 0, shown
+    assert re.search(r"simulating: 100%.*\b60/60 \[.*pages/s\]", shown.strip().rpartition("\r")[2]), shown
+    assert printed.split()[:3] == ["60", "60", "0"]

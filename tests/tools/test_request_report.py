@@ -109,13 +109,16 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
         line(at="2024-10-04T00:00:11.000Z", url="http://a.example/\x1b[2J"),
         line(at="2024-10-04T00:01:10.500Z", status=None, error="timeout"),
         line(at="2024-10-04T00:02:00.000Z", status=403, waited=49.0, rule="DOWNLOAD_DELAY"),
+        line(at="2024-10-04T00:02:01.000Z", status=None, error="timeout", waited=0.5, sent=False),
+        line(at="2024-10-04T00:02:02.000Z", sent="yes"),
     )
     log = Log(job)
     report = content(owner_report(log, "a.example", {"robots": 2}))
     requests, summary = report["requests"], report["summary"]
-    assert [request["waited"] for request in requests] == [None, 9.5, 60.0, 49.0]
-    assert [request["status"] for request in requests] == [200, 200, None, 403]
-    assert log.damaged == 2
+    assert [request["waited"] for request in requests] == [None, 9.5, 60.0, 49.0, 0.5]
+    assert [request["status"] for request in requests] == [200, 200, None, 403, None]
+    assert [request["sent"] for request in requests] == [True, True, True, True, False]
+    assert log.damaged == 3
     assert {name: summary[name] for name in ("requests", "least_delay", "median_delay", "robots_txt", "refusals")} == {
         "requests": 4,
         "least_delay": 9.5,
@@ -123,11 +126,16 @@ def test_an_owners_report_tells_what_was_waited(job: Path) -> None:
         "robots_txt": 1,
         "refusals": 1,
     }
+    assert summary["unsent"] == 1
     told = list(text_lines(owner_report(Log(job), "a.example", {})))
     assert (
         told[2].split() == "2024-10-04T00:00:10.000Z 200 100 500 9.500 s Crawl-delay document http://a.example/".split()
     )
     assert told[3].split()[1] == "timeout"
+    assert told[5].endswith(" http://a.example/  (not sent)")
+    assert (
+        "a.example: 4 requests, 1 of them for robots.txt; 1 refused (401, 403, 429, 503); 1 more were not sent" in told
+    )
 
 
 def test_the_overview_adds_up_by_day_and_owner(job: Path) -> None:
@@ -135,14 +143,14 @@ def test_the_overview_adds_up_by_day_and_owner(job: Path) -> None:
     write(job, FIRST + DAY, line("b.example", at="2024-10-05T00:00:00.000Z", status=None, error="dns"))
     report = content(overview(Log(job), 1))
     assert report["days"] == [
-        {"day": "2024-10-04", "requests": 3, "pages": 2, "bytes": 300, "errors": 1, "least_delay": 2.0},
-        {"day": "2024-10-05", "requests": 1, "pages": 0, "bytes": 100, "errors": 1, "least_delay": None},
+        {"day": "2024-10-04", "requests": 3, "pages": 2, "bytes": 300, "errors": 1, "least_delay": 2.0, "unsent": 0},
+        {"day": "2024-10-05", "requests": 0, "pages": 0, "bytes": 0, "errors": 0, "least_delay": None, "unsent": 1},
     ]
     assert report["owners"] == [
-        {"owner": "b.example", "requests": 3, "pages": 1, "bytes": 300, "errors": 2, "least_delay": 2.0},
+        {"owner": "b.example", "requests": 2, "pages": 1, "bytes": 200, "errors": 1, "least_delay": 2.0, "unsent": 1},
     ]
     report = content(overview(Log(job, "2024-10-05"), 9))
-    assert [row["requests"] for row in (*report["days"], *report["owners"])] == [1, 1]
+    assert [row["unsent"] for row in (*report["days"], *report["owners"])] == [1, 1]
 
 
 def test_what_is_wrong_is_said_in_a_line(job: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ from crawl4llm.tools.archive.rewrite import Refill, find_refilled, load_lines, n
 from crawl4llm.tools.archive.survey import surveyed
 from crawl4llm.tools.export.card import CARD, card, damaged
 from crawl4llm.tools.export.folder import DOCUMENTS, MANIFEST, listed_shards
-from crawl4llm.tools.export.formats import PARQUET, Document, open_file, require_package
+from crawl4llm.tools.export.formats import PARQUET, Document, date_of, open_file, require_package
 from crawl4llm.tools.export.shards import ShardFacts, ShardWriter
 
 if TYPE_CHECKING:
@@ -245,7 +246,9 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     with open_input(path) as opened, parquet.ParquetFile(opened) as file:
         for batch in file.iter_batches():
-            yield from batch.to_pylist()
+            for row in batch.to_pylist():
+                date = row.get("date")
+                yield {**row, "date": date_of(date)} if isinstance(date, datetime) else row  # older ones have text
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

@@ -23,16 +23,25 @@ from typing import Any, BinaryIO, Final
 
 from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.tables import Fact, Part
+from crawl4llm.base.terminal import harmless
+from crawl4llm.scoring.text import title_of
 from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
-from crawl4llm.warc.cdxj import parse_index_line
+from crawl4llm.warc.cdxj import REVISIT_MIME, IndexLine, parse_index_line
+from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.reader import RecordReader
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024
 _COPIED: Final = 1 << 20
+_LARGEST_PAGE: Final = 10 << 20
+"""Bytes of a page whose title is read; Scrapy's own limit."""
+_LONGEST_TITLE: Final = 500
+_REMEMBERED: Final = 10_000
+"""Titles that are kept for the revisits of their pages."""
 _MADE: Final = {
     "index.cdx.gz": "indexes/index.cdx.gz",
     "index.idx": "indexes/index.idx",
@@ -143,7 +152,8 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
     """Yield the documents in crawl order; redirects to them, and texts, are no pages. Raises InputError for none."""
     yield json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All pages"}).encode() + b"\n"
     found = False
-    for number, line in enumerate(read_lines(dataset.index), 1):
+    titles = _Titles(dataset)
+    for number, line in enumerate(Progress(read_lines(dataset.index), "Reading titles", unit=" pages"), 1):
         parsed = parse_index_line(line)
         if parsed is None or not parsed.id:
             continue
@@ -156,6 +166,33 @@ def _pages(dataset: Dataset) -> Iterator[bytes]:
         except (KeyError, ValueError):
             at = f"{dataset.index} line {number}"
             raise InputError(f"{at} has no URL, or a date that is none; repair the dataset, then pack it") from None
+        if title := titles.title(parsed):
+            page["title"] = title
         yield json.dumps(page).encode() + b"\n"
     if not found:
         raise InputError(f"{dataset.index} leads to texts only; there is nothing to replay")
+
+
+class _Titles:
+    """The titles of a dataset's pages."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        paths = dataset.warc_files()
+        no_points = Path(os.devnull, "points")
+        self._records = RecordReader[str](lambda name: (paths[name], no_points), _LARGEST_PAGE)
+        self._by_digest: dict[str, str] = {}
+
+    def title(self, line: IndexLine) -> str:
+        """Return the title of the page of an index line; empty where it has none, or cannot be read."""
+        digest = str(line.fields.get("digest"))
+        if line.fields.get("mime") == REVISIT_MIME:
+            return self._by_digest.get(digest, "")
+        try:
+            stored = self._records.read(*line.place)
+            title = title_of(html_in_utf8(stored.data, stored.record, stored.http, _LARGEST_PAGE))
+        except (PageError, ValueError):
+            return ""
+        self._by_digest[digest] = title = harmless(title)[:_LONGEST_TITLE]
+        if len(self._by_digest) > _REMEMBERED:
+            del self._by_digest[next(iter(self._by_digest))]
+        return title

@@ -20,11 +20,11 @@ from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.blocklists import Blocklists, published
 from crawl4llm.crawl.control import read_blocked
-from crawl4llm.live.robots_rules import product_token
+from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite
+from crawl4llm.optouts.robots_rules import product_token
 from crawl4llm.optouts.said import from_text
-from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
 from crawl4llm.tools._alongside import Alongside
-from crawl4llm.tools.export.opt_outs import LARGEST_FILE, Heard, reason_of
+from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, locate
 from crawl4llm.tools.export.rows import Row, load_all
 from crawl4llm.tools.export.sources import Source, SourceFile, run_settings, source_file, warcinfo_of
@@ -32,6 +32,7 @@ from crawl4llm.warc.cdxj import INDEX_NAME, PURPOSE, SIGNALS, SITE, TEXT_INDEX_N
 from crawl4llm.warc.reader import RecordReader, UnreadableFile, scan
 from crawl4llm.warc.records import Frame, Record, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
+from simulate.open import read_site_file
 
 NOT_INDEXED, REVISIT, NOT_HTML, DAMAGED = "not_indexed", "revisit", "not_html", "damaged"
 _MAY_HAVE_TEXT = {REVISIT, NOT_HTML}
@@ -54,7 +55,6 @@ _Entry = tuple[bytes, str, str, str, str, str | None, str | None, int, int, int]
 """A line of the index of pages: time stamp, document key, URL, digest, type, status, signals; file, offset, length."""
 _IN_METADATA_ONLY = "signals in response heads are noted with each page"
 """What the warcinfo of archives says whose indexes do not have the signals: of version 0.2 and before."""
-_FILES = {ROBOTS_TXT, TDMREP}
 _LINES_AT_ONCE = 256
 _PURPOSE, _SIGNALS = (f'"{name}": '.encode() for name in (PURPOSE, SIGNALS))
 
@@ -155,26 +155,28 @@ class ArchiveSource(Source):
         """Return a row with its signals, and the reason for which they leave it out, if they do."""
         if self._in_metadata and behind > 0:
             own = row._replace(file=row.file - self._first_file, after=behind)
-            row = row._replace(signals=self._reader.about(own).signals)
-        return row._replace(reason=reason_of(from_text(row.signals))) if row.signals else row
+            row = judged(row, from_text(self._reader.about(own).signals))
+        return judged(row)
 
-    def heard(self) -> Iterator[Heard]:
+    def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield the records of robots.txt and tdmrep.json, and the signals of pages. Raises InputError."""
         records = RecordReader(partial(locate, self.files), LARGEST_FILE)
-        for heard, place in self._entries(self._folder / INDEX_NAME, self._parse_about):
-            if heard.purpose in _FILES:
+        for page, purpose, site, place in self._entries(self._folder / INDEX_NAME, self._parse_about):
+            if purpose in FILES:
                 with suppress(PageError, OSError):  # a damaged one says nothing
-                    yield heard._replace(record=records.read(*place))
-            elif heard.signals:
-                yield heard
+                    stored = records.read(*place)
+                    if found := read_site_file(stored, purpose, site, page.date, self._crawler):
+                        yield found
+            elif page.signals:
+                yield page
 
-    def _parse_about(self, lines: Sequence[bytes]) -> list[tuple[Heard, tuple[int, int, int]]]:
-        """Return the lines of what is no page, and of pages with signals, and their places."""
+    def _parse_about(self, lines: Sequence[bytes]) -> list[tuple[OfPage, str, str, tuple[int, int, int]]]:
+        """Return the lines of what is no page, and of pages with signals: purpose, site and place."""
         parsed = []
         for stamp, fields in parse_many([line for line in lines if _PURPOSE in line or _SIGNALS in line]):
             signals, purpose, site = (str(fields.get(name, "")) for name in (SIGNALS, PURPOSE, SITE))
-            heard = Heard(str(fields["url"]), _date(stamp), signals, purpose, site, crawler=self._crawler)
-            parsed.append((heard, (self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"]))))
+            place = self._numbers[fields["filename"]], int(fields["offset"]), int(fields["length"])
+            parsed.append((OfPage(str(fields["url"]), _date(stamp), signals), purpose, site, place))
         return parsed
 
     def _entries(self, path: Path, parse: Callable[[Sequence[bytes]], list[V]]) -> Iterator[V]:

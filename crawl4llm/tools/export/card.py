@@ -15,12 +15,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.base.terminal import cell
-from crawl4llm.tools.export.formats import COMPRESSORS, PARQUET
+from crawl4llm.tools.export.formats import COMPRESSORS, DATE_TYPE, PARQUET
 
 CARD = "README.md"
 OPT_OUT_FIELDS: Final = ("robots", "opt-out")
 """Fields of an archive's warcinfo record about the manners by which its pages were fetched."""
+
+OPT_OUTS_KNOWN: Final = "opt_outs_known"
+"""The entry of the manifest that says of each source whether it tells opt-outs; older exports have none."""
+UNKNOWN_OPT_OUTS: Final = (
+    "its archive does not tell of all pages what heads of responses and files of sites said; HTML was read"
+)
 
 _TOKENS: Final = "tokens"
 _FIELDS: Final = {
@@ -76,6 +83,8 @@ def _lines(manifest: Mapping[str, Any]) -> Iterator[str]:
         counted += f" ({tokens:,} tokens by the tokenizer {cell(manifest['settings']['tokenizer'])})"
     left = set(_JSON_ONLY if form == PARQUET else ()) | ({_TOKENS} if tokens is None else set())
     fields = {name: about for name, about in _FIELDS.items() if name not in left}
+    if form == PARQUET:
+        fields["date"] = (DATE_TYPE, fields["date"][1])
     yield "---"
     yield from _head(form, documents, size, languages, fields)
     yield from ("---", "", "# Texts of crawled pages", "")
@@ -149,11 +158,16 @@ def _opt_outs(manifest: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (cell(source.get("given")), *(cell(said.get(name) or "-") for name in OPT_OUT_FIELDS)) for source, said in notes
     ]
+    left_out = sum(count for why, count in manifest.get("left_out", {}).items() if why.startswith(f"{OPT_OUT}/"))
     yield (
-        "## Opt-outs\n\nPages that opt out of training are left out: by what their site said before they were fetched, "
-        "by their heads, or by what the archives know to have been said later (`opt_out/...` above, by signal)."
+        f"## Opt-outs\n\nPages that opt out of training are left out, {left_out:,} in all (`opt_out/...` above, by "
+        "signal): by what their site said before they were fetched, by the heads of responses and of HTML, or by what "
+        "the archives know to have been said later."
     )
     yield ""
+    known = zip(manifest.get("sources", []), manifest.get(OPT_OUTS_KNOWN, []), strict=False)
+    unknown = [cell(source.get("given")) for source, tells in known if not tells]
+    yield from (f"**Opt-outs unknown** of {given}: {UNKNOWN_OPT_OUTS}.\n" for given in unknown)
     title = "What the archives say of how their pages were fetched:"
     yield from _table(title, ("source", *OPT_OUT_FIELDS), rows)
     columns = ("date", "domain", "documents")

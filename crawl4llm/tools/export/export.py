@@ -21,14 +21,16 @@ from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.engine.past_runs import take_over
 from crawl4llm.options import Options, read_options
+from crawl4llm.optouts.heard import Heard
 from crawl4llm.scoring import Scorer, load_scorer
 from crawl4llm.scoring.languages import FastTextLanguages
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.tools.evaluate.documents import Integers
+from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest, report
 from crawl4llm.tools.export.formats import PARQUET, require_package
-from crawl4llm.tools.export.opt_outs import Later
+from crawl4llm.tools.export.opt_outs import judged_later
 from crawl4llm.tools.export.preparing import (
     LACKS_DIGEST,
     LACKS_INFLUENCE,
@@ -191,7 +193,8 @@ class _Export:
         rows.close()
         left_out += selection.left_out
         self._folder.finish(self._manifest(shards, left_out, oracle), {shard.name for shard in shards})
-        yield from report(self._folder.path, shards, left_out)
+        unknown = [source.given for source in self._sources if not source.knows_opt_outs]
+        yield from report(self._folder.path, shards, left_out, unknown)
 
     # -- stages -------------------------------------------------------------------------------------------------------
 
@@ -208,10 +211,10 @@ class _Export:
         columns = Columns() if self._executor.tasks is None else None
         needs, listed, scores = self._needs(), 0, False
         numbers = AppendFile(self._folder.work / TO_PREPARE, at=0)
-        later = Later(one for source in self._sources for one in source.heard())
+        heard = Heard(one for source in self._sources for one in source.heard())
         with closing(RowWriter(self._folder.work / LISTED_ROWS)) as writer, self._bar("listing", None) as bar:
             for source, first_file in zip(self._sources, first_files, strict=False):
-                rows = later.judged(source.rows(first_file))
+                rows = judged_later(source.rows(first_file), heard)
                 while waiting := list(islice(rows, _ROWS_AT_ONCE)):
                     writer.append(waiting)
                     lacks = np.array(list(map(lacking, waiting)), dtype=np.uint8) & needs
@@ -379,6 +382,7 @@ class _Export:
             "oracle_threshold": oracle,
             "model_digest": self._scored_by,
             "opt_out": [opt_out_notes(source) for source in self._sources],
+            OPT_OUTS_KNOWN: [source.knows_opt_outs for source in self._sources],
             "shards": [shard.entry() for shard in shards],
         }
 

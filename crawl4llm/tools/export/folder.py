@@ -20,7 +20,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import read_json, write_json, write_text
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
-from crawl4llm.tools.export.card import CARD, card
+from crawl4llm.tools.export.card import CARD, UNKNOWN_OPT_OUTS, card
 from crawl4llm.tools.export.formats import FORMATS
 from crawl4llm.tools.export.shards import ShardFacts
 
@@ -174,8 +174,10 @@ def _first_difference(theirs: Any, mine: Any) -> str:
     return " differ"
 
 
-def report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> Iterator[Part]:
-    """Yield what an export has written, and what it has left out."""
+def report(
+    out: Path, shards: Sequence[ShardFacts], left_out: Counter[str], opt_outs_unknown: Sequence[str]
+) -> Iterator[Part]:
+    """Yield what an export has written, what it has left out, and the sources that do not tell opt-outs."""
     documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
     size = sum(shard.bytes for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
@@ -190,6 +192,8 @@ def report(out: Path, shards: Sequence[ShardFacts], left_out: Counter[str]) -> I
     counts = {reason: count for reason, count in sorted(left_out.items()) if count}
     yield Fact("left_out", counts, "")
     yield from (Line(f"left out: {count:,} {reason}") for reason, count in counts.items())
+    yield Fact("opt_outs_unknown", list(opt_outs_unknown), "")
+    yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
     if left_out["not_indexed"]:
         yield (
             "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or `scrapy archive repair` it, "

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import zlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
@@ -32,6 +34,9 @@ SOURCE = "crawl4llm"
 """The value of dolma's ``source``."""
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 _CHUNK = 1 << 20
+DATE_TYPE: Final = "timestamp[us, tz=UTC]"
+"""The type of dates in Parquet, as pyarrow and Hugging Face write it."""
+_DATE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})\d{0,3})?Z", re.ASCII)
 _ROW_GROUP = 1000
 """Documents in a row group of Parquet; they are held in memory until it is full."""
 
@@ -201,14 +206,32 @@ class JsonLines:
         self._size = 0
 
 
+def moment(date: str | None) -> datetime | None:
+    """Return a W3C date-time in UTC as a time to the microsecond; None for what is no such date."""
+    found = _DATE.fullmatch(date or "")
+    try:
+        second = datetime.fromisoformat(found[1]) if found else None
+    except ValueError:  # such as the 31st of February
+        return None
+    fraction = int((found[2] or "").ljust(6, "0")) if found else 0
+    return second and second.replace(microsecond=fraction, tzinfo=timezone.utc)
+
+
+def date_of(moment: datetime) -> str:
+    """Return a time as a W3C date-time in UTC."""
+    return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
 class Parquet:
-    """A writer of Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`."""
+    """A writer of Apache Parquet, compressed with Zstandard: the columns are the fields of :class:`Document`, with the
+    date as a time."""
 
     def __init__(self, file: HashedFile, *, tokens: bool) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        types = {"influence": pa.float64(), **dict.fromkeys(("warc_offset", "warc_length", "tokens"), pa.int64())}
+        types = {"influence": pa.float64(), "date": pa.timestamp("us", "UTC")}
+        types |= dict.fromkeys(("warc_offset", "warc_length", "tokens"), pa.int64())
         names = [name for name in Document._fields if tokens or name != "tokens"]
         self._schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
         self._table = pa.Table
@@ -217,7 +240,7 @@ class Parquet:
 
     def add(self, document: Document) -> None:
         """Write a document."""
-        self._rows.append(document._asdict())
+        self._rows.append({**document._asdict(), "date": moment(document.date)})
         if len(self._rows) == _ROW_GROUP:
             self._write()
 

@@ -19,13 +19,14 @@ from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
-from crawl4llm.optouts import said as signals
+from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.said import from_text
 from crawl4llm.scoring import Scorer, signatures
 from crawl4llm.scoring.languages import LanguageIdentifier
 from crawl4llm.scoring.rating import Rating, rate_text
 from crawl4llm.scoring.text import EXTRACTORS, count_tokens, extract_text
 from crawl4llm.scoring.workers import PageWorkers
-from crawl4llm.tools.export.opt_outs import reason_of, said_by
+from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, as_text
 from crawl4llm.tools.export.rows import (
     LISTED_ROWS,
@@ -130,23 +131,18 @@ def prepare(preparer: Preparer, number: int) -> Prepared:
         if row.text is not None and row.language is None and tuple(row.text[:2]) != (row.file, row.offset):
             row = row._replace(language=_language(preparer.reader.content(_text_record(row)).record))
     about = preparer.reader.about(row)
-    if row.signals or not about.signals:
-        said = signals.from_text(row.signals)
-    else:
-        said, row = signals.from_text(about.signals), row._replace(signals=about.signals)
-    if reason := reason_of(said):
-        return Prepared(row._replace(reason=reason), None)
+    row = judged(row, from_text(about.signals))
+    if row.reason is not None:
+        return Prepared(row, None)
     influence = row.influence if row.scored else about.influence
     scorer = None if row.scored else preparer.scorer
     if influence is None and scorer is None and not preparer.unscored:
         return Prepared(row._replace(reason=NO_INFLUENCE), None)
     if row.text is None:
         html = _html(stored, preparer.largest)
-        if not said and not preparer.files[row.file].named:
-            said = said_by(stored, html)
-            if reason := reason_of(said):
-                return Prepared(row._replace(reason=reason), None)
-            row = row._replace(signals=signals.as_text(said))
+        row = judged(row, said_in_html(html, ""))
+        if row.reason is not None:
+            return Prepared(row, None)
         text = extract_text(html, EXTRACTORS[preparer.extractor])
         data = encoded = utf8(text)
     else:

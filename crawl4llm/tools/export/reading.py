@@ -11,10 +11,14 @@ from typing import NamedTuple
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.inflating import InflateError, inflate, plausible
 from crawl4llm.base.input_files import PreadFile, keep_open
+from crawl4llm.optouts.html_meta import may_say, said_in_html
+from crawl4llm.optouts.said import Said
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.cdxj import SIGNALS
+from crawl4llm.warc.payload import decoded, entity, html_in_utf8, may_be_html
 from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
+from crawl4llm.warc.records import CONTENT_TYPE
 
 _ABOUT_WITHIN = 1 << 16
 """Bytes after a page's record in which records about it are looked for; our own metadata takes some hundred."""
@@ -41,6 +45,7 @@ class Reader:
 
     def __init__(self, files: Sequence[SourceFile], work: Path, largest: int | None = None) -> None:
         self._files = files
+        self._largest = largest
         self._records = RecordReader(partial(locate, files), largest)
         self._spool = lru_cache(maxsize=keep_open(_OPEN_SPOOLS))(lambda number: PreadFile(spool_path(work, number)))
 
@@ -64,6 +69,21 @@ class Reader:
     def content(self, row: Row) -> StoredRecord:
         """Read the record that holds a page. Raises PageError."""
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
+
+    def said_in_html(self, row: Row) -> list[Said]:
+        """Return the signals in the head of a page's HTML, for crawlers of any name; none where it has no HTML. Raises
+        PageError."""
+        stored = self.content(row)
+        record, http, data, at = stored
+        fields = http.fields if http else record.fields
+        if not may_be_html(fields.get(CONTENT_TYPE)):
+            return []
+        try:
+            if not may_say(decoded(entity(data, record, http), fields, self._largest)):
+                return []
+            return said_in_html(html_in_utf8(data, record, http, self._largest), "")
+        except ValueError as error:
+            raise CorruptRecord(f"{at}: {error}") from error
 
     def about(self, row: Row) -> About:
         """Read the metadata record behind a page, where this project wrote it; return nothing elsewhere.

@@ -16,8 +16,9 @@ from crawl4llm.base.errors import CorruptRecord, InputError, PageError, TooLarge
 from crawl4llm.base.files import sync_path
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.tools.export.formats import Document, HashedFile, open_file, open_shard
+from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, as_text
-from crawl4llm.tools.export.rows import NUMBER, Row, Rows
+from crawl4llm.tools.export.rows import NUMBER, SPOOL, Row, Rows
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.tools.export.tokens import Tokenizer
 from crawl4llm.warc.series import OPEN_SUFFIX
@@ -150,11 +151,15 @@ def _write(job: ShardJob, path: Path) -> Written:
         for number, row in zip(numbers, rows.several(numbers), strict=True):
             try:
                 text, encoded = as_text(reader.text(row))
+                if _has_html(row):
+                    row = judged(row, reader.said_in_html(row))  # noqa: PLW2901
             except PageError as error:
                 unfit[number] = TooLarge.reason if isinstance(error, TooLarge) else CorruptRecord.reason
                 continue
             if not text.strip():
                 unfit[number] = NO_TEXT
+            elif row.reason is not None:
+                unfit[number] = row.reason
             if unfit:
                 continue
             document = _document(row, text, reader, names)
@@ -166,6 +171,12 @@ def _write(job: ShardJob, path: Path) -> Written:
         rows.close()
         file.close()
     return Written(None if unfit else facts, unfit)
+
+
+def _has_html(row: Row) -> bool:
+    """Return whether a page may have HTML that this export has not read: its text lies in a record of its own."""
+    assert row.text is not None
+    return row.text[0] > SPOOL and (row.text[0], row.text[1]) != (row.file, row.offset)
 
 
 def _document(row: Row, text: str, reader: Reader, names: Sequence[str]) -> Document:

@@ -16,9 +16,11 @@ from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
+from crawl4llm.optouts.heard import OfPage, OfSite
+from crawl4llm.optouts.said import is_known
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.tools.export.card import OPT_OUT_FIELDS
-from crawl4llm.tools.export.opt_outs import Heard
+from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.rows import Row
 from crawl4llm.tools.export.selecting import DUPLICATE_ID
 from crawl4llm.warc.cdxj import INDEX_NAME
@@ -81,9 +83,14 @@ class Source(Protocol):
         """Yield the documents in the order of the archive; ``first_file`` is the number of its first file."""
         ...
 
-    def heard(self) -> Iterator[Heard]:
+    def heard(self) -> Iterator[OfPage | OfSite]:
         """Yield what it holds of opt-outs that may be later than a page."""
         ...
+
+    @property
+    def knows_opt_outs(self) -> bool:
+        """Whether it tells of all its pages what their heads and sites said of their uses."""
+        return is_known(opt_out_notes(self).get("opt-out"))
 
 
 def open_source(given: str, settings: Given, processes: int, executor: Executor = UNDIVIDED) -> Source:
@@ -209,9 +216,13 @@ class WarcSource(Source):
         sizes = {name: file.size for name, file in zip(names, self.files, strict=True)}
         self.facts = {"given": given, "kind": "warc", "files": sizes}
 
-    def heard(self) -> Iterator[Heard]:
-        """Yield nothing: no index names what is not a page. A page's own signals are read when it is."""
+    def heard(self) -> Iterator[OfPage | OfSite]:
+        """Yield nothing: the index has given each page what its files have heard."""
         return iter(())
+
+    @property
+    def knows_opt_outs(self) -> bool:
+        return not self._index.manifest["opt_outs_unknown"]
 
     def rows(self, first_file: int) -> Iterator[Row]:
         index = self._index
@@ -230,7 +241,7 @@ class WarcSource(Source):
             elif text.length:
                 text_at = [first_file + self._file(text, wet=True), text.offset, text.length]
             key = index.key(number).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            yield Row(
+            row = Row(
                 id=key,
                 url=key,
                 date=None,
@@ -241,7 +252,9 @@ class WarcSource(Source):
                 after=max(next_at - place.offset - place.length, 0),
                 text=text_at,
                 reason=REVISIT if index.kind(number) == REVISITED and text_at is None else None,
+                signals=index.signals(number),
             )
+            yield judged(row) if row.reason is None else row
 
     def _file(self, place: Place, *, wet: bool) -> int:
         """Return the number of the file, or of its WET file, among those of this source."""

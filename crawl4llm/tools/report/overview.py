@@ -20,16 +20,22 @@ class Sums:
     """What was sent and came, in a day or to and from an owner."""
 
     requests: int = 0
+    """That went out."""
     pages: int = 0
     """Answers with status 200 to requests for documents."""
     bytes: int = 0
     errors: int = 0
-    """Requests without an answer, and answers with a status from 400 on."""
+    """Requests that went out and had no answer, and answers with a status from 400 on."""
     least_delay: float | None = None
     """Seconds between the end of an exchange and the next request to that owner, the shortest."""
+    unsent: int = 0
+    """Requests of which nothing went out."""
 
     def add(self, request: Request) -> None:
         """Count a request."""
+        if not request.sent:
+            self.unsent += 1
+            return
         self.requests += 1
         self.pages += request.status == 200 and request.purpose not in {"robots.txt", "tdmrep.json"}
         self.bytes += request.size
@@ -61,5 +67,6 @@ def overview(log: Log, owners: int) -> Iterator[Part]:
     about = "at least " if forgot else ""
     yield Fact("all_owners", len(by_owner), "")
     yield Line(f"{about}{len(by_owner):,} owners; shown are {len(largest):,}; least delay is in seconds")
+    yield Line("requests went out; unsent are those that ended before, as a look-up or a connection failed")
     if log.damaged:
         yield f"{log.damaged:,} damaged lines were passed over"

@@ -40,18 +40,19 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
                 request = found._replace(waited=max(round(began - ended, 3), 0.0))
             ended = began + request.milliseconds / 1000
             by_day.setdefault(request.day, Sums()).add(request)
-            if request.waited is not None:
+            if request.sent and request.waited is not None:
                 delays[float(f"{request.waited:.4g}")] += 1
-            robots += request.purpose == "robots.txt"
+            robots += request.sent and request.purpose == "robots.txt"
             refusals += request.status in _REFUSALS
             yield request
 
     columns = [_NAMES.get(name, name) for name in Request._fields]
     yield Rows("requests", columns, rows(), _HEADINGS, line=_line)
-    total = sum(sums.requests for sums in by_day.values())
+    total, unsent = sum(sums.requests for sums in by_day.values()), sum(sums.unsent for sums in by_day.values())
     summary = {
         "owner": owner,
         "requests": total,
+        "unsent": unsent,
         "least_delay": min(delays, default=None),
         "median_delay": _median(delays),
         "robots_txt": robots,
@@ -64,7 +65,8 @@ def owner_report(log: Log, owner: str, refused: Mapping[str, int]) -> Iterator[P
     if not_fetched := "; ".join(f"{name}: {count:,}" for name, count in refused.items() if count):
         yield Line(f"documents that were not fetched, or refused: {not_fetched}")
     of_robots = f"{robots:,} of them for robots.txt"
-    yield Line(f"{owner}: {total:,} requests, {of_robots}; {refusals:,} refused (401, 403, 429, 503)")
+    not_sent = f"; {unsent:,} more were not sent" if unsent else ""
+    yield Line(f"{owner}: {total:,} requests, {of_robots}; {refusals:,} refused (401, 403, 429, 503){not_sent}")
     if delays:
         least, median = min(delays), _median(delays)
         yield Line(f"waited between two requests: {least:,.3f} s at least, {median:,.3f} s in the median")
@@ -76,7 +78,7 @@ def _line(*values: Any) -> str:
     request = Request(*values)
     waited = "-" if request.waited is None else f"{request.waited:,.3f} s"
     left = f"{request.time:<24} {request.outcome:>8} {request.size:>10,} {request.milliseconds:>7,} {waited:>10}"
-    price = f"  ({request.price})" if request.price else ""
+    price = f"  ({request.price})" if request.price else "" if request.sent else "  (not sent)"
     return f"{left}  {request.rule or '-':<15} {request.purpose:<10} {' '.join(request.url.split())}{price}"
 
 

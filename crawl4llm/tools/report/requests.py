@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
+from crawl4llm.base import reasons
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _LARGEST = 2**53
+_UNSENT = {reasons.CERTIFICATE, reasons.DNS, reasons.REFUSED, reasons.REFUSED_ADDRESS}
+"""Errors before which nothing goes out."""
 
 
 class Request(NamedTuple):
@@ -40,6 +43,8 @@ class Request(NamedTuple):
     rule: str | None
     price: str | None = None
     """What a 402 said of a price; see :data:`crawl4llm.live.request_log.PRICES`."""
+    sent: bool = True
+    """Whether a byte of it went out."""
 
     @property
     def day(self) -> str:
@@ -102,12 +107,14 @@ class Log:
 
 def _request(fields: Any) -> Request:
     """Return what a line says. Raises AttributeError, TypeError or ValueError where it is no request."""
-    request = Request(
-        *map(fields.get, ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price"))
-    )
+    names = ("time", "owner", "url", "for", "status", "error", "bytes", "ms", "waited", "rule", "price", "sent")
+    request = Request(*map(fields.get, names))
+    if "sent" not in fields:  # of an earlier version
+        request = request._replace(sent=request.error not in _UNSENT)
     texts = [request.time, request.owner, request.url, request.purpose]
     texts += [text or "" for text in (request.error, request.rule, request.price)]
     numbers = (request.status or 0, request.size, request.milliseconds, request.waited or 0)
-    if not all(map(str.isprintable, texts)) or not all(-_LARGEST < number < _LARGEST for number in numbers):
+    sound = all(map(str.isprintable, texts)) and all(-_LARGEST < number < _LARGEST for number in numbers)
+    if not sound or not isinstance(request.sent, bool):
         raise ValueError("no request")
     return request

@@ -108,6 +108,11 @@ def parse(body: bytes, crawler: str) -> Rules:
     return Rules(lines, signals) if lines or signals else ALLOW_ALL
 
 
+def signals_of(body: bytes, crawler: str) -> RobotsSignals:
+    """Return what a robots.txt says of the uses of pages alone, in a fraction of the time of :func:`parse`."""
+    return RobotsSignals(groups_of(text_of(body), crawler), crawler.lower())
+
+
 def text_of(body: bytes) -> str:
     """Return the text of the part that is parsed: of UTF-8, or UTF-16 where a byte order mark says so.
 

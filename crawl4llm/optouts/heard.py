@@ -1,0 +1,102 @@
+"""What archives have heard of opt-outs besides what stands with a page: files of its site, and answers at other times.
+
+A robots.txt or tdmrep.json covers paths of its site. The head of a page that was asked for again speaks for that page.
+Each counts for the pages that were fetched before it, so that what is said later holds for copies that are there
+already. What was lifted later stays forbidden.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from crawl4llm.base.urls import normalise_url, site_of
+from crawl4llm.optouts.robots_lines import RobotsSignals
+from crawl4llm.optouts.robots_rules import signals_of
+from crawl4llm.optouts.said import Said, from_text
+from crawl4llm.optouts.table import ROBOTS_TXT, TDMREP
+from crawl4llm.optouts.tdmrep import TdmRules
+
+FILES: Final = frozenset({ROBOTS_TXT, TDMREP})
+"""The files of a site, by the names of the places in which signals stand."""
+LARGEST_FILE: Final = 1 << 24
+"""Bytes of such a file, decoded, that are read at most; a crawl keeps less."""
+
+_ROBOTS_PATH: Final = "/robots.txt"
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_TO_THE_SECOND: Final = len("2026-01-31T12:00:00")
+
+
+class OfPage(NamedTuple):
+    """The signals that stood with a page at some time."""
+
+    url: str
+    date: str
+    """W3C date-time in UTC."""
+    signals: str
+    """As :func:`crawl4llm.optouts.said.as_text` has them."""
+
+
+class OfSite(NamedTuple):
+    """A site's file at some time."""
+
+    site: str
+    date: str
+    rules: RobotsSignals | TdmRules | None
+    leads_to: str = ""
+    """The site whose robots.txt a redirect names in the place of this one."""
+
+
+def of_site(purpose: str, site: str, date: str, status: int, location: str, body: bytes, crawler: str) -> OfSite | None:
+    """Return what an answer to a request for a site's file says; None if it says nothing.
+
+    ``body``: decoded. ``crawler``: the product token by which the file speaks to who asked for it.
+    """
+    if status in _REDIRECTS:
+        if location.endswith(_ROBOTS_PATH) and location.startswith(("http://", "https://")):
+            return OfSite(site, date, None, site_of(location))
+        return None
+    if not 200 <= status < 300:
+        return None
+    if purpose == ROBOTS_TXT:
+        of_robots = signals_of(body, crawler)
+        return OfSite(site, date, of_robots) if of_robots else None
+    of_tdm = TdmRules(body)
+    return OfSite(site, date, of_tdm) if purpose == TDMREP and of_tdm.size else None
+
+
+class Heard:
+    """All that some archives have heard."""
+
+    def __init__(self, heard: Iterable[OfPage | OfSite]) -> None:
+        self._of_sites: defaultdict[str, list[OfSite]] = defaultdict(list)
+        self._of_pages: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        """By document key: date and signals."""
+        leads_to: defaultdict[str, set[str]] = defaultdict(set)
+        for one in heard:
+            if isinstance(one, OfPage):
+                self._of_pages[normalise_url(one.url)].append((one.date, one.signals))
+            elif one.leads_to:
+                leads_to[one.leads_to].add(one.site)
+            else:
+                self._of_sites[one.site].append(one)
+        for target, sites in leads_to.items():
+            for site in sites - {target}:
+                self._of_sites[site] += self._of_sites.get(target, [])
+
+    def __bool__(self) -> bool:
+        return bool(self._of_sites or self._of_pages)
+
+    def said(self, key: str, url: str, date: str) -> list[Said]:
+        """Return the signals that count for a page of this date; for one without a date all count."""
+        date = date[:_TO_THE_SECOND]
+        found: list[Said] = []
+        for heard, signals in self._of_pages.get(key, ()):
+            if heard[:_TO_THE_SECOND] >= date:
+                found += from_text(signals)
+        scheme, _, rest = url.partition("://")
+        for one in self._of_sites.get(f"{scheme}://{rest.partition('/')[0]}", ()):
+            if one.date[:_TO_THE_SECOND] >= date and one.rules is not None:
+                found += one.rules.of(url)
+        return list(dict.fromkeys(found))

@@ -1,0 +1,117 @@
+"""The side file of opt-outs beside a tree: what was said of the uses of its pages, for which the layout has no place.
+
+``opt_outs.tsv`` begins with a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes":
+9}``. So many bytes follow: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by id, the signals as
+:func:`crawl4llm.optouts.said.as_text` has them. ``known`` says whether the source told of all pages what was said; then
+a page without a line has no signals. The file is searched on disk, and takes no memory.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import replacing
+from crawl4llm.base.input_files import open_input, parse_json
+from crawl4llm.optouts.said import as_text, from_text
+from simulate.clueweb22.record_parser import split_id
+
+NAME: Final = "opt_outs.tsv"
+
+_FORMAT: Final = {"format": "crawl4llm opt-outs", "version": 1}
+_LONGEST_HEAD: Final = 1 << 12
+_LONGEST_LINE: Final = 1 << 14
+"""Bytes of a line at most; the signals of a page take a thousand."""
+
+
+def write_opt_outs(root: Path, parts: Sequence[Path], *, known: bool) -> None:
+    """Write the file of a tree from files of lines, in their order. Raises OSError."""
+    head = {**_FORMAT, "known": known, "bytes": sum(part.stat().st_size for part in parts)}
+    with replacing(root / NAME, root / f".{NAME}.{os.getpid()}.tmp") as file:
+        file.write(json.dumps(head).encode() + b"\n")
+        for part in parts:
+            with part.open("rb") as lines:
+                shutil.copyfileobj(lines, file)
+
+
+def opt_outs_line(key: str, signals: str) -> bytes:
+    """Return the line of a page."""
+    return f"{key}\t{signals}\n".encode()
+
+
+class OptOuts:
+    """The side file of a tree, opened. Raises InputError where it is damaged; :meth:`of_tree` where there is one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with open_input(path) as file:
+                head = file.readline(_LONGEST_HEAD)
+                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if head else b""
+        except OSError as error:
+            raise InputError(f"CORPUS {path}: cannot be read ({error.strerror})") from None
+        self._start = len(head)
+        told = _parse(head)
+        if told is None or told["bytes"] != len(self._data) - self._start:
+            raise self._damaged("cut short, or no file of opt-outs")
+        self.known: bool = told["known"]
+        """Whether a page without a line has no signals."""
+
+    @classmethod
+    def of_tree(cls, root: Path) -> OptOuts | None:
+        """Open the file of a tree; None where it has none."""
+        path = root / NAME
+        return cls(path) if os.path.lexists(path) else None
+
+    def of(self, key: str) -> str:
+        """Return the signals of a page; empty where there are none."""
+        wanted = key.encode("utf-8", "replace")
+        low, high = self._start, len(self._data)
+        while low < high:
+            middle = (low + high) // 2
+            start = self._data.rfind(b"\n", self._start - 1, middle) + 1
+            end = self._data.find(b"\n", start)
+            if end < 0:
+                return ""
+            found, _, signals = self._data[start : min(end, start + _LONGEST_LINE)].partition(b"\t")
+            if found == wanted:
+                return as_text(from_text(signals.decode("utf-8", "replace")))
+            low, high = (end + 1, high) if found < wanted else (low, start)
+        return ""
+
+    def check(self) -> None:
+        """Raise InputError where a line is none, or not in order, so that :meth:`of` would not find it."""
+        before = ""
+        for number, line in enumerate(self._lines(), 2):
+            key, _, signals = line.rstrip("\n").partition("\t")
+            if not line.endswith("\n") or split_id(key) is None or key <= before or not from_text(signals):
+                raise self._damaged(f"line {number} is no page with its signals, or not in order")
+            before = key
+
+    def _lines(self) -> Iterator[str]:
+        at = self._start
+        while at < len(self._data):
+            end = self._data.find(b"\n", at, at + _LONGEST_LINE)
+            end = end + 1 if end >= 0 else min(at + _LONGEST_LINE, len(self._data))
+            yield self._data[at:end].decode("utf-8", "replace")
+            at = end
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(f"CORPUS {self._path}: {why}; take it from where the tree comes from, or build that again")
+
+
+def _parse(head: bytes) -> dict[str, Any] | None:
+    try:
+        told = parse_json(head)
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or not told.items() >= _FORMAT.items():
+        return None
+    is_whole = isinstance(told.get("known"), bool) and type(told.get("bytes")) is int
+    return told if is_whole else None
