@@ -43,7 +43,7 @@ class Command(ActionCommand):
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
             "shown, also while the crawl runs. Of a storage (s3://BUCKET/FOLDER, file:///FOLDER) partitions are shown, "
-            "not hosts."
+            "not hosts; --block and --unblock take it too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -20,15 +20,15 @@ class Command(ScrapyCommand):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "JOBDIR|OUTPUT_DIR [--owner DOMAIN] [options]"
+        return "JOBDIR|STORAGE|OUTPUT_DIR [--owner DOMAIN] [options]"
 
     def short_desc(self) -> str:
         return "Report what a live crawl sent to whom, and when, and what it left alone, and why"
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. Of an "
-            "OUTPUT_DIR there is no log of requests, only what was left alone."
+            f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. An "
+            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ class Command(ScrapyCommand):
                 unknown = f"what was not fetched is not counted: {error}"
         if owner is not None:
             if log is None:
-                raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR: give that")
+                raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR or a storage")
             counts = {} if unknown else columns(refused(output, owner)[1])
             yield from owner_report(log, owner, counts)
             return
