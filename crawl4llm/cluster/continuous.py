@@ -286,7 +286,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return touched
 
     def _drop_blocked(self, until: float) -> None:
-        """Drop some of what is queued for blocked owners."""
+        """Drop some queued documents of blocked owners."""
         while self._ended is None and self.drop_blocked() and time.monotonic() < until:
             pass
 

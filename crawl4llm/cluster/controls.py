@@ -1,7 +1,7 @@
-"""What the operator of a live crawl by several workers tells them while it runs: which domains are blocked.
+"""Orders of the operator to all workers of a live crawl while it runs: which domains are blocked.
 
-``control/00000003`` is what was said last of three times, as control.json says it. Nobody needs to be reached: each
-worker looks for the next one every second, and sends nothing if it could not look for a lease.
+``control/00000003`` is the third order, which replaces those before it; it says ``blocked`` as control.json does. Each
+worker looks for the next one every second. It sends nothing if it could not look for a lease.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 
 class Controls:
-    """What was said so far. Methods raise StorageError; each look is one request to the storage."""
+    """The orders in a storage. Methods raise StorageError; each look is one request to the storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.number = 0
-        """Of what was said last."""
+        """The number of the newest order; 0 if there is none."""
         self.control = Control()
         self._is_new = True
 
     def look(self) -> bool:
-        """Read what was said since the last look; return whether anything was."""
+        """Read the orders since the last look; return whether there were any."""
         before = self.number
         if self._is_new:
             numbers = [name.rpartition("/")[2] for name in self._storage.names(FOLDER)]
@@ -72,14 +72,14 @@ class Controls:
 
 
 class Heeding:
-    """Lets a worker heed what is said, by a task of its own: what it does besides may take long."""
+    """Lets a worker heed the orders, by a task of its own, as its other work may take long."""
 
     def __init__(self, controls: Controls, lease: float, heed: Callable[[Sequence[str]], None]) -> None:
         """``heed`` is called with the domains that are blocked, whenever they are others."""
         self._controls, self._lease, self._heed = controls, lease, heed
         self._heard_at = float("-inf")
         self._said: str | None = None
-        """What hindered the last look."""
+        """The error of the last look, if it failed."""
 
     @property
     def blocked(self) -> Sequence[str]:
@@ -88,11 +88,11 @@ class Heeding:
 
     @property
     def hears(self) -> bool:
-        """Whether all holds that was said until a lease ago; the clock goes on while this process stands still."""
+        """Whether each order older than a lease is heeded; the clock goes on while this process stands still."""
         return boottime() < self._heard_at + self._lease
 
     async def look(self) -> None:
-        """Look once, and heed what is new. Raises StorageError."""
+        """Look once, and heed new orders. Raises StorageError."""
         began = boottime()
         if await asyncio.to_thread(self._controls.look):
             blocked = self._controls.control.blocked
@@ -101,7 +101,7 @@ class Heeding:
         self._heard_at = began
 
     async def run(self, drop: Callable[[float], None]) -> None:
-        """Look again and again, and let ``drop`` drop what is queued of blocked domains, until a time."""
+        """Look again and again. ``drop`` is called with a time until which it may drop documents of blocked domains."""
         while True:
             await asyncio.sleep(min(_LOOK, self._lease / 4))
             try:

@@ -72,7 +72,7 @@ class Command(ScrapyCommand):
                 unknown = f"what was not fetched is not counted: {error}"
         if owner is not None:
             if log is None:
-                raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR or a storage")
+                raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")
             counts = {} if unknown else columns(refused(output, owner)[1])
             yield from owner_report(log, owner, counts)
             return

@@ -65,7 +65,7 @@ class CrawlState:
     pages_at_once: ClassVar[int] = 256
     """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
     requests: RequestLines | None = None
-    """Where the request log goes, unless a JOBDIR has it."""
+    """Takes the request log, unless a JOBDIR does."""
 
     def __init__(
         self,

@@ -270,6 +270,31 @@ def test_a_commit_that_says_something_else_is_read_or_refused_in_one_line(
     assert all(line.startswith("STORAGE") for line in said), said
 
 
+@pytest.mark.parametrize("ended", ["commits"], indirect=True)
+def test_whoever_reads_a_damaged_storage_says_so_in_one_line(
+    copy: Path, demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that take it for a folder, and a worker that goes on with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    url, number = f"file://{copy}", journal.newest(Storage(f"file://{copy}"), 0)
+    name = journal.name(0, journal.LOG, number)
+    data = bytearray((copy / name).read_bytes())
+    data[len(data) // 2] ^= 4
+    (copy / name).write_bytes(data)
+    for command in (
+        ["cluster", "status", url],
+        ["frontier", url],
+        ["archive", "check", url],
+        ["report", url],
+        ["export", url, "--out", str(tmp_path / "set")],
+        ["explain", "doc", "--run", url],
+    ):
+        assert f"{name} is damaged: it has another checksum" in error_of(scrapy(*command))
+    (copy / "end.json").unlink()
+    worker = crawl(demo_web, tmp_path / "one", **COMMON, CRAWL_BATCH_SIZE=0, STORAGE=url)
+    assert f"{name} is damaged: it has another checksum" in error_of(worker)
+
+
 @pytest.fixture
 def endpoints(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
