@@ -10,7 +10,7 @@ from typing import Final
 
 from crawl4llm import __version__
 from crawl4llm.base.installed import tell_missing_packages
-from crawl4llm.base.terminal import print_lines
+from crawl4llm.base.terminal import end_when_interrupted, print_lines
 
 PROFILES: Final = Path(__file__).with_name("profiles")
 """The settings of new projects; in a checkout a link to its own, ``settings/``."""
@@ -40,6 +40,7 @@ __pycache__/
 
 def main() -> int:
     """Run the command; return its exit status."""
+    end_when_interrupted()
     tell_missing_packages()
     parser = argparse.ArgumentParser("crawl4llm", description="Focused crawls for LLM pretraining, with Scrapy.")
     parser.add_argument("--version", action="version", version=f"crawl4llm {__version__}")

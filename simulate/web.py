@@ -40,7 +40,7 @@ NOTED = (
     f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is noted, not to be exported; signals that the "
     "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
-"""What the archive says of opt-outs where the corpus tells them."""
+"""The archive's note on opt-outs for a corpus that tells them."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
 

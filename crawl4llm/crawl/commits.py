@@ -10,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from crawl4llm.base import received
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.pieces import StoredPieces
@@ -93,9 +94,9 @@ class State(NamedTuple):
 
 def read_state(store: Store) -> State:
     """Return the state at the last commit. Raises StoreError."""
-    stored, seeds, purged = (store.get("state", name) for name in (CRAWL, _SEEDS, _PURGED))
+    seeds, purged = (store.get("state", name) for name in (_SEEDS, _PURGED))
     try:
-        state: dict[str, Any] = parse_json(stored) if stored else {}
+        state = store.stated(CRAWL, received.CRAWL)
         return State(
             state.get("crawl"),
             store.get("state", _POLICY) or b"",

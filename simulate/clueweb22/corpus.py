@@ -217,7 +217,7 @@ class ClueWeb22Corpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """Whether a side file tells of all pages what was said of their uses."""
+        """True if a side file tells the opt-outs of all pages."""
         return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:

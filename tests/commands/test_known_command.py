@@ -152,7 +152,7 @@ def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: 
     command = [sys.executable, "-m", "scrapy", "corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl")]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen([*command, "--jobs", "2"], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not list(tmp_path.glob(".out.*.tmp/scratch/texts")) and process.poll() is None:
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -22,7 +22,8 @@ class Web(NamedTuple):
     model: Path
 
 
-TIMEOUT = 200
+TIMEOUT = 900
+"""Seconds that a command may take: it takes a few, or hangs, or the machine is busy."""
 
 
 def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.CompletedProcess[str]:

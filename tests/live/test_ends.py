@@ -39,7 +39,7 @@ def failures(output: Path) -> dict[str, str]:
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not what():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -159,7 +159,7 @@ def test_nobody_is_blamed_for_an_outage(tmp_path: Path) -> None:
         web.send_signal(signal.SIGSTOP)
         time.sleep(6)
         web.send_signal(signal.SIGCONT)
-        _, err = process.communicate(timeout=100)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert "No network: none of the 12 owners asked has answered" in err or "No network: " in err
     assert "The network is back after" in err

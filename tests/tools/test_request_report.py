@@ -38,7 +38,7 @@ def line(owner: str = "a.example", at: str = "2024-10-04T00:00:00.000Z", **more:
 
 
 def wait_for(what: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 600
     while not what():
         assert time.monotonic() < end
         time.sleep(0.01)
