@@ -77,8 +77,8 @@ class LiveOptions:
     request_log: bool = option(
         True,
         flag,
-        "Live crawls with `JOBDIR`: whether each request that is sent is noted in `JOBDIR/requests/`, for "
-        "`scrapy report`.",
+        "Live crawls with `JOBDIR` or `STORAGE`: whether each request that is sent is noted in `JOBDIR/requests/`, or "
+        "in the storage, for `scrapy report`.",
     )
     sitemaps: int = option(
         0,

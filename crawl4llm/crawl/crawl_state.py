@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.commits import Commits
     from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
+    from crawl4llm.crawl.request_files import RequestLines
     from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.crawl.url_rules import UrlRules
     from crawl4llm.frontier.visited import VisitedSet
@@ -71,6 +72,8 @@ class CrawlState:
 
     pages_at_once: ClassVar[int] = 256
     """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
+    requests: RequestLines | None = None
+    """Takes the request log, unless a JOBDIR does."""
 
     def __init__(
         self,

@@ -267,16 +267,17 @@ class WireHandler(HTTP11DownloadHandler):
         return answered.addCallback(self._begin_response, exchange)
 
     def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
-        """Let the connection be lost where its host may be another worker's by the time that the request is written:
-        that is when the loop comes to it, and after the handshake of TLS; the process may stand still before. Note with
-        the request when it is written."""
+        """Let the connection be lost if its host was blocked, or may be another worker's, by the time that the request
+        is written: that is when the loop comes to it, and after the handshake of TLS; the process may stand still
+        before. Note with the request when it is written."""
         top = transport
         while (below := getattr(transport, "transport", None)) is not None:
             transport = below
         host, write = host_of(url), partial(type(transport).writeSomeData, transport)
 
         def write_if_held(data: bytes) -> Any:
-            if exchange.status_line or crawl.may_send(url, led=host in self._led):
+            may_be_sent = crawl.scope.blocked(url) is None and crawl.may_send(url, led=host in self._led)
+            if exchange.status_line or may_be_sent:
                 written = write(data)
                 if asked is not None and exchange.request_head and getattr(top, "_handshakeDone", True):
                     asked.meta[SENT] = asked.meta[SENT] or (isinstance(written, int) and written > 0)

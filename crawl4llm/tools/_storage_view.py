@@ -33,11 +33,14 @@ def run_folder(given: str, settings: Given) -> Path:
     """
     if not is_storage(given):
         return Path(given).expanduser()
+    from crawl4llm.cluster import controls
     from crawl4llm.cluster.history import History
+    from crawl4llm.crawl.jobdir import REQUESTS
 
     url = given.rstrip("/")
     history = History(url)
-    state = [__version__, history.state(), history.end is not None, len(history.pages.compacted)]
+    beside = [sum(1 for _ in history.storage.names(folder)) for folder in (controls.FOLDER, REQUESTS)]
+    state = [__version__, history.state(), history.end is not None, len(history.pages.compacted), beside]
     view = views() / _digest([url, history.crawl["id"]]) / _digest(state)
     if not url.startswith("file://"):
         BUCKET_VIEWED.set()

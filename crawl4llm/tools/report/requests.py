@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tqdm import tqdm
 
 from crawl4llm.base import reasons
+from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.jobdir import REQUESTS, JobDir
 from crawl4llm.crawl.request_files import days, lines
 from crawl4llm.crawl.stored_crawl import find_output
 
@@ -57,6 +58,11 @@ class Request(NamedTuple):
         return str(self.status or self.error or "?")
 
 
+def is_merged(path: Path) -> bool:
+    """Return whether a folder is the merged run of a crawl by several workers, which has its request log."""
+    return (path / FAILURES).is_file() and (path / REQUESTS).is_dir()
+
+
 @dataclass
 class Log:
     """The log of a crawl, which may be running, from a day on. Raises InputError where there is none."""
@@ -67,7 +73,7 @@ class Log:
     """Lines that were passed over: they are no requests."""
 
     def __post_init__(self) -> None:
-        self._job = JobDir(self.jobdir, lock=False).job
+        self._job = None if is_merged(self.jobdir) else JobDir(self.jobdir, lock=False).job
         if self.since is not None:
             checked_day(self.since)
         try:
@@ -79,8 +85,7 @@ class Log:
 
     def output(self, settings: BaseSettings) -> Path:
         """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
-        assert self._job is not None
-        return find_output(self.jobdir, self._job, settings)
+        return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings)
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
         """Yield the requests, of one owner if it is given, in the order in which they ended."""
