@@ -34,7 +34,7 @@ _NO_URL: Final = re.compile(r"[^!-~]|[<>\"\\^`{}|]")
 """A character that no URL has."""
 _HOST: Final = re.compile(r"[a-z0-9._-]+(?<![.-])")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
-"""The last label of what is an IPv4 address or nothing."""
+"""A last label with which a host is an IPv4 address, or none at all."""
 _PATIENCE: Final = timedelta(seconds=60)
 """For how long a request that fails is tried again."""
 _LEAST, _MOST = 1 << 16, 1 << 23

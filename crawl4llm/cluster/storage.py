@@ -266,7 +266,7 @@ _SIGNS: Final = (
 _SELF_SAID: Final = (zstd.ZstdError, ValueError, EOFError)
 """Errors whose messages say enough."""
 _MALFORMED: Final = (*_SELF_SAID, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, struct.error)
-"""What reading an object raises that holds something else than it should."""
+"""Errors that come of reading an object with another content than its name says."""
 
 
 def sealed(name: str, data: bytes) -> bytes:

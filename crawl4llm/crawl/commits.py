@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.crawl.page_writer import Balance
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier.visited import VisitedSet
 
 
@@ -157,7 +158,7 @@ class LmdbCrawlStore:
         self._pieces = StoredPieces(tables)
         self._policy: Policy | None = None
 
-    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
+    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | SitedFrontier | None) -> None:
         """Keep the state of the policy, and of others, from now on."""
         self._policy = policy
         for other in others:

@@ -15,6 +15,7 @@ from crawl4llm.base.within import require_within
 from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import Balance, balance
+from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.frontier.durable import DurableFrontier
@@ -87,8 +88,13 @@ class StoredCrawl:
 
     @cached_property
     def aside(self) -> StoredAside:
-        """Documents for which an owner or URL prefix has no budget."""
+        """Documents for which an owner or URL prefix has no budget, and those of sites that have not answered."""
         return StoredAside(self.store)
+
+    @cached_property
+    def unanswered(self) -> int:
+        """The number of the latter."""
+        return sum(number for _, _, number in unanswered_in(self.aside))
 
     @cached_property
     def visited(self) -> DurableVisited:

@@ -53,6 +53,8 @@ class LastingOwners(OwnerIndex[bytes]):
                 super().park(name)
             if hold.failures:
                 self._note_failures(name, hold.failures, self.now - max(wall() - hold.failed, 0.0))
+            if hold.slowed:
+                self._note_slowed(name, hold.slowed, self.now - max(wall() - hold.slowed_at, 0.0))
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         """Raises InputError where the file cannot be written; the hold is in force nevertheless."""
@@ -66,6 +68,11 @@ class LastingOwners(OwnerIndex[bytes]):
         if name and hold != before:
             self._holds.set(name, hold)
         return changed
+
+    def slow(self, name: str, times: int) -> None:
+        """Raises InputError as hold does."""
+        super().slow(name, times)
+        self._holds.set(name, self._holds.get(name)._replace(slowed=times, slowed_at=self._wall() if times else 0.0))
 
     def park(self, name: str, delay: float = 0.0) -> bool:
         """Raises InputError as hold does."""

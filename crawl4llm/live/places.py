@@ -48,3 +48,4 @@ class Exchange(NamedTuple):
     url: str
     place: Place
     began: float
+    """Monotonic time."""

@@ -53,7 +53,7 @@ class Merge:
                     serial += 1
                     self._begin_file(serial, name)
                 with self._history.storage.reading(index_name(name)):
-                    self._put(index, name, one.index, data)
+                    self._put(index, name, one.listed, data)
         return sound.figures.all(self._visited)
 
     def _lines(self, checked: CheckedCommit) -> list[Any]:
