@@ -57,7 +57,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
-        from crawl4llm.tools.report.refusals import columns, refusals, refused
+        from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
         from crawl4llm.tools.report.requests import Log
 
         assert self.settings is not None
@@ -73,12 +73,12 @@ class Command(ScrapyCommand):
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR: give that")
-            counts = {} if unknown else columns(refused(output, owner)[1])
+            counts = {} if unknown else columns(refused(output, owner, set_aside(path, owner))[1])
             yield from owner_report(log, owner, counts)
             return
         if log is not None:
             yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners)
+            yield from refusals(output, opts.owners, None if log is None else path)
         else:
             yield unknown

@@ -295,7 +295,8 @@ class Pace:
                 raise Later(f"{request.url}: {address} may not be asked yet")
         longest = self._longest_wait + self._addresses.interval
         began = time.monotonic()
-        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest))
+        is_first = PATIENT in request.meta
+        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest), first=is_first)
         if time.monotonic() - began >= _LOOK_SECONDS:
             self._note_rule(owner, IP_RATE)
 
