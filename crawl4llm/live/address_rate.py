@@ -91,8 +91,9 @@ class AddressRate:
         return until
 
     async def wait(self, address: str, sleep: Callable[[float], Awaitable[None]], *, first: bool = False) -> None:
-        """Take the next place, and wait for it; ``sleep`` waits for some of the seconds that it is given. ``first``: the
-        place before all who wait, for whom a page waits that keeps a place in the downloader."""
+        """Take the next place, and wait for it; ``sleep`` waits for some of the seconds that it is given.
+
+        ``first``: the place before all others, as a page waits that keeps a place in the downloader."""
         one, now = self._of(address), self._clock()
         one.aside = [(score, until) for score, until in one.aside if until > now]
         place = now if first else max(one.free_at, now)
