@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: crawl test lint check bench map docs docs-check figures dist smoke clean
+.PHONY: crawl test lint check audit bench map docs docs-check figures dist smoke clean
 
 # The main job on the default corpus: a random crawl, a crawl by influence, and the report that compares them.
 crawl: .venv/.crawl
@@ -29,6 +29,10 @@ lint: .venv/.test
 check: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m 'not slow' -q
 
+# Known advisories of what is installed.
+audit: .venv/.test
+	.ci/audit
+
 # JSON goes to build/bench; `python -m benchmarks.report --take build/bench` makes docs/performance.md of it.
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -39,7 +43,7 @@ map: .venv/.test
 
 # Source distribution and wheel in dist/, checked.
 dist: .venv/.dist
-	rm -rf dist build/lib build/bdist.*
+	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl

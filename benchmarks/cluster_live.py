@@ -14,11 +14,14 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from benchmarks.cluster import Crawl, add_faults, bucket_if, chosen_faults
 from benchmarks.live_web import EvenPages, politeness, served, some_misbehave
+from crawl4llm.tools.report.requests import Log
 from tests.testweb import LocalWeb, read_log
 
 _KINDS = ("slow:1", "retry-after:5", "status:503", "refusing")
@@ -94,12 +97,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         put = crawl.bytes_put(pages := sum(1 for _ in (merged / "crawl.jsonl").open()))
         asked = [f"{one.host}{one.path}" for one in requests if one.status == 200 and one.path != "/robots.txt"]
+        places = [urlsplit(request.url) for request in Log(merged).requests()]
+        kept = Counter(f"{place.hostname}{place.path}" for place in places)
+    lost = (Counter(f"{one.host}{one.path}" for one in requests) - kept).total()
     seen = politeness(requests, given.delay)
     print(f"{given.workers} workers, {crawl.started} started: {pages:,} pages; {verified.strip()}")
     print(f"archive: {(checked.stdout or checked.stderr).strip()}; {put}")
     print(
         f"{len(requests):,} requests, {len(asked) - len(set(asked)):,} pages asked for again; shortest wait "
-        f"{seen.shortest:.3f} s, {len(seen.early)} early"
+        f"{seen.shortest:.3f} s, {len(seen.early)} early; {lost} not on record, as workers were killed"
     )
     for owner in seen.early[:5]:
         print(f"  asked early: {owner}")

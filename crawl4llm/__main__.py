@@ -1,4 +1,5 @@
-"""The command ``crawl4llm``, also ``python -m crawl4llm``: it makes a project in which ``scrapy`` does the rest."""
+"""The command ``crawl4llm``, also ``python -m crawl4llm``: it makes a project, and runs Scrapy's commands as ``scrapy``
+does. Where a tool's installer made an environment, it alone is on the path."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from crawl4llm import __version__
+from crawl4llm.base.command_lines import command, quoted
 from crawl4llm.base.installed import tell_missing_packages
-from crawl4llm.base.terminal import print_lines
+from crawl4llm.base.terminal import end_when_interrupted, print_lines
 
 PROFILES: Final = Path(__file__).with_name("profiles")
 """The settings of new projects; in a checkout a link to its own, ``settings/``."""
@@ -39,11 +41,22 @@ __pycache__/
 
 
 def main() -> int:
-    """Run the command; return its exit status."""
+    """Run the command; return its exit status. All but ``init`` are Scrapy's, with those of this project."""
+    end_when_interrupted()
     tell_missing_packages()
-    parser = argparse.ArgumentParser("crawl4llm", description="Focused crawls for LLM pretraining, with Scrapy.")
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if words and words[0] != "init":
+        from scrapy.cmdline import execute
+
+        execute()  # ends the process
+    parser = argparse.ArgumentParser(
+        "crawl4llm",
+        description="Focused crawls for LLM pretraining, with Scrapy.",
+        epilog="Every other command is one of scrapy's: `crawl4llm crawl influence` is `scrapy crawl influence`. In a "
+        "project, `crawl4llm list` and `crawl4llm COMMAND --help` tell more.",
+    )
     parser.add_argument("--version", action="version", version=f"crawl4llm {__version__}")
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(metavar="COMMAND", required=True)
     init = actions.add_parser("init", help="make a project to crawl in", description="Make a project to crawl in.")
     init.add_argument("folder", metavar="DIR", type=Path, help="where; a new or empty folder")
     return print_lines(make_project(parser.parse_args().folder))
@@ -62,8 +75,8 @@ def make_project(folder: Path) -> Iterator[str]:
         for name, text in FILES.items():
             (folder / name).write_text(text, encoding="utf-8")
     yield f"{folder}: a project with the profiles settings/simulation.py and settings/live.py. Next:"
-    yield f"  cd {folder}"
-    yield "  scrapy crawl influence    # the demo web, which is made first, in about half a minute"
+    yield f"  cd {quoted([folder])[0]}"
+    yield f"  {command('crawl', 'influence')}    # the demo web, which is made first, in about half a minute"
 
 
 if __name__ == "__main__":

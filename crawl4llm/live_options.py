@@ -49,7 +49,8 @@ class LiveOptions:
     crawl_wait: float = option(
         300.0,
         seconds,
-        "The same: seconds until the crawl ends where all is parked (`only_parked`) or no network (`no_network`).",
+        "The same: seconds until the crawl ends where all is parked (`only_parked`), where only sites are left that "
+        "never answered (`unanswered`), or where there is no network (`no_network`).",
     )
     disk_min_free: int = option(
         500_000_000, whole(0), "Live crawls: free bytes on a disk below which they stop (`disk_low`). 0: never."
@@ -76,8 +77,8 @@ class LiveOptions:
     request_log: bool = option(
         True,
         flag,
-        "Live crawls with `JOBDIR`: whether each request that is sent is noted in `JOBDIR/requests/`, for "
-        "`scrapy report`.",
+        "Live crawls with `JOBDIR` or `STORAGE`: whether each request that is sent is noted in `JOBDIR/requests/`, or "
+        "in the storage, for `scrapy report`.",
     )
     sitemaps: int = option(
         0,

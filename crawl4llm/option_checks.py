@@ -321,5 +321,5 @@ def own_settings(settings: BaseSettings, options: Options) -> dict[str, Any] | N
             try:
                 own[name] = _CHECKS[type(default)](value)
             except ValueError as error:
-                raise InputError(f"{name} = {value!r} {error}") from None
+                raise InputError(f"{name} = {value!r:.300} {error}") from None
     return own or None

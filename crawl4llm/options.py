@@ -381,7 +381,7 @@ def read_options(settings: BaseSettings) -> Options:
         try:
             values[entry.name] = entry.metadata["check"](value)
         except ValueError as error:
-            raise InputError(f"{name} = {entry.metadata['shown'](value)!r} {error}") from None
+            raise InputError(f"{name} = {entry.metadata['shown'](value)!r:.300} {error}") from None
     options = Options(**values)
     return follow_rules(replace(options, own_settings=own_settings(settings, options)), given)
 

@@ -59,7 +59,8 @@ HTTPPROXY_ENABLED = False
 DNS_TIMEOUT = 20
 
 # Ctrl-C: nothing more is sent, and what is on the wire has SHUTDOWN_GRACE seconds. Where nothing is fetched for a
-# while, a line says why. With JOBDIR the crawl is steered by what its operator puts there, and notes what it sends.
+# while, a line says why. With JOBDIR or STORAGE the crawl is steered by what its operator puts there, and notes what it
+# sends.
 EXTENSIONS = {
     **EXTENSIONS,  # noqa: F405
     "crawl4llm.live.network.Network": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl.control import Control
+from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.turns import Clock
-from crawl4llm.crawl.web import load_rater
+from crawl4llm.crawl.web import Visit, load_rater
 from crawl4llm.options import DEMO, Options, read_options
 from crawl4llm.optouts.said import UNKNOWN
 from crawl4llm.optouts.table import TABLE_DATE
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.workers import PageWorkers
 
+logger = logging.getLogger(__name__)
+
 LookUp = Callable[[str], PageRecord]
 """Returns a page by its key. Raises PageError."""
 
@@ -40,7 +44,7 @@ NOTED = (
     f"by crawl4llm's table of {TABLE_DATE}: what may not be trained on is noted, not to be exported; signals that the "
     "corpus has with its pages: of heads of responses and of HTML, robots.txt and tdmrep.json"
 )
-"""What the archive says of opt-outs where the corpus tells them."""
+"""The archive's note on opt-outs for a corpus that tells them."""
 _CRAWL_IDS = uuid.UUID("6f3a2b1e-1d2c-5c57-9a5e-0c4a11f0e2d3")
 """Name space of crawl ids: a crawl's id is a function of what decides its pages and their order."""
 
@@ -51,7 +55,7 @@ class SimulatedWeb:
     profile: ClassVar[str] = "simulation"
     corpus: Corpus
     scores: ScoreCache | None
-    keeps_answers = False
+    tells_sites_apart = keeps_answers = False
     control = Control()
     host = None
 
@@ -72,6 +76,15 @@ class SimulatedWeb:
             raise InputError(
                 "CORPUS is not set; set CORPUS=demo, or a path; to crawl the live web, start with SCRAPY_PROJECT=live"
             )
+
+    @classmethod
+    def visit(cls, settings: BaseSettings) -> Visit:
+        """Return the corpus, whose documents are also known by the URLs under which they were asked for."""
+        cls(settings)  # says what is wrong with the settings
+        corpus = open_corpus(settings)
+        corpus.check()
+        visited = _Visited(corpus)
+        return Visit((visited, corpus.page), visited.url_of)
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Do nothing: any document can be looked up."""
@@ -118,6 +131,32 @@ class SimulatedWeb:
             "corpus": identity["corpus"],
             "corpus-digest": identity["corpus_digest"],
         }
+
+
+class _Visited:
+    """A corpus in which documents are found by URLs."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.page = corpus.page
+        self._corpus = corpus
+        self._keys: dict[str, str] = {}
+
+    def url_of(self, given: str) -> str:
+        """Return the URL of a document. Raises InputError and PageError for one that cannot be had."""
+        key = find_document(self._corpus, given)
+        if key not in self._corpus:
+            raise not_held(self._corpus, key)
+        url = self._corpus.page(key).url
+        self._keys[url] = key
+        return url
+
+    def resolve(self, url: str) -> str | None:
+        """Return the key of a document that was asked for under this URL, or has it."""
+        try:
+            return self._keys.get(url) or self._corpus.resolve(url)
+        except InputError as error:  # such as one that has no index of URLs
+            logger.error("%s", error)  # noqa: TRY400 - it says all
+            return None
 
 
 def open_rater(settings: BaseSettings, others: Collection[str] = ()) -> tuple[Corpus, PageRater]:

@@ -16,6 +16,8 @@ from crawl_helpers import SHARED, Web
 
 from crawl4llm.frontier.store import Store
 
+pytest_plugins = ["lasting_failures"]
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Run as a shell's background job: the processes that tests start, and interrupt, would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)

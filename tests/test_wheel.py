@@ -32,10 +32,13 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built from a copy: a build leaves files where it is made."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("crawl4llm", "simulate", "settings"):
+    for name in ("crawl4llm", "simulate", "settings", ".ci"):
         shutil.copytree(PROJECT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, source)
+    for top in ("crawl4llm", "simulate"):  # left by the build of an earlier state
+        (source / "build/lib" / top).mkdir(parents=True)
+        (source / "build/lib" / top / "deleted.py").touch()
     subprocess.run([*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", out, source], check=True, env=CLEAN)
     (path,) = out.iterdir()
     return path
@@ -63,7 +66,7 @@ def run(environment: Path, cwd: Path, *command: object, **env: str) -> subproces
         env={**CLEAN, **env},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )
 
@@ -108,6 +111,6 @@ def test_how_to_install_an_extra(environment: Path, tmp_path: Path) -> None:
     says = "from crawl4llm.base.installed import to_install as say; print(say('evaluate'), say('other'), sep='\\n')"
     said = run(environment, tmp_path, "python", "-c", says).stdout.splitlines()
     assert said == [
-        "pip install 'duckdb>=1.1' 'Jinja2>=3.1' 'matplotlib>=3.8' 'scipy>=1.11'",
+        "pip install 'duckdb>=1.1' 'Jinja2>=3.1.6' 'matplotlib>=3.8' 'scipy>=1.11'",
         "pip install 'crawl4llm[other]'",
     ]

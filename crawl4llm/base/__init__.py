@@ -10,5 +10,5 @@
 - ``shard_tasks``, ``slurm``, ``reductions``: such work in tasks, here or on other machines; and what joins it on disk.
 - ``installed``: which packages are there, and how to get the others.
 - ``run_folder``, ``crawl_log``, ``series``: the files of a run; ``output_dir``: the folder, claimed when one begins.
-- ``terminal``, ``bars``: what people see.
+- ``terminal``, ``bars``, ``command_lines``: what people see; command lines that they can copy.
 """

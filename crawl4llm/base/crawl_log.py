@@ -17,6 +17,8 @@ from crawl4llm.base.within import require_within
 
 NAME, FAILURES = "crawl.jsonl", "failures.jsonl"
 _TOO_LARGE: Final = 1 << 63
+_LONGEST_LINE: Final = 1 << 22
+"""Bytes of a line that is read, at most."""
 _LONGEST_RULE: Final = 500
 """Characters; a line of robots.txt may have half a million."""
 
@@ -132,13 +134,15 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
     read = 0
     try:
         with open_input(path) as file:
-            for line in file:
+            while line := file.readline(_LONGEST_LINE):
                 if line.endswith(b"\n"):
                     parsed = parse_json(line)
                     if not isinstance(parsed, dict):
                         raise ValueError("it is no object")  # noqa: TRY301 - as what is not JSON does
                     yield parsed
                     read += 1
+                elif len(line) == _LONGEST_LINE:
+                    raise ValueError("it is too long")  # noqa: TRY301 - as above
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:

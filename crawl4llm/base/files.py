@@ -283,6 +283,25 @@ def check_free(to: Path, named_by: str = "--out") -> None:
         raise InputError(f"{named_by} {to}: exists already; give another folder, or remove it")
 
 
+def check_new_file(path: Path, named_by: str = "--out") -> None:
+    """Raise InputError, before any work is done, if something is at ``path`` or no file can be written there."""
+    refuse_to_overwrite(path, named_by)
+    if not path.parent.is_dir():
+        raise InputError(f"{named_by} {path} cannot be written: {path.parent} is no folder")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.open")
+    try:
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise InputError(f"{named_by} {path} cannot be written: {error.strerror}") from None
+
+
+def refuse_to_overwrite(path: Path, named_by: str = "--out") -> None:
+    """Raise InputError if something is at ``path``."""
+    if os.path.lexists(path):
+        raise InputError(f"{named_by} {path}: exists already; give another name, or remove it")
+
+
 logger = logging.getLogger(__name__)
 
 

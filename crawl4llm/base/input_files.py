@@ -47,13 +47,21 @@ def open_regular(path: Path) -> tuple[int, int]:
         check_machine(error)
         raise
     status = os.fstat(fd)
-    if stat.S_ISREG(status.st_mode):
-        return fd, status.st_size
-    os.close(fd)
-    if stat.S_ISDIR(status.st_mode):
+    try:
+        check_regular(status.st_mode, path)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd, status.st_size
+
+
+def check_regular(mode: int, path: Path) -> None:
+    """Raise OSError, with its name, if the mode of a file is not that of a regular one."""
+    if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-    raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
 
 
 def open_input(path: Path) -> BinaryIO:

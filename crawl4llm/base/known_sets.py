@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import open_input, parse_json
 
 if TYPE_CHECKING:
     from numpy import uint64
@@ -193,7 +193,7 @@ def _head(data: bytes, told: str) -> tuple[Head, str]:
         raise InputError(f"{told} is damaged: its head is not whole; copy or make it anew")
     head: Head | None
     try:
-        values: dict[str, Any] = json.loads(said)
+        values: dict[str, Any] = parse_json(said)
         if (version := values.pop("format")) != FORMAT:
             raise InputError(
                 f"{told} is of format {version!r:.20}; this version of crawl4llm reads {FORMAT}: make it anew"

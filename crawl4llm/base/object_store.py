@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
 from ipaddress import ip_address
@@ -17,7 +18,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from crawl4llm.base.input_files import PreadFile, read_input, views
+from crawl4llm.base.input_files import PreadFile, check_regular, read_input, views
+from crawl4llm.base.within import require_within
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -32,7 +34,7 @@ _NO_URL: Final = re.compile(r"[^!-~]|[<>\"\\^`{}|]")
 """A character that no URL has."""
 _HOST: Final = re.compile(r"[a-z0-9._-]+(?<![.-])")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
-"""The last label of what is an IPv4 address or nothing."""
+"""A last label with which a host is an IPv4 address, or none at all."""
 _PATIENCE: Final = timedelta(seconds=60)
 """For how long a request that fails is tried again."""
 _LEAST, _MOST = 1 << 16, 1 << 23
@@ -42,6 +44,18 @@ _LEAST, _MOST = 1 << 16, 1 << 23
 def is_storage(given: object) -> bool:
     """Return whether an argument names a storage, not a folder."""
     return str(given).startswith(("s3://", "file://"))
+
+
+def check_object(url: str, name: str) -> None:
+    """Raise InputError if an object of a directory is a link that leads out of it, or what cannot be read as a file:
+    a received one may hold links, FIFOs and devices."""
+    parts = urlsplit(url)
+    if parts.scheme != "file":
+        return
+    folder = Path(unquote(parts.path))
+    require_within(folder, folder / name)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        check_regular((folder / name).stat().st_mode, folder / name)
 
 
 def open_store(url: str) -> ObjectStore:
@@ -131,6 +145,7 @@ def open_object(path: Path) -> PreadFile:
     crawl, state, *_ = path.relative_to(folder).parts
     url = read_input(folder / crawl / state / URL_NAME, 1 << 12).decode()
     name = path.name.replace("_", "/")
+    check_object(url, name)
     if url.startswith("file://"):
         return PreadFile(Path(unquote(urlsplit(url).path), name))
     return ObjectFile(path, url, name)

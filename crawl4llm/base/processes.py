@@ -1,6 +1,6 @@
 """Processes: workers that end with who started them, not at Ctrl-C; and jobs over many files, done by several.
 
-No process that this project starts has the working directory on its path, unless its parent has: that folder may be a
+No process that this project starts has the working directory on its path, unless its parent has. That folder may be a
 received one, and a ``bisect.py`` in it would run. Importing this module sees to that for all of multiprocessing.
 """
 

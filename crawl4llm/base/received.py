@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final, Protocol
 from crawl4llm.base.compression import COMPRESSIONS
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import (
+    FILE_NAME,
     FLAG,
     IDENTIFIER,
     LINE,
@@ -62,6 +64,38 @@ _SETTINGS: Final = {
     "QUALITY_THRESHOLD": Maybe(NUMBER),
 }
 _SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named(LINE, whole())}
+
+
+def _are_shards(shards: list[Any]) -> bool:
+    """Return whether those that are objects fit; the rest is told by its number."""
+    return fits([shard for shard in shards if isinstance(shard, dict)], _if_there(_SHARD))
+
+
+WRITTEN: Final = {
+    "plan": LINE,
+    "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named(LINE, whole()), Maybe(whole())),
+}
+"""Of the note about a file of an export that is not finished."""
+_RUN: Final = (*[whole()] * 7, Maybe(whole()))
+FRONTIER: Final = {
+    "indexed": If(FLAG),
+    "owned": If(Maybe({str})),
+    "runs": If(Maybe({"next": whole(), "runs": [_RUN]})),
+    "queued": If(whole()),
+    "last_token": If(whole()),
+    "archived": If(whole()),
+    "outcomes": If([({str}, {str}, whole())]),
+}
+"""What the store of a JOBDIR says of its frontier."""
+_HEX: Final = Where({str}, re.compile("[0-9a-f]*").fullmatch)
+_FINGERPRINTS: Final = (whole(), whole(), whole(), whole(), _HEX, [whole()], _HEX)
+VISITED: Final = {
+    "runs": If(Maybe({"next": whole(), "blocks": whole(), "runs": [_FINGERPRINTS]})),
+    "filter": If(Maybe((whole(), _HEX))),
+}
+"""What it says of the visited set."""
+CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
+"""What it says of the crawl, as far as commands that only look at it go by it."""
 JOB: Final = {
     "crawl_id": {str},
     "output": Where(LINE, _is_absolute),
@@ -84,9 +118,14 @@ SHAPES: Final[Mapping[str, Any]] = {
             "sources": [named(LINE, ...)],
             "documents": whole(),
             "text_bytes": whole(),
-            "shards": [_if_there(_SHARD)],
+            "shards": Where([...], _are_shards),
         }
     ),
+    "request.json": {"state": ...},
+    "listed.json": {"left_out": named(LINE, whole()), "scores": FLAG},
+    "unfit.json": named(Where({str}, re.compile("[0-9]{1,18}").fullmatch), LINE),
+    "division.json": {"tasks": whole(1, 1 << 20)},
+    "oracle.json": {"threshold": Maybe(NUMBER)},
 }
 
 
@@ -110,6 +149,6 @@ def refuse_code(owner: object, file: str, name: str, value: object, given: objec
     if value != given:
         advice = shlex.quote(f"{name}={value}")
         raise InputError(
-            f"{owner}: {name} = {value!r:.200} in {file} is the path of code, which does not run because a file names it; "
-            f"if you trust it, give it too: -s {advice:.300}"
+            f"{owner}: {name} = {value!r:.200} in {file} is the path of code, which does not run because a file names "
+            f"it; if you trust it, give it too: -s {advice:.300}"
         )

@@ -2,8 +2,8 @@
 
 A shape is a set of types (of values that are one of them), of strings (one of these), ``[shape]`` (a list of such),
 ``(shape, shape)`` (a list of so many), ``{name: shape}`` (an object with at least these fields), ``{...: shape}`` (one
-whose values are all such), ``...`` (anything), :class:`Maybe`, :class:`Where` or, of a field, :class:`If`. Many values
-are looked at together, which takes a fraction of the time of one after the other.
+whose values are all such), ``...`` (anything), :class:`Maybe`, :class:`Where`, :class:`Whole` or, of a field,
+:class:`If`. Many values are looked at together, which takes a fraction of the time of one after the other.
 
 :mod:`crawl4llm.base.received` has the shapes of files in run folders, JOBDIRs and exports, and
 :mod:`crawl4llm.cluster.shapes` those of objects in a storage.
@@ -44,6 +44,14 @@ class Where:
     holds: Callable[[Any], object]
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The shape of whole numbers from one to another."""
+
+    least: int
+    most: int
+
+
 def fits(values: Sequence[Any], shape: Any) -> bool:
     """Return whether all of some values have a shape."""
     if shape is ...:
@@ -53,6 +61,8 @@ def fits(values: Sequence[Any], shape: Any) -> bool:
     if isinstance(shape, Where):
         return fits(values, shape.shape) and all(map(shape.holds, values))
     types = set(map(type, values))
+    if isinstance(shape, Whole):
+        return types <= {int} and (not values or shape.least <= min(values) <= max(values) <= shape.most)
     if isinstance(shape, set):
         return types <= shape or (types <= {str} and set(values) <= shape)
     if isinstance(shape, dict):
@@ -139,9 +149,9 @@ def _is_finite(value: float) -> bool:
     return abs(value) < 1e300
 
 
-def whole(least: int = 0, most: int = LARGEST_WHOLE) -> Where:
-    """Return the shape of a whole number between two others."""
-    return Where({int}, lambda value: least <= value <= most)
+def whole(least: int = 0, most: int = LARGEST_WHOLE) -> Whole:
+    """Return the shape of a whole number from one to another."""
+    return Whole(least, most)
 
 
 def named(name: Any, shape: Any) -> Where:
@@ -161,5 +171,5 @@ VALUE: Final = Where(
     {str, int, float, bool}, lambda value: is_line(value) if isinstance(value, str) else _is_finite(value)
 )
 """Of a field of an archive or of a log."""
-COUNTS: Final = named(Where({str}, re.compile(r"[\w/.:-]{1,200}", re.ASCII).fullmatch), whole())
+COUNTS: Final = named(LINE, whole())
 """Of pages, documents and links, by the end of their names in stats.json."""

@@ -31,8 +31,10 @@ KEYS = {
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
     "frontier/leased": "documents taken from the frontier and not yet done",
-    "frontier/parked": "documents whose owners are parked, in a live crawl, and those of `parked/budget`",
+    "frontier/parked": "documents whose owners are parked, in a live crawl, and those of `parked/budget` and "
+    "`parked/unanswered`",
     "parked/budget": "documents for which an owner or URL prefix has no budget left (URL_BUDGET)",
+    "parked/unanswered": "live: documents that wait because their sites have not answered yet",
     "owners/parked": "live: owners that are parked, since they ask for a Crawl-delay above CRAWL_DELAY_CAP",
     "given_up/<reason>": "live: sites that were given up; for `dns` hosts",
     "frontier/reranked": "new scores for documents in the frontier, from a policy that ranks them anew",

@@ -97,6 +97,13 @@ def end_when_interrupted() -> None:
     _set_handlers(_end)
 
 
+def interrupts_as_ever() -> None:
+    """Undo what :func:`end_when_interrupted` did."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) is _end:
+            signal.signal(number, handler)
+
+
 def raise_when_interrupted() -> None:
     """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, and a second one end the process at once."""
     _set_handlers(_raise)

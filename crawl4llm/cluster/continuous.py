@@ -8,6 +8,7 @@ other partitions is read there.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,17 +18,20 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
+from crawl4llm.cluster.controls import Controls, Heeding
 from crawl4llm.cluster.journal import Quotas
 from crawl4llm.cluster.partition import Parts
 from crawl4llm.cluster.post import Post
+from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, WorkerCrawl
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.policies import NO, CrawledPage
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Capture
     from crawl4llm.cluster.liveness import Liveness
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier import Lease
 
 _COMMIT: Final = "commit"
@@ -65,6 +69,15 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Whether scores of different partitions can be compared."""
         self._lately = [0.0, 0.0, 0.0]
         """What scores meant for the last pages of all its partitions."""
+        self._heeding: Heeding | None = None
+        """Hears which domains are blocked, in a live crawl."""
+        self._steering: asyncio.Task[None] | None = None
+        self._spool: RequestSpool | None = None
+        self._spooled_at = -math.inf
+        if parts.clock is not None:
+            crawl = str(parts.info.crawl_id)
+            self._heeding = Heeding(Controls(parts.storage), parts.options.cluster_lease, self.block)
+            self.requests = self._spool = RequestSpool(parts.storage, parts.folder.parent, crawl, liveness.worker)
         self._woken = asyncio.Event()
         """Set with it, and by answers."""
         self._was_idle = False
@@ -109,6 +122,18 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def unanswered(self) -> list[Lease]:
         return [lease for _, lease in self._of.values()]
 
+    def block(self, domains: Sequence[str]) -> None:
+        self.scope.block(domains)
+        for partition in self._own.values():
+            partition.block(domains)
+        self._woken.set()
+
+    def drop_blocked(self) -> bool:
+        some = [partition for partition in self._own.values() if partition.drop_blocked()]
+        for partition in some:
+            partition.is_dirty = True
+        return bool(some)
+
     def follow(self, links: CrawledPage) -> None:
         """Let the partition follow links that all their owner's documents are in; drop them where it is another's."""
         partition = self._own.get(self._parts.partitions.of(links.entry.key))
@@ -126,6 +151,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self.failure = self.failure or partition.failure
 
     def may_send(self, url: str, *, led: bool = False) -> bool:
+        if self._heeding is not None and not self._heeding.hears:
+            return False
         return self._routes.may_work(url) or not owner_of(url) or (led and not self._routes.is_own(url))
 
     @property
@@ -150,9 +177,14 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def must_wait(self) -> bool:
         return self.answered >= 2 * self.pages_at_once
 
+    def sites_of(self, url: str) -> SitedFrontier | None:
+        partition = self._own.get(self._parts.partitions.of(url))
+        return None if partition is None else partition.sites
+
     @property
-    def only_parked(self) -> bool:
-        return self._post.rests() >= {"only_parked"}
+    def waits_only(self) -> str | None:
+        rests = self._post.rests()
+        return next((reason for reason in (UNANSWERED, ONLY_PARKED) if reason in rests), None)
 
     @property
     def crawled(self) -> int:
@@ -163,6 +195,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Merge what was fetched, and do all else that is due. Raises InputError."""
         if self._pulsing is None:  # not before, as Scrapy's engine cannot be woken until the scheduler is open
             self._pulsing = asyncio.ensure_future(self._pulse_on())
+            if self._heeding is not None:
+                self._steering = asyncio.ensure_future(self._heeding.run(self._drop_blocked))
         is_due = self._pulse.is_set() or self._was_idle
         self._pulse.clear()
         self._woken.clear()
@@ -186,14 +220,21 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def wind_up(self) -> None:
         """Commit what was fetched, and hand the partitions over."""
-        if self._pulsing is not None:
-            self._pulsing.cancel()
+        for task in (self._pulsing, self._steering):
+            if task is not None:
+                task.cancel()
         self._of.clear()
         for partition in self._own.values():
             if partition.is_dirty or partition.unanswered():
                 await partition.wind_up()
         await self._put_commits()
+        await self._put_requests()
         await super().wind_up()
+
+    def close(self) -> None:
+        super().close()
+        if self._spool is not None:
+            self._spool.finish()
 
     def leave(self) -> None:
         super().leave()
@@ -211,6 +252,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
 
     async def _go_on(self) -> None:
         """Begin: read what is there, and take partitions."""
+        if self._heeding is not None:
+            await self._heeding.look()  # before anything is asked for
+        await self._put_requests()  # those that a worker before has left here
         await self._post.begin()  # also of a crawl that has ended: whoever joins it tells of its pages
         self._see_whether_ended()
         if self._ended is None:
@@ -247,8 +291,21 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
             self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
         return touched
 
+    def _drop_blocked(self, until: float) -> None:
+        """Drop some queued documents of blocked owners."""
+        while self._ended is None and self.drop_blocked() and time.monotonic() < until:
+            pass
+
+    async def _put_requests(self) -> None:
+        """Put the lines of the request log that the storage does not have."""
+        if self._spool is not None:
+            self._spooled_at = time.monotonic()
+            await self._spool.put()
+
     async def _look_around(self) -> None:
         """Look after leases, and read what others have put."""
+        if time.monotonic() >= self._spooled_at + self.options.cluster_lease / 3:
+            await self._put_requests()
         await self._look_after_leases(floor=self._post.turn + 1)
         for number in [one for one in self._handing_over if self._is_quiet(one)]:
             await self._let_go(number)
@@ -274,6 +331,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _put_commits(self) -> bool:
         """Put the commits that partitions have made; return whether there were any."""
         due = [partition for partition in self._own.values() if partition.prepared]
+        if due:
+            await self._put_requests()  # first: the storage has no page whose requests it does not have
         await asyncio.gather(*map(self._put_commits_of, due))
         return bool(due)
 
@@ -339,6 +398,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def _workable(self) -> Iterable[ContinuousPartition]:
         """Return the partitions that may be worked on now."""
         held = self._liveness.held()
+        if self._heeding is not None and not self._heeding.hears:
+            return []
         return [
             partition for number, partition in self._own.items() if number in held and number not in self._handing_over
         ]
@@ -352,6 +413,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
         partition = ContinuousPartition(number, self._parts, told, longest=longest)
         partition.turns = self.turns
+        if self._heeding is not None:
+            partition.block(self._heeding.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
         if partition.owners is not None and told.head is not None:
             partition.owners.hold_all(self.clock.now() + longest)
@@ -378,6 +441,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._handing_over.discard(number)
         if (partition := self._own.get(number)) is not None:
             await partition.wind_up()
+            await self._put_requests()
             await self._put_commits_of(partition)
             self._drop(number)
             self._liveness.give_up([number])

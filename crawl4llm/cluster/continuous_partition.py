@@ -24,13 +24,13 @@ from crawl4llm.cluster.segments import Lines, Segment, Segments
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import OnePartition
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgeted_frontier import layered
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.commits import JobCommits
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import Rated
 from crawl4llm.crawl.reorder_buffer import Answer
-from crawl4llm.frontier import Entry, Frontier, Lease, OwnerFrontier, score_of
+from crawl4llm.frontier import Entry, Lease, score_of
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.policies import NO, Candidate, CrawledPage
 from crawl4llm.scope_options import OFF
@@ -90,22 +90,19 @@ class ContinuousPartition(OnePartition):
             self._working = working = Working(folder / "store", options, parts.clock, told.changes, longest)
         self._segments, self._lines = Segments(folder / "warc", options, parts.info, number), Lines()
         budgets = Budgets(options.url_budget) if options.url_budget else None
-        frontier: Frontier = working.frontier
-        owned: OwnerFrontier | None = working.owned
-        if budgets is not None:
-            frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, StoredAside(working.tables))
-            owned = None if owned is None else budgeted
+        aside, sites = StoredAside(working.tables), parts.tells_sites_apart
+        layers = layered(working.frontier, working.owned, budgets, aside, sites=sites)
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         log: Any = self._lines
-        working.keep(policy, budgets, near_duplicates)
+        working.keep(policy, budgets, near_duplicates, layers.sites)
         often = max(1, options.commit_interval_pages // options.partitions)  # others wait for the links
         options = replace(options, crawl_max_pages=_NEVER_FULL, commit_interval_pages=often)
         super().__init__(
             options,
             policy=policy,
             rate=parts.rate,
-            frontier=frontier,
-            by_owners=owned,
+            frontier=layers.frontier,
+            by_owners=layers.owned,
             visited=working.visited,
             archive=self._segments,
             log=self._lines,
@@ -116,6 +113,7 @@ class ContinuousPartition(OnePartition):
             clock=parts.clock,
             url_of_seed=parts.url_of_seed,
             near_duplicates=near_duplicates,
+            sites=layers.sites,
             sends=parts.info.host is not None,
         )
         self.scope.sends_on = self._is_elsewhere
@@ -202,7 +200,7 @@ class ContinuousPartition(OnePartition):
     @property
     def is_at_rest(self) -> bool:
         """Whether it has nothing to do by itself."""
-        return not self._buffer and (self.finished is not None or self.only_parked)
+        return (not self._buffer and self.finished is not None) or self.waits_only is not None
 
     async def advance(self, *, expand: bool = True) -> None:
         self._best = None
@@ -277,7 +275,7 @@ class ContinuousPartition(OnePartition):
         self.turn = max(self.next_turn(), self.turn) + 1
         rest = None
         if self.is_at_rest and self.may_rest():
-            rest = self.finished or "only_parked"
+            rest = self.waits_only or self.finished
         if rest is not None or self._leaves:
             self.returned, self._leaves = self.quota - self.crawled, False
         lines = pack(self._lines.take())

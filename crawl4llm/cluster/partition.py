@@ -71,6 +71,8 @@ class Parts(NamedTuple):
     """Continuous order: the time by which owners wait, if they do."""
     concurrent_leases: int = 1
     """Continuous order: documents of this worker that may be in flight."""
+    tells_sites_apart: bool = False
+    """True: a site may never answer, and then it holds up no other site of its owner."""
 
 
 class Partition(OnePartition):

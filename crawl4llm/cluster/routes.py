@@ -76,6 +76,12 @@ class RoutedOwners:
     def failures(self, owner: str) -> int:
         return self._owners(owner).failures(owner)
 
+    def slow(self, owner: str, times: int) -> None:
+        self._owners(owner).slow(owner, times)
+
+    def slowed(self, owner: str) -> int:
+        return self._owners(owner).slowed(owner)
+
     def hold_all(self, until: float) -> None:
         for owners in self._all():
             owners.hold_all(until)

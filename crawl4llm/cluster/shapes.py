@@ -11,10 +11,14 @@ from crawl4llm.base import received
 from crawl4llm.base.shapes import (
     COUNTS,
     DATE,
+    FLAG,
     IDENTIFIER,
+    LARGEST_WHOLE,
     LINE,
     NAME_PART,
+    NUMBER,
     VALUE,
+    If,
     Maybe,
     Where,
     fits,
@@ -58,9 +62,10 @@ def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     )
 
 
-_TEXT, _WHOLE, _FLAG = {str}, {int}, {bool}
-_NUMBER = {int, float}
-_COUNTS = {...: _WHOLE}
+_TEXT, _FLAG, _NUMBER = {str}, FLAG, NUMBER
+_WHOLE = whole(-1)
+"""The seeds have the place -1."""
+_COUNTS = named(LINE, whole(-LARGEST_WHOLE))
 _FAILURE = {"id": _TEXT, "outcome": {one.value for one in Outcome}, "reason": _TEXT}
 _NEWS: Final = {
     "news": [(_WHOLE, _WHOLE, _WHOLE)],
@@ -104,7 +109,8 @@ LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "p
 FOUND: Final = [(_WHOLE, _WHOLE)]
 HEAD: Final = (_WHOLE, _WHOLE, _WHOLE, Maybe(_TEXT), [_WHOLE], Maybe(_SEGMENT), [(_WHOLE, _WHOLE)])
 """Of a commit in continuous order."""
-LINES: Final = ([{**_PAGE, "visited": _WHOLE, "fetched": _WHOLE}], [_FAILURE])
+_LINE_OF_PAGE: Final = {**_PAGE, "visited": _WHOLE, "fetched": _WHOLE, "near_duplicate_of": If(Maybe(whole()))}
+LINES: Final = ([_LINE_OF_PAGE], [_FAILURE])
 MAIL: Final = Where(
     {"targets": [[{str, bool}]], "pages": _LINKS, "redirects": [(_TEXT, _NUMBER, _WHOLE, Maybe(_TEXT), _WHOLE)]},
     lambda mail: _leads_to_targets(mail) and {*map(len, mail["targets"])} in (set(), {2}, {4}),

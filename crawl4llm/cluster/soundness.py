@@ -1,7 +1,7 @@
-"""What must hold of a crawl in its storage. Whoever reads all of it, to verify or to merge it, reads it through here.
+"""Checks a crawl in its storage. ``verify`` and ``merge`` both read it through here, so that they refuse the same.
 
-Each document is in one state, nothing is archived twice or lost, links came where they lead, commits and iterations
-have no gap, the end is that of the crawl, and the checksum of each object holds.
+Each document is in one state, and nothing is archived twice or lost. Links came where they lead. Commits and iterations
+have no gap, and the end says how many pages there are. The checksum of each object holds.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _NUMBERED: Final = ("quota", "control")
 
 
 class CheckedCommit(NamedTuple):
-    """A commit, and what it holds."""
+    """A commit with its content."""
 
     partition: int
     commit: Commit
     lines: list[dict[str, Any]]
-    failures: list[dict[str, Any]]
-    index: list[cdxj.IndexLine]
-    """The lines of the index of what was archived for it."""
+    failures: list[Any]
+    listed: list[cdxj.IndexLine]
+    """The lines of the index of its WARC file."""
 
 
 class CheckedBatch(NamedTuple):
-    """A batch, and what it holds."""
+    """A batch with its indexes."""
 
     batch: Batch
     indexes: list[dict[str, cdxj.IndexLine]]
@@ -69,14 +69,14 @@ class Soundness:
         self._storage = history.storage
         self._storage.checked = {objects.CRAWL}
         self.equation = ""
-        """How many documents are in which state, once all is read."""
+        """Says how many documents are in each state, once all is read."""
 
     def wrong(self, how: str) -> InputError:
         """Return the error that says so."""
         return InputError(f"STORAGE {self._storage.url} is not sound: {how}")
 
     def _check_end(self, pages: int) -> None:
-        """Check the end that was noted, by the pages that there are, and what nobody reads but a worker."""
+        """Check the end that was noted, by the number of pages, and all objects that nobody has read yet."""
         if pages > self._history.max_pages:
             raise self.wrong(f"{pages:,} pages are more than {self._history.max_pages:,}")
         end = self._history.end
@@ -186,7 +186,7 @@ class CommitsSoundness(Soundness):
         return CheckedCommit(partition, commit, lines, failures, self._index(commit, [line["id"] for line in lines]))
 
     def _index(self, commit: Commit, ids: Sequence[str]) -> list[cdxj.IndexLine]:
-        """Return the index of what was archived for a commit, which lists its pages."""
+        """Return the index of a commit's WARC file, which lists its pages."""
         if (name := commit.head.pages) is None:
             index: list[cdxj.IndexLine] = []
         else:
@@ -249,7 +249,7 @@ class BatchesSoundness(Soundness):
         self.equation = f"{self._discovered:,} discovered = {done} + {queued:,} queued"
 
     def _check_last(self, batches: int) -> None:
-        """Check that no iteration is missing, by the end that was noted, or what was begun."""
+        """Check that no iteration is missing, by the end that was noted, or by later iterations."""
         if (end := self._history.end) is not None:
             iterations = end["iteration"] + (end["reason"] == MAX_PAGES)
             if batches != iterations:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.inflating import inflate, plausible
-from crawl4llm.base.object_store import open_store
+from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.cluster_options import storage_url
 
@@ -74,6 +74,7 @@ class Storage:
     def put_as_is(self, name: str, data: bytes) -> bool:
         """Make an object whose name has its digest; else as :meth:`put` does."""
         self.puts += 1
+        self._check(name)
         try:
             self._store.put(name, data, mode="create", use_multipart=False)
         except self._exceptions.AlreadyExistsError:
@@ -91,6 +92,7 @@ class Storage:
         from obstore import open_writer
 
         self.puts += 1
+        self._check(name)
         try:
             writer = open_writer(self._store, name, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
             for piece in pieces:
@@ -108,6 +110,7 @@ class Storage:
     def get_as_is(self, name: str) -> bytes | None:
         """Return all bytes of an object, which nobody has checked; None if there is none."""
         self.gets += 1
+        self._check(name)
         try:
             found = self._store.get(name)
             if found.meta["size"] > _LARGEST:
@@ -122,6 +125,7 @@ class Storage:
     def get_range(self, name: str, start: int, size: int) -> bytes | None:
         """Return a part of an object; None where there is no such object."""
         self.gets += 1
+        self._check(name)
         try:
             data = bytes(self._store.get_range(name, start=start, length=size)) if size else b""
         except self._missing as error:
@@ -136,6 +140,7 @@ class Storage:
     def size(self, name: str) -> int | None:
         """Return the bytes of an object; None where there is none."""
         self.gets += 1
+        self._check(name)
         try:
             size: int = self._store.head(name)["size"]
         except self._missing:
@@ -146,6 +151,7 @@ class Storage:
 
     def delete(self, name: str) -> None:
         """Delete an object whose content is elsewhere, if it is there."""
+        self._check(name)
         try:
             self._store.delete(name)
         except self._missing:
@@ -215,6 +221,15 @@ class Storage:
         """Return the error for an object that cannot be right."""
         return StorageError(f"STORAGE {self.url}: {name} is damaged: {how}")
 
+    def _check(self, name: str) -> None:
+        """Raise StorageError if what has the name of an object is nothing that may be read or written."""
+        try:
+            check_object(self.url, name)
+        except InputError as error:
+            raise StorageError(f"STORAGE {self.url}: {error}") from None
+        except OSError as error:
+            raise StorageError(f"STORAGE {self.url}: {name} cannot be read: {error.strerror}") from None
+
     def _check_bucket(self, name: str, error: Exception) -> None:
         if "NoSuchBucket" in str(error):
             raise self._error(f"give {name}", error) from None
@@ -251,7 +266,7 @@ _SIGNS: Final = (
 _SELF_SAID: Final = (zstd.ZstdError, ValueError, EOFError)
 """Errors whose messages say enough."""
 _MALFORMED: Final = (*_SELF_SAID, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, struct.error)
-"""What reading an object raises that holds something else than it should."""
+"""Errors that come of reading an object with another content than its name says."""
 
 
 def sealed(name: str, data: bytes) -> bytes:

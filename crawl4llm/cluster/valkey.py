@@ -43,7 +43,7 @@ _OLDEST: Final = (6, 2)
 _ALL: Final = "*"
 _REQUEST: Final = re.compile(rf"({DRAIN}|{STOP}) (\d{{1,15}})", re.ASCII)
 _MOST: Final = 2**53
-"""The largest figure that a worker can tell; infinity and NaN are none."""
+"""The largest figure that a worker can tell; infinity and NaN are left out."""
 _SLOWEST: Final = (1.0, 5.0)
 """Seconds that the server may take to answer: a sixth of the lease, within these."""
 
@@ -360,7 +360,7 @@ class ValkeyLiveness:
 
 
 def _told(said: str) -> tuple[dict[str, str], dict[str, float]]:
-    """Return a worker's facts and figures by what it said last; without what is no fact, and no figure."""
+    """Return a worker's facts and figures by its last words; odd ones are left out."""
     try:
         content = parse_json(said)
     except ValueError:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from scrapy.utils.conf import get_config
 
 from crawl4llm.base.installed import tell_missing_packages
-from crawl4llm.base.terminal import complain
+from crawl4llm.base.terminal import complain, end_when_interrupted, interrupts_as_ever
+
+
+def _end_early() -> None:
+    """Let Ctrl-C end the process in one line while our commands are imported; Scrapy's do with it as ever."""
+    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    ours = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")} - {"crawl"}  # which Scrapy has too
+    if asked in ours or (asked == "crawl" and "influence" in sys.argv):
+        end_when_interrupted()
+    else:
+        interrupts_as_ever()
 
 
 def _refuse_unknown_project() -> None:
@@ -26,5 +37,6 @@ def _refuse_unknown_project() -> None:
         sys.exit(1)
 
 
+_end_early()
 tell_missing_packages()  # the commands that Scrapy imports next would end in a traceback
 _refuse_unknown_project()

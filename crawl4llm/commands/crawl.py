@@ -23,6 +23,7 @@ from crawl4llm.base.terminal import (
     raise_when_interrupted,
     say_interrupted,
 )
+from crawl4llm.commands._visiting import Visiting
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -37,11 +38,11 @@ again. But each collection promotes the connections that are open, which end soo
 so the older generations are not left alone for long."""
 
 
-class Command(ScrapyCrawl):
+class Command(Visiting, ScrapyCrawl):
     """Runs the ``influence`` spider on a run that is opened, and found good, before the reactor starts.
 
-    Scrapy's own command exits with 0 after a CloseSpider at start-up, a lost worker or Ctrl-C. Other spiders run as
-    ever.
+    Scrapy's own command exits with 0 after a CloseSpider at start-up, a lost worker or Ctrl-C. Other spiders get
+    pages of the corpus.
     """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -52,19 +53,15 @@ class Command(ScrapyCrawl):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Check Scrapy's own settings, before the first of them is used."""
         super().process_options(args, opts)
-        if args != ["influence"]:
+        if args != ["influence"]:  # whose values are checked first
             return
         gc.set_threshold(*_COLLECTIONS)
 
         from crawl4llm.base.errors import InputError
         from crawl4llm.engine.json_log import log_in_json
-        from crawl4llm.engine.scrapy_settings import asks_for_log, check_values
+        from crawl4llm.engine.scrapy_settings import check_values
 
         assert self.settings is not None
-        if not asks_for_log(self.settings):
-            # Versions come before any error of ours; settings.json has those that matter, `scrapy version -v` all. A
-            # level would not do: Scrapy resets it.
-            logging.getLogger("scrapy.utils.log").addFilter(lambda record: record.levelno >= logging.WARNING)
         try:
             check_values(self.settings)
         except InputError as error:
@@ -80,11 +77,12 @@ class Command(ScrapyCrawl):
                 complain(f"there is no spider {args[0]}; known are: {', '.join(spiders)}")
                 self.exitcode = 1
             else:
-                super().run(args, opts)
+                self.visit(super().run, args, opts)
             return
 
         from crawl4llm.base.errors import InputError, NothingToDo
         from crawl4llm.engine.scrapy_settings import asks_for_log, check_mode
+        from crawl4llm.engine.unheeded import unheeded
         from crawl4llm.engine.webs import web_class
         from crawl4llm.options import read_options
 
@@ -97,8 +95,11 @@ class Command(ScrapyCrawl):
         try:
             crawler = self.crawler_process.create_crawler("influence")
             seeds = self._seeds(opts.spargs)
-            check_mode(crawler.settings, web_class(crawler.settings).profile)
-            if read_options(crawler.settings).dry_run:
+            profile, options = web_class(crawler.settings).profile, read_options(crawler.settings)
+            check_mode(crawler.settings, profile)
+            for line in unheeded(crawler.settings, options, profile):
+                logger.warning("%s", line)
+            if options.dry_run:
                 self._dry_run(crawler, seeds)
             else:
                 self._run(crawler, seeds)
@@ -130,16 +131,16 @@ class Command(ScrapyCrawl):
         from crawl4llm.base.run_folder import STATS
         from crawl4llm.base.stats import PREFIX
         from crawl4llm.engine.run import Run
-        from crawl4llm.engine.summary import opening, summary
+        from crawl4llm.engine.summary import begun_again, opening, summary
 
-        run = Run(crawler.settings, seeds)
+        run, again = Run(crawler.settings, seeds), begun_again(crawler.settings, seeds)
         if finished := run.finished:
             run.close()
             if not (run.output / STATS).exists():  # killed just before it was written
                 run.write_stats({PREFIX + key: value for key, value in run.crawl.statistics().items()})
             jobdir = crawler.settings["JOBDIR"]
             done = f"This crawl is finished; its JOBDIR {jobdir} can take a greater CRAWL_MAX_PAGES"
-            print_lines([done, summary(run.crawl, finished, run.output)])
+            print_lines([done, summary(run.crawl, finished, run.output, again=again)])
             self._judge(run, finished)
             return
         logger.info("%s", opening(run.crawl, len(run.seeds.keys), run.output))
@@ -149,7 +150,7 @@ class Command(ScrapyCrawl):
             if self.exitcode == INTERRUPTED:
                 say_interrupted()
             return
-        print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)))])
+        print_lines([summary(run.crawl, reason, run.output, run.costs(self._stats(crawler)), again)])
         self._judge(run, reason)
         with suppress(InputError) if run.crawl.failure else nullcontext():  # one error is told, not what follows of it
             run.write_stats(self._stats(crawler))
@@ -188,7 +189,7 @@ class Command(ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.crawl_state import DONE, ONLY_PARKED
+        from crawl4llm.crawl.crawl_state import DONE, LIMITS, ONLY_PARKED, UNANSWERED
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:
@@ -204,7 +205,7 @@ class Command(ScrapyCrawl):
             complain(fault)
         elif not run.crawl.crawled:
             complain(f"no page was crawled ({reason})")
-        elif reason not in DONE:
+        elif reason not in (*DONE, UNANSWERED, *LIMITS[:-1]):
             complain(f"the crawl ended early ({reason}); see the log")
         else:
             return

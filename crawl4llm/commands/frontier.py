@@ -14,6 +14,8 @@ from crawl4llm.base.terminal import add_json_option
 from crawl4llm.tools._action import Action, ActionCommand
 
 _SHOW = "show"  # the action where no other is asked for
+_OF_STORAGES = ("block", "unblock")
+"""Actions that take a storage too."""
 
 
 class Command(ActionCommand):
@@ -41,7 +43,7 @@ class Command(ActionCommand):
         return (
             f"{self.short_desc()}: documents by state and host, the best documents, leases. Without an option it is "
             "shown, also while the crawl runs. Of a storage (s3://BUCKET/FOLDER, file:///FOLDER) partitions are shown, "
-            "not hosts."
+            "not hosts; --block and --unblock take it too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -62,7 +64,7 @@ class Command(ActionCommand):
         given = [name for name in self.actions if getattr(opts, name, None) not in {None, False}]
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]} were given; give one, then the other")
-        if given and is_storage(args[0]):
+        if given and is_storage(args[0]) and given[0] not in _OF_STORAGES:
             other = "use scrapy cluster verify" if given == ["verify"] else "its frontier is with its workers"
             raise InputError(f"--{given[0]} takes a JOBDIR, and {args[0]} is a storage: {other}")
         action = self.load(given[0] if given else _SHOW)

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import scrapy.commands
 from scrapy.settings import Settings
 
 import crawl4llm
@@ -29,9 +30,10 @@ _SETTINGS = """# Settings
 For everybody who runs a crawl: all settings, with their defaults.
 Set in `settings/`, on the command line (`-s NAME=VALUE`), or in the settings of your own project. They are checked
 when a crawl starts; a wrong one ends it with one line that names it, and so does a name that is one of these but for a
-slip (`crawl_max_pages`, `MAX_PAGES`). Which of [Scrapy's own](#scrapys-own-settings) hold is said below. This page is
-written from `crawl4llm/options.py`, `crawl4llm/engine/scrapy_settings.py` and `settings/` by
-`python -m crawl4llm.commands.reference`.
+slip (`crawl_max_pages`, `MAX_PAGES`). One on the command line that is for crawls of another kind brings a warning:
+`DNS_HOSTS` in a simulation, `HARMONIC_RANKS` without that policy. Which of [Scrapy's own](#scrapys-own-settings) hold
+is said below. This page is written from `crawl4llm/options.py`, `crawl4llm/engine/scrapy_settings.py`
+and `settings/` by `python -m crawl4llm.commands.reference`.
 
 The profiles of this project set some to other values than the defaults:
 
@@ -57,10 +59,16 @@ What a crawl counts, in Scrapy's stats and in `OUTPUT_DIR/stats.json`. This page
 _COMMANDS = """# Commands
 
 For people at a terminal: all commands of this project with their options. `scrapy COMMAND --help` says the same. Each
-also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). This page is written from
-`crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
+also takes Scrapy's own options, above all `-s NAME=VALUE` for a [setting](settings.md). `crawl4llm` has the same
+commands. This page is written from `crawl4llm/commands/` by `python -m crawl4llm.commands.reference`.
 
 `scrapy crawl influence [-a seeds=FILE] [-s NAME=VALUE ...]` crawls: [simulation-and-live.md](simulation-and-live.md).
+
+Scrapy's own commands are there too. `scrapy fetch`, `view` and `shell` take the id or URL of a document of the corpus,
+and need its index for a URL (`scrapy corpus index`). `crawl NAME`, `runspider`, `check` and `parse --spider NAME` give
+pages of the corpus to spiders of your own. The live profile refuses them, because they would ask the web past
+robots.txt and the crawl's waits; the archive of a live crawl is a corpus (`CORPUS=OUTPUT_DIR`). `scrapy bench` is
+refused.
 """
 
 _CRAWL_LOG = """# The crawl log
@@ -99,10 +107,10 @@ def _opt_outs() -> str:
 
 def _commands() -> str:
     """Return each command with its options, as Markdown."""
-    text = ""
+    text, scrapys = "", {module.name for module in pkgutil.iter_modules(scrapy.commands.__path__)}
     for module in pkgutil.iter_modules(commands.__path__):
         found = import_module(f"{commands.__name__}.{module.name}")
-        if module.name == "crawl" or not hasattr(found, "Command"):
+        if not hasattr(found, "Command") or module.name in scrapys:
             continue
         command = found.Command()
         command.settings = Settings()

@@ -20,15 +20,15 @@ class Command(ScrapyCommand):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
     def syntax(self) -> str:
-        return "JOBDIR|OUTPUT_DIR [--owner DOMAIN] [options]"
+        return "JOBDIR|STORAGE|OUTPUT_DIR [--owner DOMAIN] [options]"
 
     def short_desc(self) -> str:
         return "Report what a live crawl sent to whom, and when, and what it left alone, and why"
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. Of an "
-            "OUTPUT_DIR there is no log of requests, only what was left alone."
+            f"{self.short_desc()}: by day and by owner, or every request to one owner. The crawl may be running. An "
+            "OUTPUT_DIR has no log of requests, only what was left alone, unless scrapy cluster merge wrote it."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -58,12 +58,16 @@ class Command(ScrapyCommand):
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
         from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
-        from crawl4llm.tools.report.requests import Log
+        from crawl4llm.tools.report.requests import Log, checked_day, is_merged
 
         assert self.settings is not None
+        since = None if opts.since is None else checked_day(opts.since)
         path = run_folder(given, self.settings)
         owner = None if opts.owner is None else owner_of(f"http://{Domain(opts.owner.strip()).name}/")
-        log = None if (path / FAILURES).is_file() else Log(path, opts.since)
+        log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
+        if log is None and since is not None:
+            raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
+        jobdir = None if log is None or is_merged(path) else path
         output, unknown = path, None
         if log is not None:
             try:
@@ -72,13 +76,17 @@ class Command(ScrapyCommand):
                 unknown = f"what was not fetched is not counted: {error}"
         if owner is not None:
             if log is None:
-                raise InputError(f"{path} is an OUTPUT_DIR; requests to an owner are in the log of a JOBDIR: give that")
-            counts = {} if unknown else columns(refused(output, owner, set_aside(path, owner))[1])
+                raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")
+            counts = (
+                {}
+                if unknown
+                else columns(refused(output, owner, {} if jobdir is None else set_aside(jobdir, owner))[1])
+            )
             yield from owner_report(log, owner, counts)
             return
         if log is not None:
             yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners, None if log is None else path)
+            yield from refusals(output, opts.owners, jobdir)
         else:
             yield unknown

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.reasons import IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS
 from crawl4llm.crawl.budgets import LISTED, Budgets, scopes_of
+from crawl4llm.crawl.sited_frontier import SitedFrontier
 from crawl4llm.frontier import Entry, Evicted, Frontier, Lease, Outcome, OwnerFrontier, Owners
 from crawl4llm.policies import Candidate, CrawledPage
 
@@ -32,12 +33,20 @@ class BudgetedFrontier:
     queue, best first, when that budget grows.
     """
 
-    def __init__(self, within: Frontier, owned: OwnerFrontier | None, budgets: Budgets, aside: Aside) -> None:
-        """``owned``: the same as ``within``, if it goes by owners."""
+    def __init__(
+        self,
+        within: Frontier,
+        owned: OwnerFrontier | None,
+        budgets: Budgets,
+        aside: Aside,
+        sites: SitedFrontier | None = None,
+    ) -> None:
+        """``owned``: the same as ``within``, if it goes by owners; ``sites``: the same, if it tells sites apart, which
+        sets documents aside there too."""
         self._within = within
         self._owned = owned
         self.budgets = budgets
-        self._aside = aside
+        self._aside, self._sites = aside, sites
         self._evicted: list[Evicted] = []
         """By documents that went back; told with the next ones."""
 
@@ -46,7 +55,7 @@ class BudgetedFrontier:
     @property
     def set_aside(self) -> int:
         """Documents that wait for a budget."""
-        return len(self._aside)
+        return len(self._aside) - (0 if self._sites is None else self._sites.waiting)
 
     def crawled(self, entry: Entry, influence: float | None, *, new_text: bool) -> None:
         """Let a page earn, for the document that was leased for it; ``new_text``: whether its text is like no other's
@@ -112,7 +121,7 @@ class BudgetedFrontier:
     def settle(self, lease: Lease, outcome: Outcome, reason: str | None = None) -> bool:
         if not self._within.settle(lease, outcome, reason):
             return False
-        if outcome is Outcome.DROPPED and reason in _NOT_FETCHED:
+        if (outcome is Outcome.DROPPED and reason in _NOT_FETCHED) or self._is_failed_try(lease.entry, outcome):
             scopes = _scopes(lease.entry)
             self.budgets.refund(scopes)
             self._take_back(scopes)
@@ -153,12 +162,45 @@ class BudgetedFrontier:
             self._evicted += self._owned.push(self._aside.take_owner(owner, most))
         return self._owned.drop_owner(owner, outcome, reason, most)
 
+    def _is_failed_try(self, entry: Entry, outcome: Outcome) -> bool:
+        """Return whether a document failed at a site that never answered: anybody can link there, which costs the owner
+        nothing."""
+        tried = outcome is Outcome.FAILED and self._sites is not None
+        return tried and self._sites is not None and self._sites.is_unanswered(entry.url or entry.key)
+
     def _set_aside(self, lease: Lease, owner: str, scope: str) -> None:
         if (entry := self._within.withdraw(lease)) is not None:
             self._aside.add(owner, scope, entry)
             self.budgets.wait(scope, waiting=True)
         if self._owned is not None:
             self._owned.owners.release(owner, self._owned.owners.now)
+
+
+class Layers(NamedTuple):
+    """A frontier with what stands before it."""
+
+    frontier: Frontier
+    owned: OwnerFrontier | None
+    """The same, if it goes by owners."""
+    sites: SitedFrontier | None
+    """What tells sites apart in it, if something does."""
+
+
+def layered(
+    frontier: Frontier, owned: OwnerFrontier | None, budgets: Budgets | None, aside: Aside, *, sites: bool
+) -> Layers:
+    """Return a frontier in which ``budgets`` are heeded, if there are any, and ``sites`` of an owner are told apart.
+
+    ``owned``: the same as ``frontier``, if it goes by owners. Sites come first: a document that waits for its site
+    spends nothing.
+    """
+    sited = SitedFrontier(owned, aside) if sites and owned is not None else None
+    if sited is not None:
+        frontier = owned = sited
+    if budgets is not None:
+        frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, aside, sited)
+        owned = None if owned is None else budgeted
+    return Layers(frontier, owned, sited)
 
 
 def _scopes(entry: Entry) -> list[str]:

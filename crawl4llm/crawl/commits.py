@@ -10,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from crawl4llm.base import received
 from crawl4llm.base.crawl_log import CrawlLog, LogPosition
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.crawl.pieces import StoredPieces
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
     from crawl4llm.crawl.page_writer import Balance
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier.visited import VisitedSet
 
 
@@ -93,9 +95,9 @@ class State(NamedTuple):
 
 def read_state(store: Store) -> State:
     """Return the state at the last commit. Raises StoreError."""
-    stored, seeds, purged = (store.get("state", name) for name in (CRAWL, _SEEDS, _PURGED))
+    seeds, purged = (store.get("state", name) for name in (_SEEDS, _PURGED))
     try:
-        state: dict[str, Any] = parse_json(stored) if stored else {}
+        state = store.stated(CRAWL, received.CRAWL)
         return State(
             state.get("crawl"),
             store.get("state", _POLICY) or b"",
@@ -156,7 +158,7 @@ class LmdbCrawlStore:
         self._pieces = StoredPieces(tables)
         self._policy: Policy | None = None
 
-    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
+    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | SitedFrontier | None) -> None:
         """Keep the state of the policy, and of others, from now on."""
         self._policy = policy
         for other in others:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import fcntl
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +51,7 @@ class Control:
 
 def read_control(jobdir: Path) -> Control:
     """Read the control file of a crawl; without one the settings hold. Raises InputError that names file and key."""
-    return _checked(jobdir / CONTROL, _read(jobdir / CONTROL))
+    return checked_control(jobdir / CONTROL, _read(jobdir / CONTROL))
 
 
 def set_blocked(jobdir: Path, domain: str, *, blocked: bool) -> tuple[Control, bool]:
@@ -60,13 +60,13 @@ def set_blocked(jobdir: Path, domain: str, *, blocked: bool) -> tuple[Control, b
     path = jobdir / CONTROL
     with _locked(jobdir / LOCK):
         content = _read(path)
-        before = _checked(path, content)
+        before = checked_control(path, content)
         names = {*before.blocked, domain} if blocked else {*before.blocked} - {domain}
         if names == set(before.blocked):
             return before, False
         content["blocked"] = sorted(names)
         write_json(path, content, fsync=True, private=True)
-        return _checked(path, content), True
+        return checked_control(path, content), True
 
 
 def read_blocked(output: Path) -> tuple[str, ...]:
@@ -74,7 +74,12 @@ def read_blocked(output: Path) -> tuple[str, ...]:
     path = output / BLOCKED
     require_within(output, path)
     content = _read(path)
-    return _checked(path, {"blocked": content.get("blocked", [])}).blocked
+    return checked_control(path, {"blocked": content.get("blocked", [])}).blocked
+
+
+def write_blocked(output: Path, blocked: Iterable[str]) -> None:
+    """Write the domains whose pages are not to be exported into an output directory. Raises InputError."""
+    write_json(output / BLOCKED, {"blocked": sorted(blocked)}, fsync=True)
 
 
 def publish_blocked(jobdir: Path, output: Path) -> None:
@@ -85,7 +90,7 @@ def publish_blocked(jobdir: Path, output: Path) -> None:
         with suppress(InputError):  # what is damaged is written anew
             known = read_blocked(output)
         if known != blocked:
-            write_json(output / BLOCKED, {"blocked": blocked}, fsync=True)
+            write_blocked(output, blocked)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -102,8 +107,8 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _checked(path: Path, content: Mapping[str, Any]) -> Control:
-    """Return what the file says. Raises InputError that names the first wrong key."""
+def checked_control(path: Path | str, content: Mapping[str, Any]) -> Control:
+    """Return what a control file says, or an object of a storage. Raises InputError that names the first wrong key."""
     known: dict[str, Any] = {}
     for key, value in content.items():
         if key not in _CHECKS:

@@ -25,14 +25,23 @@ if TYPE_CHECKING:
     from crawl4llm.crawl.commits import Commits
     from crawl4llm.crawl.mixture import Mixture
     from crawl4llm.crawl.near_duplicates import NearDuplicates
+    from crawl4llm.crawl.request_files import RequestLines
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.crawl.url_rules import UrlRules
     from crawl4llm.frontier.visited import VisitedSet
     from crawl4llm.warc import Archive
 
-MAX_PAGES, FRONTIER_EMPTY, ONLY_PARKED = "max_pages", "frontier_empty", "only_parked"
+MAX_PAGES, FRONTIER_EMPTY = "max_pages", "frontier_empty"
+ONLY_PARKED, UNANSWERED = "only_parked", "unanswered"
+"""Reasons for which a crawl ends after CRAWL_WAIT seconds: it waits for nothing else."""
 BUDGETS_SPENT, ALL_KNOWN = "budgets_spent", "all_known"
 DONE = (MAX_PAGES, FRONTIER_EMPTY, BUDGETS_SPENT, ALL_KNOWN)
 """Reasons for which a crawl ends that has done what it was to do."""
+LIMITS = tuple(
+    f"closespider_{name}"
+    for name in ("timeout", "pagecount", "itemcount", "timeout_no_item", "pagecount_no_item", "errorcount")
+)
+"""Reasons for which a crawl ends at a limit of Scrapy's that its user has set; the last one is of errors."""
 KNOWN_AT_FIRST = 1000
 """Pages that no seed is, and have text, after which a crawl ends whose KNOWN_TEXTS has them all."""
 
@@ -63,6 +72,8 @@ class CrawlState:
 
     pages_at_once: ClassVar[int] = 256
     """Batch order: pages that advance() takes; bounds the pages held in memory, whatever n."""
+    requests: RequestLines | None = None
+    """Takes the request log, unless a JOBDIR does."""
 
     def __init__(
         self,
@@ -86,6 +97,7 @@ class CrawlState:
         rules: UrlRules | None = None,
         near_duplicates: NearDuplicates | None = None,
         mixture: Mixture | None = None,
+        sites: SitedFrontier | None = None,
         sends: bool = False,
     ) -> None:
         self.options = options
@@ -95,8 +107,7 @@ class CrawlState:
         self.counters = Counters()
         bounds = options.crawl_scope, visited, opted_out, limits, options.partitions
         self.scope = Scope(*bounds, by_owners=by_owners is not None, rules=rules, traps=options.url_traps)
-        self.iteration = 0
-        self.seeds = 0
+        self.iteration = self.seeds = 0
         self.failure: str | None = None
         """What broke the crawl off, in one line, if something did: only the last commit stands."""
         self.stopped: Stop | None = None
@@ -110,7 +121,7 @@ class CrawlState:
             known_texts=options.known_texts is not None,
             mixture=mixture,
         )
-        self.mixture = mixture
+        self.mixture, self.sites = mixture, sites
         self._all_known: int | None = None if options.known_texts is None else 0
         """Pages that no seed is whose texts were looked up, all of them known; None where one is not, or none are."""
         self._log = log
@@ -141,8 +152,8 @@ class CrawlState:
         """Injected seeds that are queued, or visited before, and await a commit."""
         self._lists: list[CrawledPage] = []
         """Of links that are no page's, to be followed."""
-        self.expects = False
-        """Whether more of them may come, although the frontier is empty."""
+        self.expects = self.doubts_network = False
+        """Whether more of them may come, although the frontier is empty; and whether there may be no network."""
         self._to_look_at: deque[str] = deque()
         """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
         self.after_commit: list[Callable[[], None]] = []
@@ -243,12 +254,19 @@ class CrawlState:
         """Have the crawl stopped, and all that it has saved; of several reasons the first one counts."""
         self.stopped = self.stopped or Stop(reason, message)
 
+    def sites_of(self, url: str) -> SitedFrontier | None:
+        """Return what tells the sites of a URL's owner apart, if something does."""
+        return self.sites
+
     @property
-    def only_parked(self) -> bool:
-        """Whether nothing is left but documents of owners who are parked."""
-        if self.owners is None or self._buffer or self._raised_n:
-            return False
-        return 0 < len(self.frontier) == self.owners.documents.parked
+    def waits_only(self) -> str | None:
+        """What the crawl waits for, if for nothing else: ONLY_PARKED for owners who are parked, UNANSWERED for sites
+        that never answered, perhaps with those."""
+        if self.owners is None or self._raised_n:
+            return None
+        if self.sites is not None and self.sites.only_unanswered:
+            return UNANSWERED
+        return ONLY_PARKED if not self._buffer and 0 < len(self.frontier) == self.owners.documents.parked else None
 
     @property
     def _batch(self) -> int | None:
@@ -296,7 +314,7 @@ class CrawlState:
             return MAX_PAGES
         if self.knows_all and not self._buffer:
             return ALL_KNOWN
-        waits = self._seeds_wait or self._lists or self.expects
+        waits = self._seeds_wait or self._lists or self.expects or self.unanswered_sites
         if self._buffer or self._raised_n or waits or len(self.frontier):
             return None
         return BUDGETS_SPENT if self.set_aside else FRONTIER_EMPTY
@@ -322,6 +340,11 @@ class CrawlState:
         return 0 if self._budgeted is None else self._budgeted.set_aside
 
     @property
+    def unanswered_sites(self) -> int:
+        """Documents that wait because their sites have not answered."""
+        return 0 if self.sites is None else self.sites.waiting
+
+    @property
     def _seeds_wait(self) -> bool:
         """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
         return bool(self._injected) and (self.continuous or not self._buffer)
@@ -329,7 +352,8 @@ class CrawlState:
     @property
     def balance(self) -> Balance:
         """The states of its documents; sound between two calls of :meth:`advance`."""
-        return balance(self.visited, self.frontier, self.counters.counts, self.owners, self.set_aside)
+        aside = self.set_aside + self.unanswered_sites
+        return balance(self.visited, self.frontier, self.counters.counts, self.owners, aside)
 
     def statistics(self) -> dict[str, float | None]:
         """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
@@ -349,6 +373,8 @@ class CrawlState:
         if self._budgeted is not None:
             figures["frontier/parked"] = states.parked
             figures["parked/budget"] = self.set_aside
+        if self.sites is not None:
+            figures["parked/unanswered"] = self.unanswered_sites
         figures["influence/mean"] = self.counters.mean_influence
         if self.options.quality_threshold is not None and (fetched := figures.get("pages/fetched")):
             figures["new_quality/per_1000_fetches"] = 1000 * (figures.get("pages/new_quality") or 0) / fetched

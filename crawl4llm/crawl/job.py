@@ -35,6 +35,7 @@ from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
     from crawl4llm.crawl.mixture import Mixture
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier.mixed import Shares
 
 
@@ -146,7 +147,7 @@ class Job:
         """Return the documents set aside."""
         return StoredAside(self._tables)
 
-    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | None) -> None:
+    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | SitedFrontier | None) -> None:
         """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
         InputError."""
         self.store.keep(policy, *others)

@@ -44,7 +44,7 @@ class Balance(NamedTuple):
     """In the frontier, without those of parked owners."""
     leased: int
     parked: int
-    """Of parked owners, or set aside because an owner or URL prefix has no budget."""
+    """Of parked owners, or set aside because an owner or URL prefix has no budget, or a site never answered."""
     hops_counted: bool = True
     """False in a crawl that was begun by a version that did not count hops within a fetch."""
 
@@ -74,7 +74,7 @@ def balance(
     visited: VisitedSet, frontier: Frontier, counts: Mapping[str, int], owners: Owners | None, set_aside: int = 0
 ) -> Balance:
     """Add up the documents of a crawl; ``counts``: its :attr:`Counters.counts`; ``owners``: its frontier's, if any;
-    ``set_aside``: those that wait for a budget."""
+    ``set_aside``: those that wait for a budget, or because their sites never answered."""
     ended = {outcome: sum(reasons.values()) for outcome, reasons in ended_documents(frontier, counts).items()}
     parked = 0 if owners is None else owners.documents.parked
     return Balance(

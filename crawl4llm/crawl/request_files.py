@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import IO, Final, cast
+from typing import IO, Final, Protocol, cast
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
@@ -33,6 +33,17 @@ _LONGEST_LINE: Final = 1 << 16
 _BLOCK: Final = 1 << 20
 
 logger = logging.getLogger(__name__)
+
+
+class RequestLines(Protocol):
+    """Takes the lines of a request log."""
+
+    def append(self, line: bytes, at: float) -> None:
+        """Append a line, which has its end, of a request that was sent at a time in seconds since 1970. Raises
+        InputError, with nothing written."""
+
+    def close(self) -> None:
+        """Close what is open."""
 
 
 class RequestFiles:

@@ -16,6 +16,7 @@ from crawl4llm.crawl.budgets import scopes_of
 from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import Balance, balance
+from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.aside import StoredAside
@@ -89,13 +90,18 @@ class StoredCrawl:
 
     @cached_property
     def aside(self) -> StoredAside:
-        """Documents for which an owner or URL prefix has no budget."""
+        """Documents for which an owner or URL prefix has no budget, and those of sites that have not answered."""
         return StoredAside(self.store)
 
     def set_aside(self, owner: str | None = None) -> Iterator[tuple[str, Entry]]:
         """Yield the documents without a budget, or those of an owner, each with the owner or URL prefix whose budget is
         used up."""
         return self.aside.waiting(lambda entry: scopes_of(entry.url or entry.key), owner)
+
+    @cached_property
+    def unanswered(self) -> int:
+        """The number of the latter."""
+        return sum(number for _, _, number in unanswered_in(self.aside))
 
     @cached_property
     def visited(self) -> DurableVisited:

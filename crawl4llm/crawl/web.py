@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from crawl4llm.base.pages import Corpus
 from crawl4llm.scoring import load_scorer, load_scorers
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.score_cache import ScoreCache
     from crawl4llm.scoring.workers import PageWorkers
+
+
+class Visit(NamedTuple):
+    """What answers requests that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
+
+    argument: Any
+    """The argument that the web's downloader middleware is made with."""
+    url_of: Callable[[str], str]
+    """Returns the URL under which a document is asked for, by its id or URL. Raises InputError and PageError."""
 
 
 class Web(Protocol):
@@ -44,6 +53,8 @@ class Web(Protocol):
     """The influence scores of pages that are known already, after :meth:`open`; None where none are kept."""
     text: str
     """Where the text that is scored comes from: ``corpus`` or ``extracted``."""
+    tells_sites_apart: bool
+    """True: a site may never answer, and then it holds up no other site of its owner."""
     keeps_answers: bool
     """Whether an answer is worth being kept for the process that resumes the crawl."""
     start_date: str
@@ -54,6 +65,10 @@ class Web(Protocol):
     def __init__(self, settings: BaseSettings) -> None:
         """Read the settings; a live crawl replaces a policy there that cannot run. Raises InputError where they are for
         another web."""
+
+    @classmethod
+    def visit(cls, settings: BaseSettings) -> Visit:
+        """Return what is there without a crawl. Raises InputError where the web may only be asked by a crawl."""
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""

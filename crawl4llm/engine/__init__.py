@@ -5,6 +5,7 @@
 - ``scheduler``: hands out what Algorithm 1 takes from the frontier.
 - ``progress``, ``summary``, ``live_logging``: what is shown of a crawl, while it runs and at its end.
 - ``series``, ``metrics``, ``json_log``: what a crawl tells the dashboard, Prometheus, and whoever collects logs.
+- ``scrapy_settings``, ``unheeded``: settings of Scrapy's, and of ours, that do not hold in a crawl.
 - ``dry_run``: estimates what a crawl would take from a short one.
 
 The spider is where Scrapy looks for it, in ``crawl4llm/spiders``.

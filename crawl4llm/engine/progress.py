@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 _BAR_SECONDS = 0.5
 _LOG_SECONDS = 10.0
 """Seconds between log lines; those of iterations that come sooner are for LOG_LEVEL=DEBUG."""
+_SAME_SECONDS = 600.0
+"""The same where a line would say what the last one did."""
 
 
 class Progress:
@@ -32,6 +34,7 @@ class Progress:
     def __init__(self) -> None:
         self._shown = ExitStack()
         self._logged = time.monotonic()
+        self._said = ""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -52,12 +55,19 @@ class Progress:
             self._shown.callback(_show, bar, crawl)
             self._repeat(_BAR_SECONDS, _show, bar, crawl)
         elif crawl.continuous:
-            self._repeat(_LOG_SECONDS, _log, crawl)
+            self._repeat(_LOG_SECONDS, self._log_news, crawl)
 
     def _repeat(self, seconds: float, function: Any, *args: Any) -> None:
         call = create_looping_call(function, *args)
         call.start(seconds, now=False)
         self._shown.callback(call.stop)
+
+    def _log_news(self, crawl: Crawl) -> None:
+        """Log how far the crawl is, if that has changed or was not said for long."""
+        line, now = _line(crawl), time.monotonic()
+        if line != self._said or now >= self._logged + _SAME_SECONDS:
+            self._said, self._logged = line, now
+            logger.info("%s", line)
 
     def _iteration_done(self, crawl: Crawl) -> None:
         if self._bar:
@@ -81,12 +91,16 @@ def _show(bar: tqdm[Any], crawl: Crawl) -> None:
 
 
 def _log(crawl: Crawl, level: int = logging.INFO) -> None:
+    logger.log(level, "%s", _line(crawl))
+
+
+def _line(crawl: Crawl) -> str:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
     states = crawl.balance
     counts = crawl.crawled, crawl.options.crawl_max_pages, states.discovered, states.queued
     numbers = (f"{count:,}" for count in counts)
     influence = in_short(crawl.counters.mean_influence)
-    logger.log(level, "%scrawled %s of %s, visited %s, frontier %s, mean influence %s", place, *numbers, influence)
+    return "{}crawled {} of {}, visited {}, frontier {}, mean influence {}".format(place, *numbers, influence)
 
 
 def in_short(score: float | None) -> str:

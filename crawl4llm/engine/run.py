@@ -27,7 +27,7 @@ from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster_options import without_cluster
 from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.blocklists import publish
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
+from crawl4llm.crawl.budgeted_frontier import layered
 from crawl4llm.crawl.budgets import Budgets
 from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.page_writer import MemoryCrawlStore, NoCommits, open_archive, warcinfo_fields
@@ -41,6 +41,7 @@ from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
+from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.options import Options, read_options
 from crawl4llm.policies import Policy, load_policy
@@ -191,21 +192,17 @@ class Run:
         store: CrawlStore
         owned: OwnerFrontier | None
         store, owned = (job.store, job.by_owners) if job else self._store_in_memory(caps)
-        frontier = store.frontier
         leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
         budgets = Budgets(options.url_budget) if options.url_budget else None
-        if budgets is not None:
-            from crawl4llm.frontier.aside import MemoryAside
-
-            frontier = budgeted = BudgetedFrontier(frontier, owned, budgets, job.aside() if job else MemoryAside())
-            owned = None if owned is None else budgeted
+        aside = job.aside() if job else MemoryAside()
+        layers = layered(store.frontier, owned, budgets, aside, sites=web.tells_sites_apart)
         near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
         crawl = Crawl(
             options,
             policy=policy,
             rate=web.rating(self.workers, text=archive.keeps_text, signature=options.compares_texts),
-            frontier=frontier,
-            by_owners=owned,
+            frontier=layers.frontier,
+            by_owners=layers.owned,
             visited=store.visited,
             archive=archive,
             log=log,
@@ -220,10 +217,11 @@ class Run:
             rules=self.rules,
             near_duplicates=near_duplicates,
             mixture=self._mixture,
+            sites=layers.sites,
             sends=web.host is not None,
         )
         if job is not None:
-            job.take_up(policy, budgets, near_duplicates, self._mixture)
+            job.take_up(policy, budgets, near_duplicates, self._mixture, layers.sites)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, store.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -254,6 +252,7 @@ class Run:
             folder=self.output / SCRATCH,
             clock=self._clock,
             concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
+            tells_sites_apart=web.tells_sites_apart,
         )
         crawl = open_cluster(parts, self._facts, self.seeds.counts, self._join_as)
         opened.callback(crawl.close)

@@ -19,7 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import ERROR, IGNORED
 from crawl4llm.base.stats import PREFIX
-from crawl4llm.crawl.crawl_state import ONLY_PARKED
+from crawl4llm.base.terminal import harmless
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of, leased, leased_together, leases_of
 from crawl4llm.crawl.turns import may_try
 
@@ -37,6 +37,11 @@ BAD_INPUT, TOO_MANY_ERRORS, INTERNAL_ERROR = "bad_input", "too_many_errors", "in
 
 _PUBLISH_SECONDS: Final = 1.0
 """In continuous order the stats are so old at most, until the crawl ends."""
+
+_SAID_SECONDS: Final = 600.0
+"""Least seconds between two lines of the log that say for whom the crawl waits."""
+_MOST_NAMED: Final = 5
+"""Owners who are named there."""
 
 _SEE_NO_REQUESTS: Final = ("crawl4llm.", "scrapy.core.downloader", "scrapy.extensions.corestats")
 """Modules of components to which it makes no difference for how many documents a request is."""
@@ -63,9 +68,11 @@ class InfluenceScheduler(BaseScheduler):
         self._published = -math.inf
         """When the stats were last set, by the monotonic clock."""
         self._wake: asyncio.TimerHandle | None = None
-        """Of when the next owner may be asked, or the crawl ends because all are parked."""
-        self._parked_since: float | None = None
-        """Time on the crawl's clock since when only documents of parked owners remain."""
+        """Of when the next owner may be asked, or the crawl ends because it has waited for long."""
+        self._waits: tuple[str, float] | None = None
+        """The reason if the crawl does nothing but wait, and the time on its clock at which it ends for that."""
+        self._said = -math.inf
+        """When the log last said so."""
         crawler.signals.connect(self._when_idle, signal=signals.spider_idle)
         crawler.signals.connect(self._when_callback_fails, signal=signals.spider_error)
         crawler.signals.connect(self._when_owners_are_ready, signal=may_try)
@@ -175,15 +182,32 @@ class InfluenceScheduler(BaseScheduler):
             clock.tick(owners)
             self._ask_for(self._crawl.dequeue())
             due = owners.next_ready() if self._crawl.may_lease else None
-        if not self._crawl.only_parked:
-            self._parked_since = None
-        elif self._parked_since is None:
-            self._parked_since = clock.now()
-        if self._parked_since is not None:
-            due = self._parked_since + self._crawl.options.crawl_wait
+        self._see_whether_it_waits(clock.now())
+        if self._waits is not None and not self._crawl.doubts_network:
+            due = min(self._waits[1], math.inf if due is None else due)
         if due is not None:
             seconds = clock.seconds_until(due)
             self._wake = asyncio.get_running_loop().call_later(seconds, self._when_owners_are_ready)
+
+    def _see_whether_it_waits(self, now: float) -> None:
+        """Note since when there is nothing to do but to wait, and say in the log for whom."""
+        if (reason := self._crawl.waits_only) is None:
+            self._waits = None
+            return
+        until = now + self._crawl.options.crawl_wait if self._waits is None else self._waits[1]
+        self._waits = reason, until
+        sites, number = self._crawl.sites, self._crawl.unanswered_sites
+        if sites is not None and number and not self._crawl.in_flight and now >= self._said + _SAID_SECONDS:
+            self._said = now
+            owners, tried = sites.next_tries(_MOST_NAMED)
+            left = sites.owners_waiting - len(owners)
+            named = ", ".join(map(harmless, owners)) + (f" and {left:,} more" if left else "")
+            next_one = f" The next one is tried at {_wall(tried - now)}." if tried < until else ""
+            logger.info(
+                "Nothing is left but %s documents of sites that never answered, of %s.%s If none answers, the crawl "
+                "ends at %s (CRAWL_WAIT). The documents stay in its JOBDIR",
+                *(f"{number:,}", named, next_one, _wall(until - now)),
+            )
 
     def _when_owners_are_ready(self) -> None:
         self._wake = None
@@ -191,14 +215,13 @@ class InfluenceScheduler(BaseScheduler):
         if not self._may_dequeue or over:
             return  # what advances looks again at its end
         self._dequeue()
-        if self._ready:
+        is_late = self._waits is not None and self._crawl.clock.now() >= self._waits[1]
+        if self._waits is not None and is_late and not self._crawl.doubts_network:
+            self._close(self._waits[0])
+        elif self._ready:
             self._wake_engine()
         elif finished := self._crawl.finished:
             self._close(finished)
-        elif self._parked_since is not None and (
-            self._crawl.clock.now() >= self._parked_since + self._crawl.options.crawl_wait
-        ):
-            self._close(ONLY_PARKED)
 
     def _when_steered(self) -> None:
         """Take up injected seeds, or what raised limits allow."""
@@ -282,7 +305,9 @@ class InfluenceScheduler(BaseScheduler):
         owners = self._crawl.owners
         if owners is None or self._crawl.finished is not None:
             return False
-        return owners.next_ready() is not None or owners.counts.parked > 0
+        if owners.counts.parked > 0 or self._crawl.waits_only is not None:
+            return True
+        return owners.next_ready() is not None
 
     def _when_callback_fails(self, response: Response) -> None:
         """Give up the page of a callback that raised; Scrapy logs the error in full."""
@@ -327,6 +352,11 @@ class InfluenceScheduler(BaseScheduler):
         self._published = time.monotonic()
         for key, value in self._crawl.statistics().items():
             self._crawler.stats.set_value(PREFIX + key, value)
+
+
+def _wall(seconds: float) -> str:
+    """Return the time in so many seconds."""
+    return time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + max(seconds, 0.0)))
 
 
 def _request_for(lease: Lease, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:

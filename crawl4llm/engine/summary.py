@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from crawl4llm.base.command_lines import command, given_settings, merge_command
 from crawl4llm.base.crawl_log import FAILURES, read_log
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import CorruptRecord, InputError, NoHtml
@@ -22,11 +24,16 @@ from crawl4llm.crawl.crawl_state import (
     DONE,
     FRONTIER_EMPTY,
     KNOWN_AT_FIRST,
+    LIMITS,
     MAX_PAGES,
     ONLY_PARKED,
+    UNANSWERED,
 )
 from crawl4llm.engine.progress import in_short
-from crawl4llm.options import DEMO
+from crawl4llm.options import Options
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 _REASONS = {
     MAX_PAGES: "all that were asked for",
@@ -34,6 +41,8 @@ _REASONS = {
     BUDGETS_SPENT: "all that is left is of owners and URL prefixes without budget",
     ALL_KNOWN: f"the first {KNOWN_AT_FIRST:,} pages beyond the seeds have no new text: KNOWN_TEXTS has them all",
     ONLY_PARKED: "only documents of parked owners remain",
+    UNANSWERED: "only documents of sites that never answered remain",
+    **{reason: f"the limit {reason.upper()}" for reason in LIMITS},
     "shutdown": "interrupted",
 }
 _SAME = ("corpus_digest", "model_digest", "label", "text", "extractor", "seeds_digest", "scope")
@@ -48,6 +57,11 @@ _TO_CHECK = {
 }
 """Reasons that are not a document's own when most documents fail for them, and what to look at then."""
 _COSTS = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU hour"}
+_SCORING = ("scorer", "scorer_model", "scorer_label", "text_extractor")
+"""Settings that decide what a page's score is."""
+Again = Callable[..., str]
+"""Returns the command that begins a crawl again, with settings given by name."""
+_ANEW: Again = partial(command, "crawl", "influence")
 _NO_COSTS: Mapping[str, float] = {}
 
 
@@ -60,9 +74,11 @@ def opening(crawl: Crawl, seeds: int, output: Path) -> str:
     return harmless(f"{verb} {corpus} by {crawl.policy.name}: {wanted}, {seeds:,} seeds, to {output}")
 
 
-def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS) -> str:
+def summary(
+    crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS, again: Again = _ANEW
+) -> str:
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
-    ``costs``: what new quality documents have cost, by keys of the stats."""
+    ``costs``: what new quality documents have cost, by keys of the stats; ``again``: how the crawl is begun."""
     figures = crawl.statistics()
     if crawl.options.storage is not None:
         return _of_worker(crawl, reason, output, figures)
@@ -104,28 +120,42 @@ def summary(crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] 
         lines.append(
             f"  without budget   {int(waiting):,} documents, whose owners or URL prefixes have not earned more"
         )
+    if waiting := figures.get("parked/unanswered"):
+        lines.append(f"  unanswered       {int(waiting):,} documents, whose sites have not answered so far")
     archive = ", warc/" if crawl.options.warc_enabled else ""
     lines.append(f"  output           {output}: crawl.jsonl{archive}, settings.json, stats.json")
-    lines += _next(crawl, reason, output, compared=bool(comparisons))
+    lines += _next(crawl, reason, output, again, compared=bool(comparisons))
     return "\n".join(lines)
 
 
-def _next(crawl: Crawl, reason: str, output: Path, *, compared: bool) -> Iterator[str]:
+def _next(crawl: Crawl, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
     """Yield what to do next, if there is something."""
     if crawl.lasting and reason not in DONE:
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
         yield f"Next: the same command resumes it{greater}"
     elif crawl.crawled and read_json(output / SETTINGS).get("corpus") == LIVE:
-        replay = f"scrapy crawl influence -a seeds={output / SEEDS} -s CORPUS={output} -s SIMULATION_TEXT=extracted"
-        if crawl.options.scorer_model is not None:
-            replay += f" -s SCORER_MODEL={crawl.options.scorer_model}"
-        yield f"Next: replay it with another policy:  {replay} -s URL_POLICY=influence"
-    elif crawl.crawled:
+        yield f"Next: replay it with another policy:  {_replay(crawl.options, output)}"
+    elif crawl.crawled and not compared:
         baseline = "random" if crawl.policy.name == "influence" else "influence"
-        command = "scrapy crawl influence" if crawl.options.corpus == DEMO else "the same command with"
-        compare = f"compare with a policy:  {command} -s URL_POLICY={baseline}"
-        look = f"look at a page:  scrapy explain ID --run {output}"
-        yield f"Next: {look if compared else compare}"
+        yield f"Next: compare with a policy:  {again(URL_POLICY=baseline)}"
+    elif crawl.crawled:
+        first = next(read_log(output / CRAWL_LOG))["id"]
+        yield f"Next: look at a page:  {command('explain', first, '--run', output)}"
+
+
+def _replay(options: Options, output: Path) -> str:
+    """Return the command that crawls what a live crawl has archived, by the same scores."""
+    defaults = Options()
+    scoring = {name: getattr(options, name) for name in _SCORING if getattr(options, name) != getattr(defaults, name)}
+    given = {name.upper(): value for name, value in scoring.items() if value is not None} | dict(options.own or {})
+    settings = {"CORPUS": output, "SIMULATION_TEXT": "extracted", **given, "URL_POLICY": "influence"}
+    return command("crawl", "influence", "-a", f"seeds={output / SEEDS}", simulation=True, **settings)
+
+
+def begun_again(settings: BaseSettings, seeds: str | None) -> Again:
+    """Return what gives the command that begins a crawl again, with other settings and into another folder."""
+    words = ["crawl", "influence", *(["-a", f"seeds={seeds}"] if seeds is not None else [])]
+    return partial(command, *words, **given_settings(settings))
 
 
 def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
@@ -136,7 +166,7 @@ def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, fl
         f"Crawled {pages} by {crawl.policy.name}, all workers together ({_REASONS.get(reason, reason)})",
         f"  this worker      {int(figures.get('pages/crawled') or 0):,} pages",
         f"  output           {output}: settings.json, stats.json",
-        f"Next: scrapy cluster merge {storage} --out DIR" if done else "Next: the same command goes on with it",
+        f"Next: {merge_command(str(storage))}" if done else "Next: the same command goes on with it",
     ]
     return "\n".join(lines)
 

@@ -11,7 +11,6 @@ from crawl4llm.base.errors import InputError
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.web import Web
 
 _MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
@@ -22,10 +21,9 @@ def web_class(settings: BaseSettings) -> type[Web]:
     return cast("type[Web]", _middleware(settings)[1].web)
 
 
-def hand_in(settings: BaseSettings, web: Web, crawl: Crawl) -> None:
+def hand_in(settings: BaseSettings, argument: Any) -> None:
     """Let Scrapy make the web's middleware of what it works with; the settings must not be frozen yet."""
     path, middleware = _middleware(settings)
-    argument = web.middleware_argument(crawl)
 
     def make() -> Any:
         return middleware(argument)

@@ -185,6 +185,12 @@ class Owners(Protocol):
         """Return the failures in a row that were noted of an owner, or of another name; they are forgotten after a
         day."""
 
+    def slow(self, owner: str, times: int) -> None:
+        """Note how many times the delay of an owner is doubled from now on; kept as hold is, for a day."""
+
+    def slowed(self, owner: str) -> int:
+        """Return how many times the delay of an owner is doubled."""
+
     def hold_all(self, until: float) -> None:
         """Ask no owner before a time, neither those known nor those to come; the latest of several times holds."""
 

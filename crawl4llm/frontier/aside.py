@@ -1,7 +1,7 @@
 """Documents set aside: discovered and not crawled, and out of the frontier's order until they may be asked for again.
 
-They wait by scope (an owner, or a URL prefix), best first; :mod:`crawl4llm.crawl.budgets` says which scopes have no
-budget left.
+They wait by owner and scope, best first: :mod:`crawl4llm.crawl.budgets` says which owners and URL prefixes have no
+budget left, :mod:`crawl4llm.crawl.sited_frontier` which sites have not answered yet.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 from crawl4llm.frontier import Entry
@@ -36,6 +36,9 @@ class Aside(Protocol):
 
     def take_owner(self, owner: str, most: int) -> list[Entry]:
         """Take ``most`` documents of an owner, of whichever scope."""
+
+    def groups(self) -> Iterator[tuple[bytes, Entry, int]]:
+        """Yield of each owner and scope what :func:`place_of` returns, the best document and the number of all."""
 
     def __len__(self) -> int:
         """Return the number of documents set aside."""
@@ -65,6 +68,10 @@ class MemoryAside:
             taken += self.take(owner, scope, most - len(taken))
         return taken
 
+    def groups(self) -> Iterator[tuple[bytes, Entry, int]]:
+        for owner, scopes in self._scopes.items():
+            yield from ((place_of(owner, scope), heap[0][-1], len(heap)) for scope, heap in scopes.items() if heap)
+
     def __len__(self) -> int:
         return self._count
 
@@ -81,14 +88,21 @@ class StoredAside:
         place = record[0]
         if len(place) > _KEY_BYTES:  # which sort anyhow where they begin alike
             place = place[:_KEY_BYTES] + blake2b(place, digest_size=16).digest()
-        self._store.put(TABLE, _hash(owner) + _hash(scope) + place, pack([record]))
+        self._store.put(TABLE, place_of(owner, scope) + place, pack([record]))
         self._count += 1
 
     def take(self, owner: str, scope: str, most: int) -> list[Entry]:
-        return self._take(_hash(owner) + _hash(scope), most)
+        return self._take(place_of(owner, scope), most)
 
     def take_owner(self, owner: str, most: int) -> list[Entry]:
         return self._take(_hash(owner), most)
+
+    def groups(self) -> Iterator[tuple[bytes, Entry, int]]:
+        for place, items in groupby(self._store.items(TABLE), key=lambda item: item[0][: 2 * _HASH_BYTES]):
+            best, number = b"", 0
+            for _, value in items:
+                best, number = best or value, number + 1
+            yield place, self._entry(best), number
 
     def __len__(self) -> int:
         """The number is known when the store is closed, too."""
@@ -139,6 +153,11 @@ class StoredAside:
         except ValueError as error:
             raise self._store.damaged(f"a document set aside: {error}") from None
         return decode(record)
+
+
+def place_of(owner: str, scope: str) -> bytes:
+    """Return the bytes with which the keys of a scope's documents begin in a store."""
+    return _hash(owner) + _hash(scope)
 
 
 def _hash(name: str) -> bytes:

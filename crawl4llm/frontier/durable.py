@@ -6,9 +6,9 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any
 
 from crawl4llm.base.reasons import FRONTIER_FULL
+from crawl4llm.base.received import FRONTIER
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Evicted, Lease, Outcome
 from crawl4llm.frontier.runs import Record, SortedRuns, decode, encode, pack, unpack
 from crawl4llm.frontier.store import Store
@@ -40,8 +40,7 @@ class DurableFrontier:
         self._caps = caps
         self.most_fresh = _MOST_FRESH
         """Records in memory at most."""
-        stored = store.get("state", STATE)
-        state: dict[str, Any] = json.loads(stored) if stored else {}
+        state = store.stated(STATE, FRONTIER)
         self._runs = SortedRuns(store, state.get("runs"), keep=self._keep())
         self._fresh: list[Record] = []
         self._queued: int = state.get("queued", 0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from operator import itemgetter
-from typing import Any
 
 from crawl4llm.base.domains import OWNER_RULES, owner_of
+from crawl4llm.base.received import FRONTIER
 from crawl4llm.frontier import IMPATIENT, NO_CAPS, SCORE_BYTES, Caps, Entry, Lease, Outcome, Patience
 from crawl4llm.frontier.durable import STATE, DurableFrontier
 from crawl4llm.frontier.holds import NAME, Holds, OwnerHolds
@@ -54,6 +53,8 @@ class LastingOwners(OwnerIndex[bytes]):
                 super().park(name)
             if hold.failures:
                 self._note_failures(name, hold.failures, self.now - max(wall() - hold.failed, 0.0))
+            if hold.slowed:
+                self._note_slowed(name, hold.slowed, self.now - max(wall() - hold.slowed_at, 0.0))
 
     def hold(self, name: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         """Raises InputError where the file cannot be written; the hold is in force nevertheless."""
@@ -67,6 +68,11 @@ class LastingOwners(OwnerIndex[bytes]):
         if name and hold != before:
             self._holds.set(name, hold)
         return changed
+
+    def slow(self, name: str, times: int) -> None:
+        """Raises InputError as hold does."""
+        super().slow(name, times)
+        self._holds.set(name, self._holds.get(name)._replace(slowed=times, slowed_at=self._wall() if times else 0.0))
 
     def park(self, name: str, delay: float = 0.0) -> bool:
         """Raises InputError as hold does."""
@@ -117,11 +123,10 @@ class DurableOwnerFrontier(IndexedFrontier):
         self._changed: set[str] = set()
         """Owners of which the store does not have the present state."""
         super().__init__(store, caps)
-        stored = store.get("state", STATE)
-        state: dict[str, Any] = json.loads(stored) if stored else {"owned": self.owned}
+        state = store.stated(STATE, FRONTIER) or {"owned": self.owned}
         if state.get("owned") == self.owned:
             self._load()
-        elif state["indexed"]:
+        elif state.get("indexed"):
             self._index_anew()
         else:
             self._convert()
@@ -254,8 +259,7 @@ class DurableOwnerFrontier(IndexedFrontier):
 def stored_frontier(store: Store) -> DurableFrontier:
     """Return the frontier that a store holds, of whichever kind; without an index of owners where that is one by other
     rules, and cannot be made anew because the store is only read. Raises StoreError."""
-    stored = store.get("state", STATE)
-    state: dict[str, Any] = json.loads(stored) if stored else {}
+    state = store.stated(STATE, FRONTIER)
     rules = state.get("owned") or ""
     if rules.startswith(MIXED) and (rules in {MIXED, MIXED_OWNERS} or not store.readonly):
         from crawl4llm.frontier.durable_mixed import DurableMixedFrontier

@@ -40,10 +40,16 @@ class Hold(NamedTuple):
     """Wall time at which they were noted."""
     delay: float = 0.0
     """Crawl-delay for which it is parked, in seconds; 0: not for that."""
+    slowed: int = 0
+    """How many times its delay is doubled."""
+    slowed_at: float = 0.0
+    """Wall time at which that was noted."""
 
     def in_force(self, now: float) -> bool:
         """Return whether it says anything at a wall time."""
-        return self.parked or self.until > now or (self.failures > 0 and now - self.failed < FAILURES_KEPT)
+        has_failed = self.failures > 0 and now - self.failed < FAILURES_KEPT
+        is_slowed = self.slowed > 0 and now - self.slowed_at < FAILURES_KEPT
+        return self.parked or self.until > now or has_failed or is_slowed
 
 
 class OwnerHolds(Protocol):

@@ -60,6 +60,8 @@ class OwnerIndex(Generic[P]):
         self.now = -math.inf
         self._gate = -math.inf
         """Nobody is asked before this time."""
+        self.alarm = math.inf
+        """A time from which the frontier may have something else to lease, of whatever owner."""
         self._owners: dict[str, Owner[P]] = {}
         self._ready: list[tuple[P, Owner[P]]] = []
         self._waiting: list[tuple[float, Owner[P]]] = []
@@ -68,7 +70,9 @@ class OwnerIndex(Generic[P]):
         self._most_idle = _SPARE
         self._failures: dict[str, tuple[int, float]] = {}
         """Numbers by name, and when they were noted."""
-        self._most_failures = _SPARE
+        self._most_failures = self._most_slowed = _SPARE
+        self._slowed: dict[str, tuple[int, float]] = {}
+        """How many times delays are doubled, by owner, and when that was noted."""
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
@@ -171,6 +175,13 @@ class OwnerIndex(Generic[P]):
         number, noted = self._failures.get(name, (0, 0.0))
         return number if self.now - noted < FAILURES_KEPT else 0
 
+    def slow(self, name: str, times: int) -> None:
+        self._note_slowed(name, times, self.now)
+
+    def slowed(self, name: str) -> int:
+        times, noted = self._slowed.get(name, (0, 0.0))
+        return times if self.now - noted < FAILURES_KEPT else 0
+
     def park(self, name: str, delay: float = 0.0) -> bool:
         if not name or self.is_parked(name):
             return False
@@ -200,8 +211,8 @@ class OwnerIndex(Generic[P]):
     def next_ready(self) -> float | None:
         if self._has_ready():
             return max(self.now, self._gate)
-        until = self._first_wait()
-        return None if until is None else max(until, self._gate)
+        until = min(self.alarm, math.inf if (first := self._first_wait()) is None else first)
+        return None if until == math.inf else max(until, self._gate)
 
     def queued_of(self, name: str) -> int:
         owner = self._owners.get(name)
@@ -209,7 +220,7 @@ class OwnerIndex(Generic[P]):
 
     @property
     def names(self) -> list[str]:
-        return list(self._owners)
+        return [name for name in self._owners if "://" not in name]  # sites wait by their names too
 
     @property
     def counts(self) -> OwnerCounts:
@@ -262,6 +273,15 @@ class OwnerIndex(Generic[P]):
         if len(self._failures) > self._most_failures:
             self._failures = {one: kept for one, kept in self._failures.items() if self.failures(one)}
             self._most_failures = max(_SPARE, 2 * len(self._failures))
+
+    def _note_slowed(self, name: str, times: int, noted: float) -> None:
+        """Note how many times a delay is doubled, and forget old ones where they are many."""
+        self._slowed.pop(name, None)
+        if times:
+            self._slowed[name] = times, noted
+        if len(self._slowed) > self._most_slowed:
+            self._slowed = {one: kept for one, kept in self._slowed.items() if self.slowed(one)}
+            self._most_slowed = max(_SPARE, 2 * len(self._slowed))
 
     def _new(self, name: str) -> Owner[P]:
         owner = self._owners[name] = Owner(name)

@@ -19,13 +19,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lmdb
 
 from crawl4llm.base.compression import crc32
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.shapes import fits, misfit
 
 NAME = "store.mdb"
 TABLES = ("state", "frontier", "leases", "current", "hosts", "visited", "owned", "owners", "aside")
@@ -141,6 +143,20 @@ class Store:
         except lmdb.Error as error:
             raise self._error(error) from None
         return None if value is None else self._checked(table, key, value)
+
+    def stated(self, key: bytes, shape: Any) -> dict[str, Any]:
+        """Return what the table of states says in JSON; empty if it says nothing. Raises StoreError if that has another
+        shape."""
+        stored = self.get("state", key)
+        if not stored:
+            return {}
+        try:
+            state = parse_json(stored)
+        except ValueError:
+            state = None
+        if not fits([state], shape):
+            raise self.damaged(f"its state is not that of a crawl: in {key.decode()}, {misfit(state, shape)}")
+        return cast("dict[str, Any]", state)
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         """Set a value."""

@@ -7,10 +7,11 @@ import logging
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tqdm import tqdm
 
+from crawl4llm.base.received import VISITED
 from crawl4llm.frontier.bloom import FingerprintFilter, bytes_within, capacity_within
 from crawl4llm.frontier.fingerprints import FingerprintRuns, Mark, fingerprint
 from crawl4llm.frontier.store import Store
@@ -57,8 +58,7 @@ class DurableVisited:
         self._store = store
         self._filter_path = filter_path
         self._fsync = fsync
-        stored = store.get("state", STATE)
-        state: dict[str, Any] = json.loads(stored) if stored else {}
+        state = store.stated(STATE, VISITED)
         self._runs = FingerprintRuns(store, state.get("runs"))
 
         self._filter: FingerprintFilter | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -18,10 +19,16 @@ if TYPE_CHECKING:
     from crawl4llm.frontier import Owners
     from crawl4llm.live.places import Place
     from crawl4llm.live.robots import RobotsUnknown
+    from crawl4llm.live.tries import Tries
 
 T = TypeVar("T")
 _LONG_SILENCE: Final = 86_400.0
 """Seconds after which a site that did answer is given up like one that never did."""
+_LONGEST_SLOWED: Final = 60.0
+"""Seconds up to which the delay of an owner is doubled."""
+_ANSWERS_TO_HALVE: Final = 50
+"""Answers after which it is halved again."""
+_TOO_FAST: Final = {429, 503}
 _MOST_NAMES: Final = 65_536
 """Owners and sites of which this process remembers more than their counts."""
 
@@ -40,19 +47,21 @@ class Backoff:
 
     Broken connections are the site's, a scheme with an authority: anybody can link to a port of an owner at which
     nobody listens. Of a site that is given up, a host without an address, and a site whose robots.txt cannot be
-    had, the documents alone end, each when its turn comes, and nothing is asked for any of them. Until then the whole
-    owner waits, since its best document may be one of these. Statuses by which a server says that it has too much to
-    do are the owner's, and nothing is given up for them. Counts of owners, sites and hosts are the frontier's, which
-    forgets them after a day, those of robots.txt are kept with it; both outlive the process where there is a JOBDIR.
-    What is written raises InputError where it cannot be.
+    had, the documents alone end, each when its turn comes, and nothing is asked for any of them. Until then a site that
+    never answered waits alone; for one that did the whole owner waits. Statuses by which a server says that it has too
+    much to do are the owner's, and nothing is given up for them. Counts of owners, sites and hosts are the frontier's,
+    which forgets them after a day, those of robots.txt are kept with it; both outlive the process where there is a
+    JOBDIR. What is written raises InputError where it cannot be.
     """
 
-    def __init__(self, crawl: Crawl, owners: Owners, waits: Sequence[float]) -> None:
-        self._crawl, self._owners, self._waits = crawl, owners, waits
+    def __init__(self, crawl: Crawl, owners: Owners, waits: Sequence[float], tries: Tries) -> None:
+        self._crawl, self._owners, self._waits, self._tries = crawl, owners, waits, tries
         self._answered: OrderedDict[str, float] = OrderedDict()
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""
         self._given_up: OrderedDict[str, str] = OrderedDict()
         """Reasons by site. What another process gave up is asked once more."""
+        self._good: OrderedDict[str, int] = OrderedDict()
+        """Answers since their delays were last changed, by owners who are slowed down."""
 
     def given_up(self, url: str) -> str | None:
         """Return why the document of a URL is not asked for any more; None where it may be."""
@@ -72,6 +81,7 @@ class Backoff:
     def failed(self, place: Place, owner: str, url: str, reason: str, now: float, robots_age: float) -> Wait:
         """Note that an exchange in an owner's place failed for a reason that other documents of the site would have
         too. ``robots_age``: seconds since its robots.txt came, infinite if it never did."""
+        alone = self._tries.of(url) is not None
         if reason == DNS:
             name, tries = _host(url), len(self._waits)
             failures, heard_of, silence = self._owners.failures(name) + 1, False, math.inf
@@ -80,7 +90,7 @@ class Backoff:
             silence = min(robots_age, now - self._answered.get(name, -math.inf))
             heard_of = silence < math.inf or owner in self._answered
             # Where an owner answers at all, what one document fails with time and again may be its own.
-            failures = self._count(name, again=heard_of and place.attempts > 1)
+            failures = self._count(name, again=heard_of and not alone and place.attempts > 1)
         final = failures >= tries and not silence < _LONG_SILENCE
         if final and reason != DNS and name not in self._given_up:
             self._give_up(reason)
@@ -88,9 +98,40 @@ class Backoff:
         elif failures == tries and reason == DNS:
             self._give_up(reason)
         wait = 0.0 if final else self._wait(failures)
-        self._hold(owner, now, wait)
-        self._owners.hold(name, -math.inf, failures=failures)
-        return Wait(wait, final)
+        of_site = alone and not final and reason != DNS
+        if not of_site:
+            self._owners.hold(name, -math.inf, failures=failures)
+        if not alone:
+            self._hold(owner, now, wait)
+        elif final:
+            self._tries.give_up(url)
+        else:
+            self._tries.leave_alone(url, wait, failures if of_site else None)
+        return Wait(0.0 if alone else wait, final)
+
+    def slowed(self, owner: str, delay: float) -> float:
+        """Return the delay of an owner: as given, or doubled as often as its servers had too much to do."""
+        doubled = delay * 2.0 ** self._owners.slowed(owner)
+        return max(min(doubled, _LONGEST_SLOWED), delay)
+
+    def heard(self, owner: str, status: int, delay: float, asked_for: float) -> None:
+        """Note the status of an answer, by which the delay of its owner may change; ``asked_for``: the seconds that the
+        server wants to be left alone, 0 where it does not say."""
+        times = self._owners.slowed(owner)
+        if status in _TOO_FAST and not asked_for:
+            if delay and self.slowed(owner, delay) < _LONGEST_SLOWED:
+                self._slow(owner, times + 1)
+            else:
+                self._good.pop(owner, None)
+        elif times and status not in _TOO_FAST:
+            _note(self._good, owner, good := self._good.get(owner, 0) + 1)
+            if good >= _ANSWERS_TO_HALVE:
+                self._slow(owner, times - 1)
+
+    def _slow(self, owner: str, times: int) -> None:
+        self._good.pop(owner, None)
+        self._owners.tick(time.monotonic())
+        self._owners.slow(owner, times)
 
     def busy(self, place: Place, owner: str, now: float) -> Wait:
         """Note that an owner answered that it has too much to do, and not for how long."""
@@ -103,12 +144,14 @@ class Backoff:
         """Note that a document of an owner was answered otherwise."""
         self._set_back(owner)
 
-    def robots_unknown(self, owner: str, error: RobotsUnknown, now: float) -> Wait:
-        """Note that a site's robots.txt cannot be had."""
+    def robots_unknown(self, owner: str, url: str, error: RobotsUnknown, now: float) -> Wait:
+        """Note that the robots.txt of a URL's site cannot be had."""
         if error.failures > len(self._waits):
             if error.is_new and error.failures == len(self._waits) + 1:
                 self._give_up(ROBOTS_UNKNOWN)
             return Wait(0.0, final=True)
+        if self._tries.leave_alone(url, error.wait):
+            return Wait(0.0, final=False)
         self._hold(owner, now, error.wait)
         return Wait(error.wait, final=False)
 

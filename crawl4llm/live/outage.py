@@ -93,9 +93,10 @@ class Outage:
         if self._tries_one:
             self._crawl.limit_leases(0)
 
-    async def is_to_blame(self, owner: str) -> bool:
+    async def is_to_blame(self, owner: str, *, can_wait: bool = False) -> bool:
         """Return whether it is the network's fault that an owner was silent, as soon as another one answers, or does
-        not when it is tried. Where the crawl stops nobody is to blame."""
+        not when it is tried. Where the crawl stops nobody is to blame. ``can_wait``: nobody is held up meanwhile, so
+        that an answer is waited for of whoever is asked next."""
         failed = time.monotonic()
         if not self._silent:
             self._since = failed
@@ -108,7 +109,9 @@ class Outage:
                     return False
                 if is_stopping(self._crawler):
                     return True
-                if time.monotonic() - failed >= self.pause or self._crawl.in_flight <= self._waiting:
+                if time.monotonic() - failed >= self.pause or not (
+                    self._crawl.in_flight > self._waiting or (can_wait and self._is_asked_by(failed + self.pause))
+                ):
                     break  # nobody else is being asked who could answer
                 await asyncio.sleep(min(self.pause, _LOOK_SECONDS))
         finally:
@@ -123,6 +126,11 @@ class Outage:
 
     # -- its parts ------------------------------------------------------------------------------------------------
 
+    def _is_asked_by(self, until: float) -> bool:
+        """Return whether somebody who may answer will be asked before a time."""
+        ready = self._owners.next_ready() if self._good else None
+        return ready is not None and ready < until
+
     def _know_one(self) -> None:
         """Take the site whose robots.txt an earlier process had last, where nobody has answered to this one."""
         robots = None if self._good else self._crawler.get_downloader_middleware(Robots)
@@ -133,6 +141,7 @@ class Outage:
     async def _watch(self, is_down: asyncio.Future[bool]) -> None:
         """From the first doubt to a sign of life, or to the end of the crawl."""
         said, began = False, time.monotonic()
+        self._crawl.doubts_network = True
         try:
             while True:
                 down = not self._good or await self._is_silent()
@@ -161,6 +170,7 @@ class Outage:
                 is_down.set_result(False)
             self._silent.clear()
             self._tries_one, self._watching = False, None
+            self._crawl.doubts_network = False
             self._crawl.limit_leases(None)
             self._crawler.signals.send_catch_log(may_try)
             if said and self._crawl.stopped is None and not is_stopping(self._crawler):

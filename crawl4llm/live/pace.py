@@ -39,11 +39,13 @@ from crawl4llm.live.request_log import (
     LED,
     RETRY_AFTER,
     RETRY_WAITS,
+    SLOWED,
     RequestLog,
 )
 from crawl4llm.live.retry_after import retry_after
 from crawl4llm.live.robots import Robots, RobotsUnknown
 from crawl4llm.live.stopping import NotHeld, Withdrawn, is_stopping
+from crawl4llm.live.tries import LONGEST_TRY, TRY, Tries
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
 
@@ -105,7 +107,8 @@ class Pace:
         self._places: dict[str, Place] = {}
         """By owner."""
         self._running: dict[Request, Exchange] = {}
-        self._backoff = Backoff(crawl, owners, options.retry_waits)
+        self._tries = Tries(crawl, owners)
+        self._backoff = Backoff(crawl, owners, options.retry_waits, self._tries)
         self._tried_again = tried_again(crawler.settings)
         self._outage = Outage(crawler, crawl, owners)
         self._parked = 0
@@ -114,6 +117,7 @@ class Pace:
         """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
         crawl.turns = self
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._tries.head_came, signal=signals.headers_received)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:
@@ -156,8 +160,9 @@ class Pace:
             # The last exchange may have been for a robots.txt that forbids the document, and has a delay for others.
             delay = self._crawl_delay(lease.entry.url or lease.entry.key)
             place.send_at = max(place.send_at, place.ended + min(delay, self._cap))
-            place.lease = None
-            self._leave(owner, place)
+            if place.lease is lease:  # else it was let go before
+                place.lease = None
+                self._leave(owner, place)
 
     # -- Scrapy's interface ---------------------------------------------------------------------------------------
 
@@ -167,6 +172,7 @@ class Pace:
         if not (owner := owner_of(request.url)):
             return
         if reason := self._backoff.given_up(request.url):
+            self._tries.give_up(request.url)
             raise Later(f"{request.url}: its host or site is given up", reason, final=True)
         place = await self._enter(request, owner)
         if place.users >= _MOST_WAITING and not is_leased(request):
@@ -190,6 +196,8 @@ class Pace:
         if (exchange := self._running.pop(request, None)) is None:
             return response
         wait = retry_after(response)
+        self._tries.answered(exchange)
+        self._backoff.heard(exchange.owner, response.status, self._base_delay(exchange.owner), wait)
         self._end_exchange(exchange, wait)
         self._outage.answered(exchange.owner, exchange.url)
         self._backoff.answered(exchange.owner, exchange.url, time.monotonic())
@@ -209,16 +217,18 @@ class Pace:
             raise self._hold_for_robots(request, exception) from exception
         if (exchange := self._running.pop(request, None)) is None:
             return
-        self._end_exchange(exchange)
+        is_try = self._tries.of(exchange.url) is not None
+        self._end_exchange(exchange, is_try=is_try)
         known = None if isinstance(exception, Withdrawn) or machine_error(exception) else verdict(exception)
         if known is None:
             return
+        if is_try:
+            self._tries.failed(exchange, request, self._base_delay(exchange.owner))
         if known[1] not in SILENCE:
             self._outage.alive()
         elif is_probe(request):
             return
-        elif await self._outage.is_to_blame(exchange.owner):
-            self._wait(exchange.owner, self._outage.pause)
+        elif await self._is_network_down(exchange, is_try=is_try):
             raise Later(f"{request.url}: no network") from exception
         if known[1] in _OF_THE_OWNER:
             owner, url, place, _ = exchange
@@ -227,6 +237,20 @@ class Pace:
             raise self._later(owner, known[1], wait) from exception  # of a robots.txt: so ends what needs it
 
     # -- its parts ------------------------------------------------------------------------------------------------
+
+    async def _is_network_down(self, exchange: Exchange, *, is_try: bool) -> bool:
+        """Return whether a silence is the network's, and let what was asked wait in that case."""
+        owner, url, place, _ = exchange
+        if is_try and place.lease is not None and not place.users:
+            place.lease = None  # what it was kept for ends now; others of its documents need not wait for that
+            self._leave(owner, place)
+            self._crawl.wake()
+        if not await self._outage.is_to_blame(owner, can_wait=is_try):
+            return False
+        if is_try:
+            self._tries.forgive(url)
+        self._wait(owner, self._outage.pause)
+        return True
 
     async def _enter(self, request: Request, owner: str) -> Place:
         """Return the place of an owner, kept for a lease, or from now on for what has none. Raises NotHeld."""
@@ -263,6 +287,7 @@ class Pace:
         longest = max(self._longest_wait, self._cap if PATIENT in request.meta else 0.0)
         while (wait := place.send_at - time.monotonic()) > 0:
             await self._sleep(wait, owner, longest)
+        self._tries.begin(request)
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
             raise Withdrawn("the crawl is stopping")
@@ -279,11 +304,18 @@ class Pace:
         """Wait until the request's address may be asked; where that is long, let the owner wait in the frontier."""
         if (look_up := self._addresses.look_up(request)) is None:
             return
+        began, is_try = time.monotonic(), TRY in request.meta
         while not look_up.done():
             await asyncio.wait({look_up}, timeout=_LOOK_SECONDS)
             if self._is_stopping:
                 look_up.cancel()
                 raise Withdrawn("the crawl is stopping")
+            if is_try and time.monotonic() - began >= LONGEST_TRY:
+                look_up.cancel()
+                request.meta[TRY] = 0.0  # its time is up
+                return
+        if is_try:
+            request.meta[TRY] = max(LONGEST_TRY - (time.monotonic() - began), 0.0)
         if (address := look_up.result()) is None:
             return  # the connection will say why
         lease = place.lease if is_leased(request) or place.ended <= self._since else None
@@ -308,13 +340,15 @@ class Pace:
             raise Later(f"{owner} may not be asked now", HELD, wait=seconds)
         await asyncio.sleep(min(max(seconds, 0.0), _LOOK_SECONDS))
 
-    def _end_exchange(self, exchange: Exchange, asked_for: float = 0.0) -> None:
-        """Let the next request wait: a delay, or, written down at once, as long as the server said."""
+    def _end_exchange(self, exchange: Exchange, asked_for: float = 0.0, *, is_try: bool = False) -> None:
+        """Let the next request wait: a delay, or, written down at once, as long as the server said. ``is_try``: the
+        site has not answered, so that the time says nothing of the owner's servers."""
         now = time.monotonic()
         owner, url, place, began = exchange
-        by_duration = min(self._factor * (now - began), _MOST_BY_DURATION)
+        by_duration = 0.0 if is_try else min(self._factor * (now - began), _MOST_BY_DURATION)
         of_rules = {
-            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: self._base_delay(owner),
+            DOWNLOAD_DELAY if self._control.delay_of(owner) is None else CONTROL: (base := self._base_delay(owner)),
+            SLOWED: (slowed := self._backoff.slowed(owner, base)),
             DELAY_FACTOR: by_duration,
             CRAWL_DELAY: min(self._crawl_delay(url), self._cap),  # who asks for more is parked before that
             RETRY_AFTER: asked_for,
@@ -326,7 +360,7 @@ class Pace:
         place.turn.release()
         self._leave(owner, place)
         # Of a restart all owners wait the base delay. Last, as it raises InputError where it cannot be written down.
-        if asked_for or by_duration > self._base_delay(owner) + _NOT_WRITTEN:
+        if asked_for or max(by_duration, slowed) > base + _NOT_WRITTEN:
             self._owners.tick(now)
             self._owners.hold(owner, place.send_at)
 
@@ -374,7 +408,7 @@ class Pace:
         """Hold the owner of a site whose robots.txt cannot be had. Returns what ends the document: another owner's
         would be asked for again and again if that were no attempt."""
         owner = owner_of(request.url)
-        wait = self._backoff.robots_unknown(owner, error, time.monotonic())
+        wait = self._backoff.robots_unknown(owner, request.url, error, time.monotonic())
         place = self._places.get(owner)
         counts = wait.final or place is None or place.lease is None
         return self._later(owner, ROBOTS_UNKNOWN if counts else None, wait)

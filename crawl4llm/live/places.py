@@ -51,3 +51,4 @@ class Exchange(NamedTuple):
     url: str
     place: Place
     began: float
+    """Monotonic time."""

@@ -1,4 +1,4 @@
-"""The request log: what a live crawl with JOBDIR sent to whom, when, and by which rule it had waited."""
+"""The request log: what a live crawl with JOBDIR or STORAGE sent to whom, when, and by which rule it had waited."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawl4llm.crawl.request_files import RequestLines
+    from crawl4llm.engine.run import Run
+
 CONTROL, CRAWL_DELAY, DELAY_FACTOR = "control.json", "Crawl-delay", "DELAY_FACTOR"
 DOWNLOAD_DELAY, IP_RATE, RETRY_AFTER, RETRY_WAITS = "DOWNLOAD_DELAY", "IP_RATE", "Retry-After", "RETRY_WAITS"
+SLOWED = "429, 503"
 """The rules by which an owner's next request waits."""
 SITEMAP: Final = "crawl4llm_sitemap_received"
 """In the meta of requests for sitemaps: bytes of the body that have come."""
@@ -65,20 +69,25 @@ class RequestLog:
     status 402 also ``price``: what the answer says of one.
     """
 
-    def __init__(self, crawler: Crawler, jobdir: Path) -> None:
-        """Raises InputError where the folder cannot be made."""
-        self._files = RequestFiles(jobdir)
+    def __init__(self, crawler: Crawler, files: RequestLines) -> None:
+        """``files`` takes the lines."""
+        self._files = files
         self._last: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
         """By owner: when its last exchange ended, by the monotonic clock, and the rule for the next."""
         crawler.signals.connect(self._files.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RequestLog:
-        """Build it for a crawl with JOBDIR. Raises NotConfigured for others, and where REQUEST_LOG is off."""
-        run = getattr(crawler.spider, "run", None)
-        if run is None or run.job is None or not read_options(crawler.settings).request_log:
+        """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for others, and where REQUEST_LOG is off;
+        and InputError if the folder cannot be made."""
+        run: Run | None = getattr(crawler.spider, "run", None)
+        if run is None or not read_options(crawler.settings).request_log:
             raise NotConfigured
-        return cls(crawler, Path(crawler.settings["JOBDIR"]))
+        if run.job is not None:
+            return cls(crawler, RequestFiles(Path(crawler.settings["JOBDIR"])))
+        if run.crawl.requests is None:
+            raise NotConfigured
+        return cls(crawler, run.crawl.requests)
 
     def note_rule(self, owner: str, rule: str) -> None:
         """Note what an owner's next request waits for."""

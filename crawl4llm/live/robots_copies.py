@@ -48,7 +48,9 @@ class Known:
     is_file: bool = False
     """Whether it was a file, and not an answer that there is none."""
     failures: int = 0
-    """Requests that have failed since."""
+    """Requests that have failed since; of those in the time of one of RETRY_WAITS only the first counts."""
+    counted: float = -math.inf
+    """When the last one did that counts, in this process."""
     failed: float = 0.0
     """When the last one did."""
     wait: float = 0.0
@@ -143,13 +145,18 @@ class Copies:
         """Note that a request has failed; ``wait`` are the seconds that the server asks us to wait, if it does;
         ``source``: the record of the answer, if there was one."""
         known = self.of(site)
-        known.failures += 1
         known.failed = self.now()
-        known.wait = max(self._waits[min(known.failures, len(self._waits)) - 1], min(wait, LONGEST_WAIT))
+        # Who says how long is asked then, and has as much time before its documents fail as who does not.
+        if not (known.failures and 0 <= known.failed - known.counted < self._wait(known.failures)):
+            known.failures, known.counted = known.failures + 1, known.failed
+        known.wait = min(wait, LONGEST_WAIT) or self._wait(known.failures)
         known.reason, known.source_of_failure = reason, source
         self._keep(site, known)
         self._store_failure(site, known)
         return known
+
+    def _wait(self, failures: int) -> float:
+        return self._waits[min(failures, len(self._waits)) - 1]
 
     def latest(self) -> str | None:
         """Return the site of the last answer in the store."""

@@ -15,6 +15,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
+from crawl4llm.crawl.crawl_state import UNANSWERED
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -57,8 +59,10 @@ class Stalls:
         stalled = now - self._answered
         if self._owners is None or stalled < _STALL_SECONDS or now - self._said < _LINE_SECONDS:
             return None
+        if self._crawl.waits_only == UNANSWERED:
+            return None  # whoever ends the wait says so
         states = self._crawl.balance
-        waiting = states.queued + self._owners.documents.parked
+        waiting = states.queued + self._owners.documents.parked + self._crawl.unanswered_sites
         if not (waiting or states.leased):
             return None
         self._said = now
@@ -76,6 +80,7 @@ class Stalls:
         return (
             f"{waiting:,} documents wait; of their owners {counts.waiting:,} wait{when}, {counts.ready:,} may be "
             f"asked, {counts.busy:,} are being asked, {counts.parked:,} are parked"
+            + (f"; {aside:,} are of sites that never answered" if (aside := self._crawl.unanswered_sites) else "")
         )
 
     def check_disks(self) -> None:

@@ -9,12 +9,12 @@ from typing import Final
 
 from OpenSSL import SSL
 from scrapy.exceptions import IgnoreRequest
-from service_identity import VerificationError
 
 from crawl4llm.base import reasons
 from crawl4llm.base.errors import MachineError, NoPage, PageError
 from crawl4llm.base.input_files import check_machine
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.certificates import NAMELESS
 
 _EXCEPTIONS: Final = {
     reasons.DNS: "CannotResolveHostError DNSLookupError",
@@ -60,7 +60,7 @@ def _is_of_a_certificate(error: BaseException) -> bool:
     """Return whether a connection failed because the certificate did not verify, or is not for the host."""
     causes: list[BaseException] = [cause for cause in (error, error.__cause__) if cause is not None]
     for cause in causes:
-        if isinstance(cause, VerificationError) or (isinstance(cause, SSL.Error) and _UNVERIFIED in str(cause)):
+        if isinstance(cause, NAMELESS) or (isinstance(cause, SSL.Error) and _UNVERIFIED in str(cause)):
             return True
         causes += [failure.value for failure in getattr(cause, "reasons", ())]  # of Twisted's ResponseFailed
     return False

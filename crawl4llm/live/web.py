@@ -19,7 +19,7 @@ from crawl4llm.base.urls import host_of, normalise_url
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.turns import RealClock
-from crawl4llm.crawl.web import load_rater
+from crawl4llm.crawl.web import Visit, load_rater
 from crawl4llm.live.addresses import Rules
 from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.live.identity import check_identity, user_agent
@@ -104,7 +104,7 @@ class LiveWeb:
     corpus: Corpus
     scores = None
     text = "extracted"
-    keeps_answers = True
+    tells_sites_apart = keeps_answers = True
 
     def __init__(self, settings: BaseSettings) -> None:
         return_freed_memory()  # a live crawl runs for weeks
@@ -126,6 +126,14 @@ class LiveWeb:
         self._injected: InjectFolder | None = None
         if jobdir := settings.get("JOBDIR"):
             self._heed(Path(jobdir))
+
+    @classmethod
+    def visit(cls, settings: BaseSettings) -> Visit:
+        """Raise InputError: whatever asks the web passes robots.txt, the waits of its owner and its opt-outs first."""
+        raise InputError(
+            "the live profile asks the web by `crawl influence` alone, which obeys robots.txt and waits; look at pages "
+            "that a crawl has archived, with the simulation profile and CORPUS=OUTPUT_DIR"
+        )
 
     def _heed(self, jobdir: Path) -> None:
         """Read what steers the crawl from its beginning on. Raises InputError."""

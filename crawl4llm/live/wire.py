@@ -9,13 +9,15 @@ are never used again take this process's open files. How answers are read stays 
 
 No public way leads there. The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
 
-- Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from.
+- Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from, and ``_contextFactory``,
+  which verifies certificates.
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
   which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
   the parser gives the parts of the body and its end.
 - Twisted: ``_handshakeDone`` of the transport of a TLS connection, which says that the next bytes are the request's.
 - Public names of transports: ``transport``, by which one over TLS has the one below it, and ``writeSomeData`` of that,
   which gives bytes to the system, and may return why the connection is lost.
+- Public names of transports over TLS: ``getHandle``, pyOpenSSL's connection.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
   ``Request.writeTo``, which writes the head in one ``writeSequence``, ``Request.absoluteURI``, and
   ``HTTPClientParser.lineReceived``, ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and
@@ -32,6 +34,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag
 
+from OpenSSL import SSL
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DownloadFailedError
@@ -44,9 +47,11 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.certificates import NamedHosts
 from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import LED, SENT, RequestLog, purpose_of, reason_of
 from crawl4llm.live.stopping import NotHeld, Stopping, Withdrawn, abort_downloads, is_stopping
+from crawl4llm.live.tries import LONGEST_TRY, TRY
 from crawl4llm.live.verdicts import verdict
 
 if TYPE_CHECKING:
@@ -117,6 +122,8 @@ class WireHandler(HTTP11DownloadHandler):
         self._begun: Exchange | None = None
         """Of the response whose head has just been read."""
         self._pool._factory = partial(self._tapped_factory, self._pool._factory)  # type: ignore[assignment]
+        if crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
+            self._contextFactory = NamedHosts(self._contextFactory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
         self._unconnected: dict[bytes, deque[Request]] = {}
         """Requests that have no connection yet, by their URLs as Twisted writes them."""
@@ -132,6 +139,10 @@ class WireHandler(HTTP11DownloadHandler):
         self._aborted = False
         self._led: set[str] = set()
         """Hosts that are asked for a robots.txt to which another site's redirects."""
+        self._tries: dict[str, Any] = {}
+        """By host, of which one request at a time is sent: its transport, once it has one, of those that are tries."""
+        self._too_late: set[str] = set()
+        """Hosts to which no connection came in time."""
         self._withheld: set[str] = set()
         """Hosts that a request was not written to, as they may be another worker's by now."""
         crawler.signals.connect(self._note, signal=signals.headers_received)
@@ -168,11 +179,18 @@ class WireHandler(HTTP11DownloadHandler):
         self._led |= led
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
+        host = host_of(request.url)
+        if (seconds := request.meta.get(TRY)) is not None:
+            self._tries[host] = None
+            timer = asyncio.get_running_loop().call_later(seconds, self._end_try, host, exchange)
+            exchange.add_done_callback(lambda _: timer.cancel())
         try:
             response = await exchange
         except BaseException as error:
             if self._aborted:
                 raise Withdrawn("the crawl is stopping") from None
+            if host in self._too_late:
+                raise TimeoutError(f"{request.url}: no connection in {LONGEST_TRY:g} s") from None
             if host_of(request.url) in self._withheld:
                 raise NotHeld(request.url) from None
             if verdict(error) == (Outcome.FAILED, DNS):
@@ -185,10 +203,21 @@ class WireHandler(HTTP11DownloadHandler):
                 unconnected.remove(request)
             if not unconnected:
                 self._unconnected.pop(url, None)
-            self._withheld.discard(host_of(request.url))
+            self._withheld.discard(host)
+            self._too_late.discard(host)
+            self._tries.pop(host, None)
         if self._network is None or response.status in _STATUSES:
             return response
         return response.replace(status=known_status(response.status))
+
+    def _end_try(self, host: str, exchange: asyncio.Task[Response]) -> None:
+        """End an exchange that has no connection yet, or one without a finished handshake of TLS."""
+        transport = self._tries.get(host)
+        handle = getattr(transport, "getHandle", None)
+        tls = handle() if handle is not None else None
+        if transport is None or (isinstance(tls, SSL.Connection) and tls.get_peer_finished() is None):
+            self._too_late.add(host)
+            exchange.cancel()
 
     def _check_refusal(self, request: Request) -> None:
         """Raise NoPage where the host of a request, or its proxy's, has an address, but none that may be asked."""
@@ -224,6 +253,8 @@ class WireHandler(HTTP11DownloadHandler):
         """Send a request over a connection, which has one at a time."""
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
+        if (host := host_of(_url_of(request))) in self._tries:
+            self._tries[host] = connection.transport
         waiting = self._unconnected.get(request.absoluteURI)
         asked = waiting.popleft() if waiting else None
         if self._crawl is not None:
@@ -236,16 +267,17 @@ class WireHandler(HTTP11DownloadHandler):
         return answered.addCallback(self._begin_response, exchange)
 
     def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
-        """Let the connection be lost where its host may be another worker's by the time that the request is written:
-        that is when the loop comes to it, and after the handshake of TLS; the process may stand still before. Note with
-        the request when it is written."""
+        """Let the connection be lost if its host was blocked, or may be another worker's, by the time that the request
+        is written: that is when the loop comes to it, and after the handshake of TLS; the process may stand still
+        before. Note with the request when it is written."""
         top = transport
         while (below := getattr(transport, "transport", None)) is not None:
             transport = below
         host, write = host_of(url), partial(type(transport).writeSomeData, transport)
 
         def write_if_held(data: bytes) -> Any:
-            if exchange.status_line or crawl.may_send(url, led=host in self._led):
+            may_be_sent = crawl.scope.blocked(url) is None and crawl.may_send(url, led=host in self._led)
+            if exchange.status_line or may_be_sent:
                 written = write(data)
                 if asked is not None and exchange.request_head and getattr(top, "_handshakeDone", True):
                     asked.meta[SENT] = asked.meta[SENT] or (isinstance(written, int) and written > 0)

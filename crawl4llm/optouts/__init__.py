@@ -5,7 +5,7 @@
 - ``decision``: from all that is known of a page to the actions that are forbidden.
 - ``robots_lines``, ``head_fields``, ``html_meta``, ``tdmrep``: read the signals out of robots.txt, the head of a
   response, the head of a document, and ``/.well-known/tdmrep.json``.
-- ``heard``: what archives have heard of a page besides: files of its site, and what was said later.
+- ``heard``: adds to a page's own signals those of its site's files and of later answers.
 - ``robots_rules``: the rules of a robots.txt for one crawler: what it may fetch.
 - ``values``, ``patterns``: what they share: values of fields, and paths with wildcards.
 """

@@ -1,8 +1,8 @@
-"""What archives have heard of opt-outs besides what stands with a page: files of its site, and answers at other times.
+"""Opt-outs that archives have heard besides those that stand with a page: in files of its site, and in later answers.
 
 A robots.txt or tdmrep.json covers paths of its site. The head of a page that was asked for again speaks for that page.
-Each counts for the pages that were fetched before it, so that what is said later holds for copies that are there
-already. What was lifted later stays forbidden.
+Each counts for the pages that were fetched before it, so that a later opt-out holds for copies that are there already.
+An opt-out that was lifted later still counts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OfSite(NamedTuple):
 def of_site(purpose: str, site: str, date: str, status: int, location: str, body: bytes, crawler: str) -> OfSite | None:
     """Return what an answer to a request for a site's file says; None if it says nothing.
 
-    ``body``: decoded. ``crawler``: the product token by which the file speaks to who asked for it.
+    ``body``: decoded. ``crawler``: the product token of the crawler that asked for it.
     """
     if status in _REDIRECTS:
         if location.endswith(_ROBOTS_PATH) and location.startswith(("http://", "https://")):

@@ -39,7 +39,7 @@ class InfluenceSpider(Spider):
         cls, crawler: Crawler, *args: Any, run: Run | None = None, seeds: str | None = None, **kwargs: Any
     ) -> InfluenceSpider:
         run = run or Run(crawler.settings, seeds)
-        hand_in(crawler.settings, run.web, run.crawl)
+        hand_in(crawler.settings, run.web.middleware_argument(run.crawl))
         return super().from_crawler(crawler, *args, run=run, **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:

@@ -18,9 +18,12 @@ from crawl4llm.base.received import Given, refuse_code
 from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
+from crawl4llm.cluster.controls import Controls
 from crawl4llm.cluster.history import Batch, History, News, news_of
+from crawl4llm.cluster.request_spool import write_log
 from crawl4llm.cluster.soundness import BatchesSoundness
 from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.control import write_blocked
 from crawl4llm.crawl.page_writer import REDIRECTS, Counters, PageWriter, Rated
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
@@ -104,7 +107,12 @@ class _Merge:
 
     def _write_facts(self) -> None:
         write_json(self._folder / SETTINGS, self._facts)
-        (self._folder / SEEDS).write_bytes(self._history.storage.get(objects.SEEDS) or b"")
+        storage = self._history.storage
+        (self._folder / SEEDS).write_bytes(storage.get(objects.SEEDS) or b"")
+        write_log(storage, self._folder)
+        (controls := Controls(storage)).look()
+        if controls.number:
+            write_blocked(self._folder, controls.control.blocked)
 
     def _reason(self) -> dict[str, Any]:
         return {"finish_reason": self._history.end["reason"]} if self._history.end else {}

@@ -53,7 +53,7 @@ class Merge:
                     serial += 1
                     self._begin_file(serial, name)
                 with self._history.storage.reading(index_name(name)):
-                    self._put(index, name, one.index, data)
+                    self._put(index, name, one.listed, data)
         return sound.figures.all(self._visited)
 
     def _lines(self, checked: CheckedCommit) -> list[Any]:
@@ -63,6 +63,9 @@ class Merge:
             others = self._visited - self._own_visited[partition]
             line |= {"order": self.pages, "visited": others + line["visited"], "fetched": self._own_fetched.total()}
             if (like := line.get("near_duplicate_of")) is not None:
+                if like >= len(self._orders[partition]):
+                    name = journal.name(partition, journal.LOG, checked.commit.number)
+                    raise self._history.storage.damaged(name, f"a page is like page {like}, which is not before it")
                 line["near_duplicate_of"] = self._orders[partition][like]
             if "near_duplicate_of" in line:
                 self._orders[partition].append(self.pages)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm import __version__
+from crawl4llm.base.command_lines import merge_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, whole_folder, writing
 from crawl4llm.base.input_files import views
@@ -32,11 +33,14 @@ def run_folder(given: str, settings: Given) -> Path:
     """
     if not is_storage(given):
         return Path(given).expanduser()
+    from crawl4llm.cluster import controls
     from crawl4llm.cluster.history import History
+    from crawl4llm.crawl.jobdir import REQUESTS
 
     url = given.rstrip("/")
     history = History(url)
-    state = [__version__, history.state(), history.end is not None, len(history.pages.compacted)]
+    beside = [sum(1 for _ in history.storage.names(folder)) for folder in (controls.FOLDER, REQUESTS)]
+    state = [__version__, history.state(), history.end is not None, len(history.pages.compacted), beside]
     view = views() / _digest([url, history.crawl["id"]]) / _digest(state)
     if not url.startswith("file://"):
         BUCKET_VIEWED.set()
@@ -53,7 +57,7 @@ def run_folder(given: str, settings: Given) -> Path:
 def refuse_storage(given: str) -> None:
     """Raise InputError where an argument of a command that changes files names a storage."""
     if is_storage(given):
-        raise InputError(f"{given}: what is in a storage is not changed; merge it first: scrapy cluster merge {given}")
+        raise InputError(f"{given}: what is in a storage is not changed; merge it first: {merge_command(given)}")
 
 
 def _make(history: History, folder: Path, view: Path, settings: Given) -> None:

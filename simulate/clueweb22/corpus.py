@@ -11,6 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.compression import largest_stored
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, PageError, TooLarge
 from crawl4llm.base.inflating import Damaged, TooMuch, inflate, inflate_start, plausible
@@ -217,7 +218,7 @@ class ClueWeb22Corpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """Whether a side file tells of all pages what was said of their uses."""
+        """True if a side file tells the opt-outs of all pages."""
         return self._opt_outs is not None and self._opt_outs.known
 
     def identity(self) -> str:
@@ -240,10 +241,10 @@ class ClueWeb22Corpus:
         """Return the id of the document at a URL; of several, the smallest. Raises InputError without an index."""
         if self._url_index is None:
             if self._url_index_folder is None:
-                raise InputError(f"CORPUS {self.root}: no URL index; make it with `scrapy corpus index`")
+                raise InputError(f"CORPUS {self.root}: no URL index; make it: {index_command(self.root)}")
             from simulate.clueweb22.url_index import UrlIndex
 
-            self._url_index = UrlIndex(self._url_index_folder, self)
+            self._url_index = UrlIndex(self._url_index_folder, self, index_command(self.root))
         return self._url_index.find(url)
 
     def url_parts(self) -> list[tuple[str, str]]:

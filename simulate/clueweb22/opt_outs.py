@@ -1,9 +1,9 @@
 """The side file of opt-outs beside a tree: what was said of the uses of its pages, for which the layout has no place.
 
 ``opt_outs.tsv`` begins with a line of JSON, ``{"format": "crawl4llm opt-outs", "version": 1, "known": true, "bytes":
-9}``. So many bytes follow: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by id, the signals as
-:func:`crawl4llm.optouts.said.as_text` has them. ``known`` says whether the source told of all pages what was said; then
-a page without a line has no signals. The file is searched on disk, and takes no memory.
+9}``. After it come that number of bytes: a line ``ClueWeb22-ID<TAB>signals`` for each page with signals, ascending by
+id. Signals have the form of :func:`crawl4llm.optouts.said.as_text`. If ``known`` is true, a page without a line has no
+signals; else it may have some that the source did not tell. The file is searched on disk, and takes no memory.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class OptOuts:
         if told is None or told["bytes"] != len(self._data) - self._start:
             raise self._damaged("cut short, or no file of opt-outs")
         self.known: bool = told["known"]
-        """Whether a page without a line has no signals."""
+        """True if a page without a line has no signals."""
 
     @classmethod
     def of_tree(cls, root: Path) -> OptOuts | None:
@@ -70,7 +70,7 @@ class OptOuts:
         return cls(path) if os.path.lexists(path) else None
 
     def of(self, key: str) -> str:
-        """Return the signals of a page; empty where there are none."""
+        """Return the signals of a page; empty if it has none."""
         wanted = key.encode("utf-8", "replace")
         low, high = self._start, len(self._data)
         while low < high:
@@ -86,7 +86,7 @@ class OptOuts:
         return ""
 
     def check(self) -> None:
-        """Raise InputError where a line is none, or not in order, so that :meth:`of` would not find it."""
+        """Raise InputError if a line is malformed or out of order: :meth:`of` would not find it."""
         before = ""
         for number, line in enumerate(self._lines(), 2):
             key, _, signals = line.rstrip("\n").partition("\t")

@@ -86,17 +86,18 @@ def source_digest(parts: Sequence[tuple[str, str]]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read ``index.json``. Raises InputError where the folder holds no index of this version."""
+def read_manifest(folder: Path, make: str = "scrapy corpus index") -> dict[str, Any]:
+    """Read ``index.json``. Raises InputError, which names the command to ``make`` it, where the folder holds no index
+    of this version."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no URL index of the corpus; make it with `scrapy corpus index`") from None
+        raise InputError(f"{path}: there is no URL index of the corpus; make it: {make}") from None
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{path}: a URL index of another version; make it anew with `scrapy corpus index`")
+        raise InputError(f"{path}: a URL index of another version; make it anew: {make}")
     return manifest
 
 
@@ -106,11 +107,13 @@ class UrlIndex:
     Raises InputError where the folder holds none, or one of another version or another corpus.
     """
 
-    def __init__(self, folder: Path, source: UrlSource) -> None:
-        manifest = read_manifest(folder)
+    def __init__(self, folder: Path, source: UrlSource, make: str = "scrapy corpus index") -> None:
+        """``make``: the command that makes it, for errors."""
+        self._make = make
+        manifest = read_manifest(folder, make)
         parts = source.url_parts()
         if manifest["digest"] != source_digest(parts):
-            raise InputError(f"{folder}: the URL index is of another state of the corpus; run `scrapy corpus index`")
+            raise InputError(f"{folder}: the URL index is of another state of the corpus; run {make}")
         self._source = source
         self._parts = [name for name, _ in parts]
         self._shards = within(folder, manifest["shards"], folder / MANIFEST)
@@ -134,7 +137,7 @@ class UrlIndex:
         try:
             shard = self._opened(path)
         except FileNotFoundError:
-            raise InputError(f"{path}: missing from the URL index; run `scrapy corpus index`") from None
+            raise InputError(f"{path}: missing from the URL index; run {self._make}") from None
         entries = range(shard.size // ENTRY_BYTES)
         first = bisect_left(entries, wanted, key=lambda entry: shard.read(HASH_BYTES, entry * ENTRY_BYTES))
         for entry in entries[first:]:

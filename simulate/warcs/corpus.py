@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.pages import Link, PageRecord
@@ -72,12 +73,13 @@ class WarcCorpus:
     def _open(self, given: str, root: Path, index: Path, options: IndexOptions, largest: int | None) -> None:
         self._opened_with = given, root, index, options, largest
         self.given = given
-        self._index = WarcIndex(index)
+        self._make = _index_command(given, options)
+        self._index = WarcIndex(index, self._make)
         self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
         self._replay: bool = self._index.manifest["replay"]
         self._root = root
         self._largest = largest
-        self._reader = RecordReader(partial(_locate, root, index), largest, "; run `scrapy corpus index`")
+        self._reader = RecordReader(partial(_locate, root, index), largest, f"; run {self._make}")
 
     def __reduce__(self) -> tuple[Callable[[], WarcCorpus], tuple[()]]:
         return partial(_reopened, type(self), *self._opened_with), ()
@@ -139,7 +141,7 @@ class WarcCorpus:
 
     @property
     def knows_opt_outs(self) -> bool:
-        """Whether the files tell of all documents what was said of their uses."""
+        """True if the files tell the opt-outs of all documents: they hold the heads of all responses."""
         return not self._index.manifest["opt_outs_unknown"]
 
     def __contains__(self, key: object) -> bool:
@@ -185,7 +187,7 @@ class WarcCorpus:
         """Raise InputError where files have come, gone or changed since the corpus was opened."""
         given, _, _, options, _ = self._opened_with
         if state_digest(list_files(given), options) != self._index.manifest["digest"]:
-            raise InputError(f"CORPUS {given}: has changed since it was indexed; run `scrapy corpus index`")
+            raise InputError(f"CORPUS {given}: has changed since it was indexed; run {self._make}")
 
     def identity(self) -> str:
         """Return the SHA-256 of names and sizes of all files and of the options that decide on documents."""
@@ -257,7 +259,7 @@ class WarcCorpus:
             at, hops = target, (*hops, target)
         if self._index.kind(number) == FAILED:
             place = self._index.place(number)
-            raise read_failure(self._root / self._files[place.file][0], place.offset, place.length)
+            raise read_failure(self._root / self._files[place.file][0], place.offset, place.length, self._make)
         return number, at, hops
 
     def _html(self, number: int, stored: StoredRecord) -> bytes:
@@ -292,7 +294,7 @@ class WarcCorpus:
         place = self._index.place(number)
         stored = self._reader.read(self._files[place.file][0], place.offset, place.length)
         if normalise_url(stored.record.url) != key:
-            raise CorruptRecord(f"{stored.at}: is of another page; if the file has changed, run `scrapy corpus index`")
+            raise CorruptRecord(f"{stored.at}: is of another page; if the file has changed, run {self._make}")
         return stored
 
     def _links(self, number: int, key: str, html: bytes | None) -> list[Link] | None:
@@ -306,6 +308,13 @@ class WarcCorpus:
             return None
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
+
+
+def _index_command(given: str, options: IndexOptions) -> str:
+    """Return the command that makes the index of WARC files by the same options."""
+    settings = zip(("CORPUS_DUPLICATES", "CORPUS_CANONICAL_LINKS"), options, strict=True)
+    differing = {name: value for (name, value), usual in zip(settings, DEFAULTS, strict=True) if value != usual}
+    return index_command(given, **differing)
 
 
 def _reopened(

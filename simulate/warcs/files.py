@@ -271,14 +271,14 @@ def scan_failures(path: Path) -> PartColumns:
     return part
 
 
-def read_failure(path: Path, offset: int, length: int) -> NoPage:
+def read_failure(path: Path, offset: int, length: int, make: str) -> NoPage:
     """Return the crawl's failure of a document. Raises MissingRecord, CorruptRecord where the log has changed."""
     try:
         failure = _parse(PreadFile(path).read(length, offset))
     except FileNotFoundError:
-        raise MissingRecord(f"{path}: is gone since it was indexed; run `scrapy corpus index`") from None
+        raise MissingRecord(f"{path}: is gone since it was indexed; run {make}") from None
     if failure is None:
-        raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run `scrapy corpus index`")
+        raise CorruptRecord(f"{path}: no line at {offset}; if the file has changed, run {make}")
     why = (
         Why(rule, failure.get("digest"), failure.get("time")) if isinstance(rule := failure.get("rule"), str) else None
     )

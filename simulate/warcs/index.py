@@ -59,11 +59,15 @@ class Place(NamedTuple):
     """0 for a record that is not there."""
 
 
+MAKE: Final = "scrapy corpus index"
+"""The command that makes an index, where it is not known of what."""
+
+
 class Columns:
     """A folder of columns, each mapped when it is first asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, make: str = MAKE) -> None:
+        self._folder, self._make = folder, make
         self._mapped: dict[str, memoryview[int]] = {}
 
     def __getitem__(self, name: str) -> memoryview[int]:
@@ -74,7 +78,7 @@ class Columns:
                     # A mapping cannot be empty.
                     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
             except FileNotFoundError:
-                raise InputError(f"{path}: missing from the index; make it anew with `scrapy corpus index`") from None
+                raise InputError(f"{path}: missing from the index; make it anew: {self._make}") from None
             self._mapped[name] = memoryview(data).cast(FINAL_COLUMNS[name])
         return self._mapped[name]
 
@@ -120,10 +124,11 @@ _NOTHING: Final = _Choice(None, None)
 class WarcIndex:
     """An index, opened. Raises InputError where the folder holds none, or one of another version."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, make: str = MAKE) -> None:
+        """``make``: the command that makes it, for errors."""
         self.folder = folder
-        self.manifest = read_manifest(folder)
-        self._columns = Columns(within(folder, self.manifest["columns"], folder / MANIFEST))
+        self.manifest = read_manifest(folder, make)
+        self._columns = Columns(within(folder, self.manifest["columns"], folder / MANIFEST), make)
 
     def __len__(self) -> int:
         documents: int = self.manifest["documents"]
@@ -221,17 +226,18 @@ class WarcIndex:
         return Place(file, self._columns[offsets][number], self._columns[lengths][number])
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of an index. Raises InputError where there is none, or one of another version."""
+def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
+    """Return the manifest of an index. Raises InputError, which names the command to ``make`` it, where there is none,
+    or one of another version."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: there is no index of the corpus; make it with `scrapy corpus index`") from None
+        raise InputError(f"{path}: there is no index of the corpus; make it: {make}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or (manifest.get("format"), manifest.get("byteorder")) != (FORMAT, sys.byteorder):
-        raise InputError(f"{path}: an index of another version; make it anew with `scrapy corpus index`")
+        raise InputError(f"{path}: an index of another version; make it anew: {make}")
     return manifest

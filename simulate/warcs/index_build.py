@@ -27,7 +27,7 @@ from simulate.warcs.files import Collection, WarcFile, is_failures, scan_failure
 from simulate.warcs.index import MANIFEST, read_manifest
 from simulate.warcs.opt_outs import heard_of
 from simulate.warcs.part import FORMAT, PartIdentity, StoredPart
-from simulate.warcs.scan import PAGE, Source, scan_part
+from simulate.warcs.scan import DAMAGED, PAGE, Source, scan_part
 
 FIRST, LAST = "first", "last"
 
@@ -60,6 +60,8 @@ class IndexSummary(NamedTuple):
     """Files that an earlier build has read."""
     unreadable: Sequence[str]
     """For each file of which nothing can be read, a line that says why."""
+    damaged: Sequence[str] = ()
+    """Files with records that are damaged, or with a last one that is cut short."""
 
 
 def build_warc_index(
@@ -102,6 +104,7 @@ def build_warc_index(
         files_read=len(missing),
         files_kept=len(jobs) - len(missing),
         unreadable=manifest["unreadable"],
+        damaged=[job.file.name for job in jobs if manifest["counts"].get(DAMAGED) and job.is_damaged()],
     )
 
 
@@ -153,6 +156,10 @@ class _PartJob(NamedTuple):
 
     def is_done(self) -> bool:
         return self.stored() is not None
+
+    def is_damaged(self) -> bool:
+        """Return whether records of the file are left out as damaged."""
+        return bool((part := self.stored()) and part.counts.get(DAMAGED))
 
     def stored(self) -> StoredPart | None:
         """Return the part, if it has been made and is not stale."""

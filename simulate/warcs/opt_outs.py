@@ -47,7 +47,7 @@ Read = Callable[[str, int, int], StoredRecord]
 
 
 def date_as_number(date: bytes) -> int:
-    """Return a WARC-Date, or an ARC date, as a number of 14 digits; 0 where it is none."""
+    """Return a WARC-Date, or an ARC date, as a number of 14 digits; 0 if it is malformed."""
     digits = _DIGITS.sub(b"", date)[:14]
     return int(digits) if len(digits) == 14 else 0
 
@@ -88,8 +88,7 @@ class Notes:
                 self._add(key, record.date or "", as_text(said))
 
     def file_of_site(self, frame: Frame, record: Record, purpose: str) -> None:
-        """Take a record of an archive of ours that is no page, for which there is a ``purpose``, or one of others'
-        archives that has the URL of a site's file."""
+        """Take a record that may be a site's file: in an archive of ours by its ``purpose``, in others by its URL."""
         key, http = normalise_url(record.url), frame.http
         site = site_of(key)
         purpose = purpose or _PATHS.get(key.removeprefix(site), "")

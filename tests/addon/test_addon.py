@@ -82,7 +82,7 @@ def scrapy(*args: str, cwd: Path, **kwargs: Any) -> subprocess.CompletedProcess[
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         **kwargs,
     )
@@ -557,7 +557,7 @@ def test_ctrl_c_finishes_what_the_downloader_holds(project: Project, tmp_path: P
         while len(site.paths()) < 2 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert "Traceback" not in err, err
     assert {"/", "/bad", "/good"} <= set(site.paths())
     assert len((tmp_path / "items.jsonl").read_text().splitlines()) == len(site.paths())

@@ -88,7 +88,7 @@ def test_a_pool_that_is_stopped_while_a_process_starts(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{PROJECT}", "FIRST": str(tmp_path / "first")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from crawl_helpers import PROJECT
 
@@ -82,10 +84,11 @@ def test_the_documentation_has_the_rules() -> None:
     assert [name for name, rule in RULES.items() if f"| `{name}` | {rule.meaning} |" not in text] == []
 
 
-@pytest.mark.timeout(30)
 def test_no_hostile_url_takes_for_ever() -> None:
+    began = time.process_time()
     traps = Traps(list(RULES))
     parts = ["/a", "/ab" * 2, "/" + "a" * 7, "(S(" + "a" * 20, "?date=", "&s=0", ";", "/events/", "/1999-"]
     for part in parts:
         url = "http://a.test/" + part * (200_000 // len(part))
         assert traps.rule_of(url) in {None, *RULES}
+    assert time.process_time() - began < 30

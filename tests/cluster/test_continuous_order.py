@@ -145,7 +145,7 @@ def test_who_is_not_alone_says_so(demo_web: Web, tmp_path: Path) -> None:
         begin(crawl_args(demo_web, tmp_path / f"worker{number}", **{**ALL, "CRAWL_MAX_PAGES": 300}, **OFTEN, **storage))
         for number in range(2)
     ]
-    said = "".join(worker.communicate(timeout=200)[1] for worker in workers)
+    said = "".join(worker.communicate(timeout=600)[1] for worker in workers)
     assert "another worker crawls partition" in said
     assert scrapy("cluster", "verify", str(storage["STORAGE"])).returncode == 0
 

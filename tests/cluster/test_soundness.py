@@ -28,6 +28,7 @@ COMMON: dict[str, object] = {
     "CRAWL_SEEDS": 20,
     "COMMIT_INTERVAL_PAGES": 15,
     "URL_POLICY": "parent_first",
+    "WARC_MAX_BYTES": 100_000,
 }
 ORDERS = {"batches": 20, "commits": 0}
 
@@ -36,7 +37,7 @@ ORDERS = {"batches": 20, "commits": 0}
 def ended(request: pytest.FixtureRequest, demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl that has ended, in its storage."""
     storage = tmp_path_factory.mktemp("storage")
-    settings = {**COMMON, "CRAWL_BATCH_SIZE": ORDERS.get(request.param, 0), "WARC_MAX_BYTES": 100_000}
+    settings = {**COMMON, "CRAWL_BATCH_SIZE": ORDERS.get(request.param, 0)}
     output = tmp_path_factory.mktemp("worker") / "output"
     assert crawl(demo_web, output, **settings, STORAGE=f"file://{storage}").returncode == 0
     if request.param == "compacted":
@@ -262,12 +263,38 @@ def test_a_commit_that_says_something_else_is_read_or_refused_in_one_line(
         said += read_all(copy, tmp_path / f"out{turn}")
         if turn % 20 == 0:
             (copy / "end.json").unlink()
-            more = {**COMMON, "CRAWL_BATCH_SIZE": 0, "CRAWL_MAX_PAGES": 60}
-            worker = crawl(demo_web, tmp_path / f"worker{turn}", **more, STORAGE=f"file://{copy}")
+            more = {**COMMON, "CRAWL_BATCH_SIZE": 0, "STORAGE": f"file://{copy}"}
+            worker = crawl(demo_web, tmp_path / f"worker{turn}", **more)
             assert "Traceback" not in worker.stderr
+            assert "holds another crawl" not in worker.stderr
     assert len(said) > 60
     assert not any("\n" in line for line in said)
     assert all(line.startswith("STORAGE") for line in said), said
+
+
+@pytest.mark.parametrize("ended", ["commits"], indirect=True)
+def test_whoever_reads_a_damaged_storage_says_so_in_one_line(
+    copy: Path, demo_web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that take it for a folder, and a worker that goes on with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    url, number = f"file://{copy}", journal.newest(Storage(f"file://{copy}"), 0)
+    name = journal.name(0, journal.LOG, number)
+    data = bytearray((copy / name).read_bytes())
+    data[len(data) // 2] ^= 4
+    (copy / name).write_bytes(data)
+    for command in (
+        ["cluster", "status", url],
+        ["frontier", url],
+        ["archive", "check", url],
+        ["report", url],
+        ["export", url, "--out", str(tmp_path / "set")],
+        ["explain", "doc", "--run", url],
+    ):
+        assert f"{name} is damaged: it has another checksum" in error_of(scrapy(*command))
+    (copy / "end.json").unlink()
+    worker = crawl(demo_web, tmp_path / "one", **COMMON, CRAWL_BATCH_SIZE=0, STORAGE=url)
+    assert f"{name} is damaged: it has another checksum" in error_of(worker)
 
 
 @pytest.fixture

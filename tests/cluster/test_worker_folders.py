@@ -50,7 +50,7 @@ def test_the_same_command_goes_on(
     try:
         eventually(lambda: has_begun(tmp_path / "storage", settings), 120)
         os.killpg(worker.pid, number) if number == signal.SIGKILL else worker.send_signal(number)
-        said, _ = worker.communicate(timeout=120)
+        said, _ = worker.communicate(timeout=600)
     finally:
         worker.kill()
     assert worker.returncode != 0

@@ -619,7 +619,7 @@ def test_killed_while_purging(paused: Paused, tmp_path: Path) -> None:
         (["--purge", "com"], "com is a public suffix"),
         (["--purge", "github.io"], "--whole-suffix"),
         (["--purge", "a..b"], "is not a domain"),
-        (["--export", "/no/such/folder/file"], "/no/such/folder/file cannot be written: No such file"),
+        (["--export", "/no/such/folder/file"], "/no/such/folder/file cannot be written: /no/such/folder is no folder"),
         (["--export", ""], "--export '' is not the name of a file"),
     ],
 )

@@ -152,7 +152,7 @@ def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: 
     command = [sys.executable, "-m", "scrapy", "corpus", "known", str(tmp_path / "out"), str(tmp_path / "*.jsonl")]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen([*command, "--jobs", "2"], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not list(tmp_path.glob(".out.*.tmp/scratch/texts")) and process.poll() is None:
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -168,3 +168,37 @@ def test_one_that_is_killed_leaves_nothing_that_could_be_taken_for_it(tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "out"]
     assert len(KnownUrls([str(tmp_path / "out/urls.known")])) == 40_000
     shutil.rmtree(tmp_path / "out")
+
+
+@pytest.mark.parametrize("form", ["warc.gz", "warc", "warc.zst"])
+def test_an_archive_that_is_cut_short_is_not_taken_for_whole(form: str, demo_web: Web, tmp_path: Path) -> None:
+    """What could be read is there; the line says which file is cut, also where it is one of several."""
+    settings = {"WARC_COMPRESSION": "zstd" if form.endswith("zst") else "gzip", "WARC_MAX_BYTES": 20_000}
+    assert crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=30, URL_POLICY="breadth_first", **settings).returncode == 0
+    whole, second = sorted((tmp_path / "run/warc").glob("*.warc.*"))[:2]
+    folder = tmp_path / "files"
+    folder.mkdir()
+    data = second.read_bytes() if form != "warc" else gzip.decompress(second.read_bytes())
+    (folder / f"b.{form}").write_bytes(data[:-40])
+    alone = scrapy("corpus", "known", str(tmp_path / "alone"), str(folder / f"b.{form}"))
+    assert error_of(alone).startswith(f"{folder}/b.{form}: a record is damaged or cut short, and {tmp_path}/alone has")
+    assert "left out 1 files with damaged records" in alone.stdout
+    assert (tmp_path / "alone/urls.known").stat().st_size
+    (folder / f"b.{form}").write_bytes(data)
+    assert scrapy("corpus", "known", str(tmp_path / "sound"), str(folder / f"b.{form}")).returncode == 0
+    (folder / f"b.{form}").write_bytes(data[:-40])
+    (folder / f"a.{whole.name.partition('.')[2]}").write_bytes(whole.read_bytes())
+    assert error_of(scrapy("corpus", "known", str(tmp_path / "both"), str(folder))).startswith(f"b.{form}: a record is")
+
+
+@pytest.mark.parametrize("name", ["b.jsonl.zst", "c.ndjson.gz", "list.txt.gz", "index.cdxj.gz", "rows.parquet"])
+def test_other_files_that_are_cut_short_are_refused(name: str, sources: Path, tmp_path: Path) -> None:
+    entries = [f"com,x)/ 20260101000000 {json.dumps({'url': url(number), 'status': '200'})}\n" for number in ROWS]
+    (sources / "list.txt.gz").write_bytes(gzip.compress("\n".join(map(url, ROWS)).encode()))
+    (sources / "index.cdxj.gz").write_bytes(gzip.compress("".join(entries).encode()))
+    whole = sources / name if (sources / name).exists() else tmp_path / name
+    cut = tmp_path / "cut" / name
+    cut.parent.mkdir()
+    cut.write_bytes(whole.read_bytes()[:-9])
+    assert str(cut) in error_of(scrapy("corpus", "known", str(tmp_path / "out"), str(cut)))
+    assert not (tmp_path / "out").exists()

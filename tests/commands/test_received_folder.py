@@ -88,7 +88,7 @@ def test_the_dashboard(received: Path, tmp_path: Path) -> None:
         text = read(f"{found[0]}text?{shown['best'][0]['offset']}")
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert not (tmp_path / "marker").exists(), (tmp_path / "marker").read_text()
     assert "fault" not in shown["frontier"]
     assert len(text["text"]) > 100

@@ -141,10 +141,16 @@ def test_live(tmp_path: Path) -> None:
     assert reasons["/missing"] == "http_404", "whatever HTTPERROR_ALLOW_ALL says"
 
 
-def test_live_crawl_that_scrapy_closes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["PAGECOUNT", "TIMEOUT"])
+def test_live_crawl_that_scrapy_closes(tmp_path: Path, name: str) -> None:
+    """A limit that the user set is an end like another, and the crawl can go on."""
+    settings = {"CRAWL_BATCH_SIZE": 1, f"CLOSESPIDER_{name}": 4, "JOBDIR": tmp_path / "job", "DOWNLOAD_DELAY": 0.2}
     with serve(small_web()) as site:
-        result = crawl_live([f"{site.url}/page-0"], tmp_path / "run", CLOSESPIDER_PAGECOUNT=2, CRAWL_BATCH_SIZE=1)
-    assert "closespider_pagecount" in error_of(result)
+        result = crawl_live([f"{site.url}/page-0"], tmp_path / "run", **settings)
+    assert f"(the limit CLOSESPIDER_{name})" in result.stdout
+    assert "Next: the same command resumes it" in result.stdout
+    assert result.returncode == 0, result.stderr
+    assert "crawl4llm: error" not in result.stderr
 
 
 @pytest.mark.parametrize("live", [True, False])

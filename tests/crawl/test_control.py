@@ -80,7 +80,7 @@ def test_several_processes_may_block_at_once(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     processes = [subprocess.Popen([sys.executable, "-c", code, name], env=environment) for name in "xy"]
-    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    assert [process.wait(timeout=600) for process in processes] == [0, 0]
     control = read_control(tmp_path)
     assert len(control.blocked) == 40
     assert control.delay == 7

@@ -88,7 +88,7 @@ def test_killed_and_resumed(demo_web: Web, texts: Path, whole: tuple[Path, str],
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(PROJECT)},
         )
-        until = time.monotonic() + 100
+        until = time.monotonic() + 600
         while process.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < least):
             assert time.monotonic() < until
             time.sleep(0.005)

@@ -21,7 +21,6 @@ WIDER = "return document.documentElement.scrollWidth - window.innerWidth"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(not (SITE / "index.html").exists(), reason="needs `make docs`"),
 ]
 

@@ -50,7 +50,7 @@ def test_a_killed_and_resumed_crawl_has_one_series(demo_web: Web, tmp_path: Path
     args = crawl_args(demo_web, tmp_path / "run", **SETTINGS, JOBDIR=tmp_path / "job")
     silent = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", "scrapy", *args], cwd=PROJECT, stdout=silent, stderr=silent)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not (tmp_path / "run/series.jsonl").exists() or reached(tmp_path / "run") < 100:
         assert process.poll() is None
         assert time.monotonic() < end

@@ -19,7 +19,7 @@ EXTENSIONS = '{"changing_dns.ChangingDns": 0, "crawl4llm.live.stopping.Stopping"
 """The setting that puts it in the place of crawl4llm.live.network.Network."""
 FIRST, LATER = "127.0.0.1", "127.0.0.2"
 """Addresses of ``rebinding.test``."""
-SLOW = 60.0
+SLOW = 600.0
 """Seconds that a look-up of ``slow.test`` takes."""
 
 

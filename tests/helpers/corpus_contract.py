@@ -136,14 +136,14 @@ def in_forked_processes(count: int, work: Callable[[int], str]) -> list[str]:
     start, results = context.Barrier(count), context.Queue()
 
     def run(number: int) -> None:
-        start.wait(timeout=20)
+        start.wait(timeout=600)
         results.put(work(number))
 
     processes = [context.Process(target=run, args=(number,)) for number in range(count)]
     for process in processes:
         process.start()
-    found = [results.get(timeout=20) for _ in processes]
+    found = [results.get(timeout=600) for _ in processes]
     for process in processes:
-        process.join(timeout=20)
+        process.join(timeout=600)
         assert process.exitcode == 0
     return found

@@ -22,7 +22,8 @@ class Web(NamedTuple):
     model: Path
 
 
-TIMEOUT = 200
+TIMEOUT = 900
+"""Seconds that a command may take: it takes a few, or hangs, or the machine is busy."""
 
 
 def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.CompletedProcess[str]:
@@ -33,7 +34,8 @@ def scrapy(*args: str, env: dict[str, str] | None = None, **kwargs: Any) -> subp
     given = env or {}
     paths = [given.get("PYTHONPATH", ""), str(PROJECT), str(PROJECT / "tests/helpers")]
     cwd = kwargs.pop("cwd", PROJECT)
-    whole = {**os.environ, **given, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
+    whole = {**os.environ, "PATH": path, **given, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     if not kwargs and not any(name.startswith("PYTHON") for name in given):
         return scrapy_server.run(args, cwd, whole, TIMEOUT)
     return subprocess.run(

@@ -28,7 +28,7 @@ def dashboard(path: Path, *args: str) -> Iterator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=600)
     assert process.returncode == 0
 
 

@@ -133,7 +133,7 @@ def check_archive(output: Path) -> list[str]:
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not what():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -58,11 +58,13 @@ class OwnerSite:
 def serve_owners(number: int) -> Iterator[list[OwnerSite]]:
     """So many sites, each at an address of its own."""
     with ExitStack() as served:
-        yield [served.enter_context(_serve(f"127.0.0.{last}")) for last in range(11, 11 + number)]
+        yield [served.enter_context(serve_at(f"127.0.0.{last}")) for last in range(11, 11 + number)]
 
 
 @contextmanager
-def _serve(address: str) -> Iterator[OwnerSite]:
+def serve_at(address: str, port: int = 0) -> Iterator[OwnerSite]:
+    """A site at an address of this machine."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -85,7 +87,7 @@ def _serve(address: str) -> Iterator[OwnerSite]:
         def log_message(self, *args: object) -> None:
             """The test output is no place for an access log."""
 
-    server = ThreadingHTTPServer((address, 0), Handler)
+    server = ThreadingHTTPServer((address, port), Handler)
     site = OwnerSite(f"http://{address}:{server.server_port}")
     with _running(server):
         yield site

@@ -87,6 +87,6 @@ def on_a_terminal(args: list[str], columns: int, cwd: Path = PROJECT) -> tuple[i
                 break
             shown += piece
         os.close(ours)
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=600)
         printed.seek(0)
         return status, shown.decode(), printed.read().decode()

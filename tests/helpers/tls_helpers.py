@@ -19,22 +19,25 @@ from cryptography.hazmat.primitives.asymmetric import ec
 DAY = datetime.timedelta(days=1)
 
 
-def make_certificate(folder: Path, *, address: str = "127.0.0.1", expired: bool = False) -> Path:
-    """Make a certificate for an address that has signed itself, in a file with its key."""
+def make_certificate(folder: Path, *, address: str = "127.0.0.1", expired: bool = False, names: bool = True) -> Path:
+    """Make a certificate for an address that has signed itself, in a file with its key; not ``names``: it has the
+    address as its common name alone, as certificates once had."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test" if names else address)])
     now = datetime.datetime.now(datetime.timezone.utc)
-    certificate = (
+    building = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - 10 * DAY)
         .not_valid_after(now - DAY if expired else now + DAY)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
     )
+    if names:
+        alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
+        building = building.add_extension(alternative, critical=False)
+    certificate = building.sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = folder / f"{address}{'-expired' * expired}.pem"
+    path = folder / f"{address}{'-expired' * expired}{'-nameless' * (not names)}.pem"
     path.write_bytes(private + certificate.public_bytes(pem))
     return path
 

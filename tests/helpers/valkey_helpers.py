@@ -68,7 +68,7 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
     return line
 
 
-def eventually(happens: Callable[[], Any], seconds: float = 20.0) -> Any:
+def eventually(happens: Callable[[], Any], seconds: float = 600.0) -> Any:
     """Return the first true value, or fail."""
     end = time.monotonic() + seconds
     while not (value := happens()):

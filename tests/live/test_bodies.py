@@ -190,7 +190,7 @@ def test_misbehaving_servers_end_within_bounds(tmp_path: Path) -> None:
             said = crawling.communicate()
         urls = {host: web.url(host) for host in ENDS}
     assert crawling.returncode == 0, said
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 600
     assert most < MOST_MEMORY
     assert "Traceback" not in said[0] + said[1]
     ends = failures(output, "") | {line["id"]: "crawled" for line in crawl_log(output)}

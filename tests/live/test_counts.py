@@ -81,7 +81,7 @@ def test_a_servers_log_equals_our_counts(tmp_path: Path, batch: int) -> None:
             stopped = start_live(seeds, output, **given)
         wait_for(lambda: any("/slow" in site.begun for site in sites))
         os.kill(stopped.pid, signal.SIGTERM)
-        stopped.communicate(timeout=120)
+        stopped.communicate(timeout=600)
         resumed = scrapy(*live_args(seeds, output, **given), env=env)
         assert resumed.returncode == 0, resumed.stderr[-3000:]
         wait_for(lambda: all(len(site.log) == len(site.begun) for site in sites))

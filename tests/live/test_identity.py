@@ -114,12 +114,12 @@ def reason(output: Path) -> str:
 
 
 @pytest.mark.parametrize("obey", [1, 0])
-@pytest.mark.parametrize("kind", ["unknown", "expired", "of another"])
+@pytest.mark.parametrize("kind", ["unknown", "expired", "of another", "nameless"])
 def test_certificates_are_verified(tmp_path: Path, kind: str, obey: int) -> None:
-    """One that nobody we trust has signed; one that has expired; one that is for another address."""
-    certificate = make_certificate(
-        tmp_path, address="127.0.0.2" if kind == "of another" else "127.0.0.1", expired=kind == "expired"
-    )
+    """One that nobody we trust has signed; one that has expired; one that is for another address; one that names none
+    but as its owner's name (RFC 9110, 4.3.4)."""
+    address = "127.0.0.2" if kind == "of another" else "127.0.0.1"
+    certificate = make_certificate(tmp_path, address=address, expired=kind == "expired", names=kind != "nameless")
     trusted = {} if kind == "unknown" else {"SSL_CERT_FILE": str(certificate)}
     with serve_tls(certificate, PAGE) as (url, asked):
         result = crawl_live([f"{url}/page"], tmp_path / "run", trusted, ROBOTSTXT_OBEY=obey)
@@ -128,6 +128,7 @@ def test_certificates_are_verified(tmp_path: Path, kind: str, obey: int) -> None
     assert reason(tmp_path / "run") == "certificate"
     assert stats(tmp_path / "run")["failed/certificate"] == 1
     assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run/errors.log").exists()
 
 
 def test_a_certificate_that_is_trusted(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         process = start_live([f"{own.url}/"], folder / "run", **settings)
         wait_for(lambda: len(none.paths()) >= 5)
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         before = Counter(path for site in owners for path in site.begun)
         restarted = utc_date()
         result = crawl_live([f"{own.url}/"], folder / "run", **settings)

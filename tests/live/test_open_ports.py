@@ -41,7 +41,7 @@ def listening_of_live_crawl(tmp_path: Path, **settings: object) -> set[int]:
     with serve({"/": text_page(0, [])._replace(seconds=SLOW)}) as site:
         settings = {"ROBOTSTXT_OBEY": 0, "JOBDIR": tmp_path / "job", "REMOTE_CONTROL_JOBS_DIR": tmp_path, **settings}
         with ended(start_live([f"{site.url}/"], tmp_path / "run", **settings)) as process:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 600
             while not site.asked:
                 assert time.monotonic() < end
                 time.sleep(0.05)
@@ -64,7 +64,7 @@ def test_simulation(demo_web: Web, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scrapy", *args]
     pipe = subprocess.PIPE
     with ended(subprocess.Popen(command, cwd=PROJECT, stdout=pipe, stderr=pipe, text=True)) as process:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         log = tmp_path / "run/crawl.jsonl"
         while not log.exists() or not log.stat().st_size:
             assert time.monotonic() < end

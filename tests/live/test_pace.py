@@ -49,7 +49,7 @@ def test_a_site_gets_the_delay_that_its_robots_txt_asks_for(tmp_path: Path) -> N
         process = start_live(seeds, tmp_path / "run", **settings)
         wait_for(lambda: len(careful.log) >= 2)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         done = crawl_live(seeds, tmp_path / "run", **settings)
         assert done.returncode == 0, done.stderr
         assert len(check_archive(tmp_path / "run")) == 10
@@ -170,7 +170,7 @@ def test_what_is_stopped_goes_on(tmp_path: Path, number: signal.Signals) -> None
             process = start_live(seeds, tmp_path / "run", **settings)
             wait_for(lambda asked=asked: sum(len(site.begun) for site in sites) >= asked)  # type: ignore[misc]
             process.send_signal(number)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
             if number == signal.SIGKILL:
                 killed.append(time.monotonic())
             assert process.returncode == (130 if number == signal.SIGTERM else -number), err

@@ -199,7 +199,7 @@ def test_what_is_stopped_or_killed_goes_on(tmp_path: Path) -> None:
             process = start_live(seeds, tmp_path / "run", **settings)
             wait_for(lambda asked=asked: len(read_log(web.log_file)) >= asked)  # type: ignore[misc]
             process.send_signal(number)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
             assert process.returncode == (130 if number == signal.SIGTERM else -number), err
             assert "Traceback" not in err, err
         result = crawl_live(seeds, tmp_path / "run", **settings)

@@ -134,10 +134,20 @@ def test_that_there_is_no_file_does_not_outlast_a_day(copies: Copies, clock: Clo
     assert may(copies) is None
 
 
-def test_a_server_may_ask_for_a_longer_wait(copies: Copies, clock: Clock) -> None:
-    for asked, wait in ((30.0, 60.0), (7200.0, 7200.0), (1e9, DAY)):
+def test_a_server_may_ask_for_another_wait(copies: Copies, clock: Clock) -> None:
+    for asked, wait in ((30.0, 30.0), (7200.0, 7200.0), (1e9, DAY)):
         copies.failed(SITE, "robots_unknown", asked)
         assert copies.of(SITE).waits_until(clock.now) == clock.now + wait
+
+
+def test_short_waits_of_a_server_cost_it_no_documents(clock: Clock) -> None:
+    """It is asked when it said, and has failed as often as if it were asked after 60 and 600 seconds."""
+    copies = Copies("foo", clock=clock)
+    for number in range(140):
+        assert must_ask(copies)
+        copies.failed(SITE, "robots_unknown", 5.0)
+        assert copies.of(SITE).failures == 1 + (number >= 12) + (number >= 132)
+        clock.now += 5.0
 
 
 def test_a_clock_that_jumps(copies: Copies, clock: Clock) -> None:

@@ -74,7 +74,7 @@ def test_a_redirect_that_would_wait_long_is_queued(tmp_path: Path) -> None:
         log = tmp_path / "run/crawl.jsonl"
         wait_for(lambda: log.exists() and log.read_text().count("\n") == 5)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert "Traceback" not in err
     assert failures(tmp_path / "run") == {f"{first.url}/from": "queued"}
     assert second.begun == ["/robots.txt"]

@@ -40,7 +40,7 @@ def site() -> dict[str, bytes]:
     return {f"/{number}": text_page(number, links if not number else []).body for number in range(PAGES)}
 
 
-def wait_for(what: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end
@@ -99,11 +99,11 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         broken = scrapy("frontier", str(job), "--block", "noisy.test")
         control.write_text(json.dumps({"delays": {"calm.test": LONGER}}))
         process.send_signal(signal.SIGHUP)
-        wait_for(lambda: said("delays of 1"), 1.0)
+        wait_for(lambda: said("delays of 1"))
         slowed_at = time.monotonic()
         blocked = scrapy("frontier", str(job), "--block", "noisy.test")
         assert blocked.returncode == 0, blocked.stderr
-        time.sleep(1)
+        time.sleep(3)
         blocked_at = time.monotonic()
         seeds = folder / "more"
         seeds.write_text(f"{web.url(HOSTS[2])}\nnonsense\nhttp://noisy.test/never\n")
@@ -120,7 +120,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steered]:
         wait_for(lambda: sum(one.arrived > resumed_at for one in read_log(web.log_file)) > 10)
         content = json.loads(control.read_text())
         control.write_text(json.dumps({**content, "max_pages": 1}))
-        assert process.wait(timeout=30) == 0, process.communicate()
+        assert process.wait(timeout=600) == 0, process.communicate()
         logs.append((folder / "log").read_text())
         done = sorted(path.name for path in (inject / "done").iterdir())
     yield Steered(job, output, read_log(web.log_file), blocked_at, slowed_at, broken, logs, done, live)

@@ -103,6 +103,6 @@ def test_a_request_is_not_written_when_its_owner_may_be_another_workers(scheme: 
         wait_for(lost.exists)
         time.sleep(1)
         assert list(asked) == []
-        _, errors = crawling.communicate(timeout=60)
+        _, errors = crawling.communicate(timeout=600)
     assert (crawling.returncode, "Traceback" in errors) == (0, False), errors
     assert len(asked) == 3, "robots.txt, the page, and tdmrep.json"

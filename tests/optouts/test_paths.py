@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from crawl_helpers import crawl_log, scrapy
 from export_helpers import documents, manifest, run_export
 from live_helpers import crawl_live
 from opting_out import kept, opted_out, serve_pages, warc_of, web
+from training_helpers import GOOD, OTHER, run_training, texts, write_jsonl
 
 from crawl4llm.tools.export.card import CARD
 
@@ -187,3 +189,11 @@ def test_the_crawl_of_another_project_with_the_add_on(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     check_exports(output, tmp_path / "out")
     check_exports(simulate(output / "warc", tmp_path / "replayed"), tmp_path / "out-replayed")
+
+
+def test_a_scorer_is_not_trained_on_them(warc: Path, tmp_path: Path) -> None:
+    good, other = (write_jsonl(tmp_path / f"{words[0]}.jsonl", texts(words, 30)) for words in (GOOD, OTHER))
+    run_training([warc, good], [other], tmp_path / "model", settings={"TEXT_EXTRACTOR": "resiliparse"})
+    (source,) = (line for line in (tmp_path / "model/MODEL_CARD.md").read_text().splitlines() if str(warc) in line)
+    assert f"| {len(KEPT)} | " in source
+    assert sum(int(count) for count in re.findall(r"(\d+) opt_out/", source)) == 60

@@ -126,12 +126,12 @@ def test_every_file_that_was_cut_short_is_refused(models: dict[str, Trained], ki
     data = models[kind].path.read_bytes()
     lengths = [*range(8, 120), *range(120, len(data), 97), *range(len(data) - 30, len(data))]
     path = tmp_path / "cut.bin"
-    began = time.monotonic()
+    began = time.process_time()
     for length in lengths:
         path.write_bytes(data[:length])
         with pytest.raises(InputError, match=DAMAGED.format("cut.bin")):
             inspect_model(path)
-    assert (time.monotonic() - began) / len(lengths) < 0.05
+    assert (time.process_time() - began) / len(lengths) < 0.05
 
 
 @pytest.mark.parametrize("length", range(8))
@@ -171,10 +171,10 @@ def test_a_large_file_cut_short_is_refused_at_once(shared: Callable[[str], Path]
     path = tmp_path / "large.bin"
     for length in (len(data) // 100, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(InputError, match=DAMAGED.format("large.bin")):
             inspect_model(path)
-        assert time.monotonic() - began < 2
+        assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_sizes_that_cannot_be_are_refused(two: Trained, tmp_path: Path, field: s
     struct.pack_into("<q" if field == "pruned entries" else "<i", data, offset, size)
     path = tmp_path / "wild.bin"
     path.write_bytes(data)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InputError, match=DAMAGED.format("wild.bin")):
         inspect_model(path)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

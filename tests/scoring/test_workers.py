@@ -218,7 +218,7 @@ def test_close_does_not_wait_for_a_page_that_hangs(new_workers: NewWorkers) -> N
         asyncio.run(give_up())
     began = time.monotonic()
     workers.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE / 2
     assert pids() == set()
 
 
@@ -292,7 +292,7 @@ def test_workers_end_with_their_crawler(key: str) -> None:
                 time.sleep(0.5)
             crawler.kill()
             crawler.wait()
-            _, alive = psutil.wait_procs(workers, timeout=4)
+            _, alive = psutil.wait_procs(workers, timeout=120)
             assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
         finally:
             for process in workers:

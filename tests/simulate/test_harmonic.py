@@ -187,14 +187,21 @@ def test_ranks_are_written_and_crawled_by(demo_web: Web, tmp_path: Path) -> None
     assert [line["priority"] for line in lines] == [float(values[line["id"]]) for line in lines]
 
 
+def test_ranks_write_over_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").write_text("mine")
+    with pytest.raises(InputError, match="exists already; give another name, or remove it"):
+        list(ranks.RANKS.run(Settings({"CORPUS": str(tmp_path / "none")}), Namespace(out=tmp_path / "mine.tsv")))
+    assert (tmp_path / "mine.tsv").read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("out", "words"),
     [
         (None, "say where to write: scrapy corpus ranks --out FILE"),
         ("missing/ranks.tsv", "is no folder"),
-        ("folder", "cannot be written: Is a directory"),
-        ("/", "cannot be written: Is a directory"),
-        ("fifo", "it is a device or a FIFO; name a file"),
+        ("folder", "exists already"),
+        ("/", "exists already"),
+        ("fifo", "exists already"),
         ("x" * 252, "cannot be written: File name too long"),
         ("x" * 300, "cannot be written: File name too long"),
         ("/proc/self/ranks.tsv", "cannot be written: "),

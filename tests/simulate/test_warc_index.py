@@ -152,7 +152,7 @@ def test_damaged_parts_are_made_anew(collection: Path, index: Path) -> None:
     build(collection, index)
     expected = contents(index)
     (index / MANIFEST).unlink()
-    with pytest.raises(InputError, match=r"there is no index of the corpus; make it with `scrapy corpus index`"):
+    with pytest.raises(InputError, match=r"there is no index of the corpus; make it: scrapy corpus index"):
         WarcIndex(index)
     cut, empty, other, good = sorted((index / "parts").iterdir())
     cut.write_bytes(cut.read_bytes()[:-1])

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from tests.testweb.mazes import MazedPages
 from tests.testweb.misbehaviour import EXAMPLES, check, host_of_example
@@ -47,8 +48,10 @@ async def _serve(web: LocalWeb) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await web.start()
     print(f"{len(web.hosts)} hosts at port {web.port}; a crawl of them:")
-    print(f"SCRAPY_PROJECT=live scrapy crawl influence -a seeds={web.seeds_file} -s DNS_HOSTS={web.hosts_file} \\")
-    print("    -s NETWORK_ALLOWED=127.0.0.0/8 -s SCORER=length -s CRAWL_MAX_PAGES=300", flush=True)
+    settings = {"DNS_HOSTS": web.hosts_file, "NETWORK_ALLOWED": "127.0.0.0/8", "SCORER": "length"}
+    settings |= {"CRAWL_MAX_PAGES": 300, "USER_AGENT": "crawl4llm (+https://example.org/crawler)"}
+    crawl = command("crawl", "influence", "-a", f"seeds={web.seeds_file}", profile="live", **settings)
+    print(crawl, flush=True)
     await stop.wait()
     await web.stop()
 

@@ -257,7 +257,7 @@ def test_goes_on_where_it_was_stopped(place: Path, held: Path, track: Path, tmp_
         _until(lambda process=process: len(list(out.glob("crawls/*.json"))) == SETS and _children(process))
         children = _children(process)
         process.send_signal(stop)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=600)
         assert process.returncode == status, told
         assert "Traceback" not in told
         _until(lambda children=children: not any(map(_lives, children)))

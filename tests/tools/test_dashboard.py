@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy
+from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 from dashboard_helpers import dashboard, events, get, read
 
 from crawl4llm.base.crawl_log import FAILURES, read_log
@@ -73,6 +74,34 @@ def test_a_jobdir_is_shown_with_its_frontier_and_texts(finished: Path) -> None:
     )
     assert text.split() == explained.stdout.split("\n\n", 2)[2].split()
     assert len(text) > 100
+
+
+def test_what_is_shown_after_the_end_is_final(demo_web: Web, tmp_path: Path) -> None:
+    """Of a crawl whose frontier was read while it ran; one lock makes it run, and then it does go on."""
+    given: dict[str, Any] = {**SETTINGS, "JOBDIR": tmp_path / "job"}
+    assert crawl(demo_web, tmp_path / "run", **{**given, "CRAWL_MAX_PAGES": 100}).returncode == 0
+    with dashboard(tmp_path / "job") as url:
+        shown = events(url)
+        with (tmp_path / "run/crawl.jsonl").open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            first = next(one for one in shown if one["runs"] and one["frontier"] is not None)
+        assert crawl(demo_web, tmp_path / "run", **given).returncode == 0
+        queued = stats(tmp_path / "run")["frontier/queued"]
+        assert first["frontier"]["queued"] != queued
+        last = next(one for one in shown if not one["runs"] and one["frontier"]["queued"] == queued)
+    assert (last["now"]["crawled"], last["reason"]) == (300, "max_pages")
+    assert last["corpus"] == str(demo_web.corpus)
+
+
+def test_the_demo_web_is_called_so(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished / "run", run, ignore=shutil.ignore_patterns("warc"))
+    facts = json.loads((run / "settings.json").read_text())
+    for given, kind, name in (("demo", "clueweb22", "demo"), (None, "live", "live"), ("demo", "live", "live")):
+        facts["settings"]["CORPUS"], facts["corpus"] = given, kind
+        (run / "settings.json").write_text(json.dumps(facts))
+        with dashboard(run) as url:
+            assert next(events(url))["corpus"] == name
 
 
 def test_without_a_series_the_log_is_read(finished: Path, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def take_pictures(chromium: Chrome, url: str) -> None:
 
 
 def wait_for(what: Callable[[], Any]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not what():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -277,9 +277,37 @@ def test_local_headers_of_a_wacz_agree_with_its_directory(
         assert archive.testzip() is None
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--trec-ids", "x", "--out", "taken"], "exists already"),
+        (["--trec-ids", "x", "--out", "run/warc/copy"], "lies in the dataset"),
+        (["--trec-ids", "x", "--out", "file/below"], "cannot be written"),
+        (["--sample", "99", "--out", "new"], "has 99 documents; give a smaller --sample"),
+        (["--trec-ids", "x", "--out", "new", "--wacz", "taken/file.wacz"], "exists already"),
+        (["--wacz", "taken/file.zip"], "a WACZ has a name that ends with .wacz"),
+        (["--wacz", "none/file.wacz"], "is no folder"),
+        (["--wacz", "new.wacz"], "a WACZ holds .warc.gz files that lie in one folder only"),
+    ],
+)
+def test_what_is_refused_is_refused_before_anything_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "run", compression="zstd" if options[-1] == "new.wacz" else "gzip")
+    last = max((tmp_path / "run/warc").glob("*.warc.*"))
+    last.rename(f"{last}.open")  # as a killed crawl leaves it
+    (tmp_path / "taken").mkdir()
+    for name in ("file", "taken/file.wacz", "taken/notes.txt"):
+        (tmp_path / name).touch()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert said in refused("finish", "run", *options)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_copies_need_a_new_folder(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "holds something already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
+    assert "exists already" in refused("finish", finished, "--sample", 2, "--out", tmp_path)
     within = finished / "warc/copy"
     assert f"{within} lies in the dataset" in refused("finish", finished, "--sample", 2, "--out", within)
     assert not within.exists()

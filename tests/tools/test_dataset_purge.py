@@ -307,7 +307,18 @@ def test_exports(purged: Path, tmp_path: Path, form: str) -> None:
     assert urls == [f"https://{host_of_page(number)}/{number}" for number in (0, 3, 4, 7)]
     assert done("purge", DOMAIN, purged, "--export", out).splitlines()[-1] == f"{out}: 0 documents"
     assert "holds no finished export" in refused("purge", DOMAIN, purged, "--export", tmp_path)
-    assert "none cannot be read" in refused("purge", DOMAIN, purged, "--export", tmp_path / "none")
+
+
+@pytest.mark.parametrize("option", ["--listing", "--export"])
+@pytest.mark.parametrize("named", ["none", "a folder"])
+def test_what_is_named_wrongly_is_told_before_anything_goes(run: Path, tmp_path: Path, option: str, named: str) -> None:
+    """Whoever has opted out is not to be left in a dataset, or in an export, because of a slip of the pen."""
+    (tmp_path / "a folder").mkdir()
+    before = contents(run)
+    said = refused("purge", DOMAIN, run, option, tmp_path / named)
+    assert str(tmp_path / named) in said
+    assert ("cannot be read" if option == "--listing" else "holds no finished export") in said
+    assert contents(run) == before
 
 
 # -- questions ------------------------------------------------------------------------------------------------------

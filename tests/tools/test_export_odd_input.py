@@ -13,15 +13,45 @@ from warc_helpers import page, record, url_of, write
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.tools.export import preparing
+from crawl4llm.tools.export.folder import ExportFolder
 
 
 def test_scores_of_two_models_are_not_compared_where_all_is_known(tmp_path: Path) -> None:
     first = write_run(tmp_path / "first", pages(3))
     second = write_run(tmp_path / "second", [Page("new", "a new text", 0.9)])
-    for other in ("sha256:" + "b" * 64, ["sha256"]):
-        (second / "settings.json").write_text(json.dumps({"model_digest": other}))
-        with pytest.raises(InputError, match="of different models and do not compare"):
-            run_export(tmp_path / "out", first, second, top=2)
+    (second / "settings.json").write_text(json.dumps({"model_digest": "sha256:" + "b" * 64}))
+    with pytest.raises(InputError, match="of different models and do not compare"):
+        run_export(tmp_path / "out", first, second, top=2)
+    (second / "settings.json").write_text(json.dumps({"model_digest": ["sha256"]}))
+    with pytest.raises(InputError, match=r"settings\.json is damaged: its model_digest is \['sha256'\]"):
+        run_export(tmp_path / "out", first, second, top=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "how"),
+    [
+        ("to_prepare", b"\xff" * 800, "is damaged"),
+        ("listed.json", b'{"left_out": {"x": -1}, "scores": false}', "its left_out is"),
+        ("listed.json", b'{"left_out": {}}', "it lacks scores"),
+        ("request.json", b'{"settings": {}}', "it lacks state"),
+    ],
+)
+def test_an_unfinished_export_that_was_changed_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, how: str
+) -> None:
+    source = write(tmp_path / "a.warc.gz", page(0), page(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "finish", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run_export(tmp_path / "out", source)
+    (tmp_path / "out/work" / name).write_bytes(content)
+    with pytest.raises(InputError, match=how) as raised:
+        run_export(tmp_path / "out", source)
+    assert str(tmp_path / "out") in str(raised.value)
+
+
+def _stopped(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.optouts.decision import reason_against_training
+from crawl4llm.optouts.said import from_text
 from crawl4llm.tools.export.card import CARD
 from crawl4llm.warc import ArchiveWriter
+from simulate.warcs.corpus import WarcCorpus
 
 SITE = "http://a.example"
 FIRST, NOW, LATER = (f"2026-11-2{day}T12:00:00.000000Z" for day in (1, 2, 3))
@@ -149,3 +152,33 @@ def test_pages_of_any_archive_say_so_in_their_heads(tmp_path: Path) -> None:
     run_export(tmp_path / "out", tmp_path / "others.warc.gz", format="jsonl")
     assert ids(tmp_path / "out") == [f"{SITE}/open"]
     assert manifest(tmp_path / "out")["left_out"] == {"opt_out/robots": 2}
+
+
+OLDER = tuple((replace(exchange, date=FIRST), purpose, about) for exchange, purpose, about in OTHERS)
+THERE = "http://b.example"
+MOVED = (
+    (capture(f"{SITE}/robots.txt", b"", status=301, Location=f"{THERE}/robots.txt"), "robots.txt", {"site": SITE}),
+    (capture(f"{THERE}/robots.txt", ROBOTS), "robots.txt", {"site": THERE}),
+)
+ANOTHER_PLACE = ((capture("http://cdn.example/r.txt", ROBOTS), "robots.txt", {"site": SITE}),)
+NAMED = b"User-agent: testbot\nContent-Usage: train-ai=n"
+FOR_US = ((capture(f"{SITE}/robots.txt", NAMED), "robots.txt", {"site": SITE}),)
+GONE = ((capture(f"{SITE}/robots.txt", ROBOTS, status=404), "robots.txt", {"site": SITE}),)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [(), OTHERS, OLDER, MOVED, ANOTHER_PLACE, FOR_US, GONE],
+    ids=["none", "later", "older", "moved", "another-place", "for-us", "gone"],
+)
+def test_a_replay_knows_what_an_export_of_the_archive_does(
+    tmp_path: Path, others: tuple[tuple[Capture, str, dict[str, str]], ...]
+) -> None:
+    """What the archive has heard of its pages is in its index as a corpus, and so in what is crawled from that."""
+    run = write(tmp_path / "run", PAGES, *others)
+    run_export(tmp_path / "out", run, format="jsonl")
+    corpus = WarcCorpus(run / "warc", tmp_path / "index")
+    said = {key: from_text(corpus.page(key).opt_outs) for key in corpus.keys()}
+    assert len(said) == len(PAGES)
+    assert {key for key in said if reason_against_training(said[key]) is None} == set(ids(tmp_path / "out"))
+    assert corpus.knows_opt_outs

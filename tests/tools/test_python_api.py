@@ -217,7 +217,7 @@ def test_ctrl_c_stops_the_crawl_and_leaves_it_whole(demo_web: Web, tmp_path: Pat
             time.sleep(0.05)
         assert open_run(tmp_path / "run").crawl_log().num_rows >= 40
         os.killpg(process.pid, signal.SIGINT)
-        assert process.communicate(timeout=60)[0] == "stopped\n"
+        assert process.communicate(timeout=600)[0] == "stopped\n"
     finally:
         process.kill()
     stopped = open_run(tmp_path / "run")

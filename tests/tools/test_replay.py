@@ -81,7 +81,7 @@ def pywb(crawled: Crawled, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(300):
+    for _ in range(6000):
         assert server.poll() is None, log.read_text()
         try:
             urllib.request.urlopen(url, timeout=5).close()

@@ -111,7 +111,7 @@ def test_same_bytes_each_time(written: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
+        timeout=600,
     )
     assert again.stdout.strip() == str([hashlib.sha256(path.read_bytes()).hexdigest() for path in paths])
 

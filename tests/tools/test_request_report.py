@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawl_helpers import error_of, scrapy
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Part, json_lines, text_lines
@@ -38,7 +39,7 @@ def line(owner: str = "a.example", at: str = "2024-10-04T00:00:00.000Z", **more:
 
 
 def wait_for(what: Callable[[], object]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 600
     while not what():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -164,3 +165,16 @@ def test_what_is_wrong_is_said_in_a_line(job: Path, tmp_path_factory: pytest.Tem
     (job / "requests/2024-10-03.jsonl.gz").write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(InputError, match=r"2024-10-03.jsonl.gz is damaged"):
         list(overview(Log(job), 1))
+
+
+@pytest.mark.parametrize("day", ["x", "", "2026-13-01", "2026-02-30", "20260201", "2026-02-01T00:00", "1 day"])
+@pytest.mark.parametrize("of", ["job", "output"])
+def test_a_day_that_is_none(of: str, day: str, job: Path, tmp_path: Path) -> None:
+    """Of an OUTPUT_DIR too, which has no log of requests."""
+    output = tmp_path / "output"
+    output.mkdir()
+    (output / "failures.jsonl").touch()
+    given = job if of == "job" else output
+    assert error_of(scrapy("report", str(given), f"--since={day}")) == f"--since {day!r} is not a day like 2026-05-31"
+    whole = error_of(scrapy("report", str(output), "--since=2026-05-31"))
+    assert whole == f"{output} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.shapes import is_utc_date
-from crawl4llm.warc.page_records import MAX_URI, one_line, safe_uri, utf8
+from crawl4llm.warc.page_records import MAX_URI, one_line, record_bytes, safe_uri, utf8
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from("\r\n\0\t\x7f\x85\u2028 %<>\"'é\ud800\udfff"))
 
@@ -71,3 +72,11 @@ def test_utf8_replaces_what_utf8_cannot_hold() -> None:
 )
 def test_is_utc_date(date: str, valid: bool) -> None:
     assert is_utc_date(date) is valid
+
+
+@pytest.mark.parametrize("value", ["2022-08-01T00:00:00Z\r\nWARC-Type: response", "a\nb", "a\rb", "a\0b"])
+def test_no_value_of_a_field_ends_its_line(value: str) -> None:
+    with pytest.raises(ArchiveError, match="holds a line end or NUL"):
+        record_bytes("warcinfo", [("WARC-Date", value)], "application/warc-fields", b"")
+    with pytest.raises(ArchiveError, match="holds a line end or NUL"):
+        record_bytes("warcinfo", [(value, "x")], "application/warc-fields", b"")

@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import check_free, check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools.archive.changes import writing
-from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, write_counts, write_md5
+from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
 from crawl4llm.tools.archive.facts import TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.rewrite import (
@@ -56,12 +57,8 @@ class _File(NamedTuple):
 
 def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions) -> Iterator[Part]:
     """Copy a dataset into a new folder; yields a line for the user. Raises InputError."""
-    if out.resolve().is_relative_to(dataset.root.resolve()):
-        raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise InputError(f"{out} holds something already; give a new folder")
+    check_target(dataset, out)
+    check_copy(dataset, facts, options)
     load_lines(dataset, facts)
     new_kept(facts)
     select_sample(facts, options.every or 1)
@@ -84,6 +81,24 @@ def copy_dataset(dataset: Dataset, facts: Facts, out: Path, options: CopyOptions
     total = sum(count for _, count in counts)
     value = {"path": out, "documents_and_texts": total, "files": len(counts)}
     yield Fact("copy", value, f"{out}: {total:,} documents and texts in {len(counts):,} files")
+
+
+def check_target(dataset: Dataset, out: Path) -> None:
+    """Raise InputError if a copy of a dataset cannot be made in ``out``; else the folder is there."""
+    if out.resolve().is_relative_to(dataset.root.resolve()):
+        raise InputError(f"{out} lies in the dataset, which would hold each document twice; give a folder elsewhere")
+    check_free(out)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    check_new_file(out / MD5)
+
+
+def check_copy(dataset: Dataset, facts: Facts, options: CopyOptions) -> None:
+    """Raise InputError, before anything is changed, if a dataset has no such copy."""
+    if options.every is not None and max(document_counts(facts).values(), default=0) < options.every:
+        raise InputError(f"no file of {dataset.root} has {options.every} documents; give a smaller --sample")
+    for _ in _files(dataset, facts, options):  # can they be numbered?
+        pass
 
 
 def _files(dataset: Dataset, facts: Facts, options: CopyOptions) -> Iterator[_File]:

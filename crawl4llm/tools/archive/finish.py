@@ -17,12 +17,12 @@ from crawl4llm.options import cores
 from crawl4llm.tools._action import Action
 from crawl4llm.tools.archive.changes import complete, exclusive, whole_file
 from crawl4llm.tools.archive.clueweb12 import COUNTS, MD5, document_counts, write_counts, write_md5
-from crawl4llm.tools.archive.copying import CopyOptions, copy_dataset
+from crawl4llm.tools.archive.copying import CopyOptions, check_copy, check_target, copy_dataset
 from crawl4llm.tools.archive.facts import CONTENT, TEXT, Facts
 from crawl4llm.tools.archive.folder import Dataset, idle_dataset
 from crawl4llm.tools.archive.lines import read_lines, sort_lines
 from crawl4llm.tools.archive.survey import surveyed
-from crawl4llm.tools.archive.wacz import write_wacz
+from crawl4llm.tools.archive.wacz import check_name, check_packable, write_wacz
 from crawl4llm.warc.cdxj import parse_index_line
 
 if TYPE_CHECKING:
@@ -123,9 +123,17 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if (opts.out is None) == (copy != CopyOptions()):
         raise InputError("--trec-ids and --sample copy to --out DIR; give both or none")
     dataset = idle_dataset(opts.arguments[0], settings)
+    if opts.wacz is not None:
+        check_name(opts.wacz)
+    if opts.out is not None:
+        check_target(dataset, opts.out)
     with exclusive(dataset.base):
         complete(dataset.base)
+        if opts.wacz is not None:
+            check_packable(dataset)
         with surveyed(dataset, opts.jobs or cores(), md5=True, label="reading") as facts:
+            if opts.out is not None:
+                check_copy(dataset, facts, copy)
             yield from finish(dataset, facts)
             if opts.out is not None:
                 yield from copy_dataset(dataset, facts, opts.out, copy)

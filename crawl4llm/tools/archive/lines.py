@@ -21,6 +21,7 @@ from crawl4llm.warc.page_records import one_line
 _SORTED_AT_ONCE: Final = 1 << 26
 """Bytes of lines that are sorted in memory."""
 _MERGED_AT_ONCE: Final = 64
+_LONGEST_LINE: Final = 1 << 24
 
 
 def differences(
@@ -48,7 +49,10 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, with their ends; none where there is no file. Raises InputError."""
     try:
         with open_input(path) as file:
-            yield from file
+            while line := file.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise InputError(f"{path} is damaged: a line has {_LONGEST_LINE:,} bytes or more")
+                yield line
     except FileNotFoundError:
         return
     except OSError as error:

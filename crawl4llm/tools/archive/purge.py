@@ -91,6 +91,17 @@ def purge(
     yield from told
 
 
+def _check_listing(path: Path) -> None:
+    """Raise InputError if the user names a listing that cannot be read."""
+    try:
+        with open_input(path):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--listing {path} cannot be read: {error.strerror}; give the file that scrapy frontier --purge wrote"
+        ) from None
+
+
 def _find_documents(dataset: Dataset, facts: Facts, domain: Domain, listing: Path) -> None:
     """Fill the table ``purged``: documents of the domain, by the URL of their record, the log, or the listing."""
     facts.define("of_domain", lru_cache(maxsize=1 << 16)(domain.holds))
@@ -268,6 +279,10 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     domain = domain_to_purge(opts.arguments[0], whole_suffix=opts.whole_suffix)
     ask = None if opts.yes or not can_ask() else confirm
     dataset = idle_dataset(opts.arguments[1], settings)
+    if opts.listing is not None:
+        _check_listing(opts.listing)
+    for folder in opts.export:
+        listed_shards(folder, read_json(folder / MANIFEST))
     with resumable(dataset, settings):
         yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)
     for folder in opts.export:

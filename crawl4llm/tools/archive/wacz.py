@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final
 from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.files import check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
 from crawl4llm.scoring.text import title_of
@@ -55,10 +56,7 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[Part]:
     Files of extracted text are left out, and pages of which only the text is held are not listed: there is nothing in
     them to replay. Raises InputError.
     """
-    if path.suffix != ".wacz":
-        raise InputError(f"{path}: a WACZ has a name that ends with .wacz")
-    if path.exists():
-        raise InputError(f"{path} exists already; give another name, or remove it")
+    check_name(path)
     files = list(_indexed_files(dataset))
     with whole_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         package = _Package(archive)
@@ -75,6 +73,19 @@ def write_wacz(dataset: Dataset, path: Path, folder: Path) -> Iterator[Part]:
                 package.add(name, source, compress=made == "pages.jsonl")
         package.finish(dataset.given.resolve().name)
     yield Fact("wacz", path)
+
+
+def check_name(path: Path) -> None:
+    """Raise InputError if no WACZ can be written to ``path``."""
+    if path.suffix != ".wacz":
+        raise InputError(f"{path}: a WACZ has a name that ends with .wacz")
+    check_new_file(path, "--wacz")
+
+
+def check_packable(dataset: Dataset) -> None:
+    """Raise InputError if a dataset has nothing that a WACZ holds, or something that it does not hold."""
+    for _ in _indexed_files(dataset):
+        pass
 
 
 def _indexed_files(dataset: Dataset) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.tables import Fact, Part, facts
 from crawl4llm.base.terminal import add_tasks_option, positive_integer
@@ -67,7 +68,7 @@ def _demo(_settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.describe:
         yield from describe(*paths)
     else:
-        yield f"Next: scrapy crawl influence -s CORPUS={paths.corpus} -s SCORER_MODEL={paths.model}"
+        yield f"Next: {command('crawl', 'influence', simulation=True, CORPUS=paths.corpus, SCORER_MODEL=paths.model)}"
 
 
 def _add_build_options(parser: argparse._ArgumentGroup) -> None:

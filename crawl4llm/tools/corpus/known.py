@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
@@ -112,6 +113,8 @@ class _Taken:
     """``urls`` and ``texts``, and the reasons why others were left out."""
     fault: str = ""
     """The first thing that was left out."""
+    damaged: str = ""
+    """An archive file with a record that is damaged or cut short."""
 
 
 def _take_rows(job: _RowJob) -> _Taken:
@@ -156,7 +159,10 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
                     counts["texts" if record else "blank texts"] += 1
                 else:
                     counts[str(record.reason)] += 1
-    return _Taken(counts, found.unreadable[0] if found.unreadable else "")
+    damaged = [path if path.is_file() else Path(name) for name in found.damaged]
+    faults = [*found.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged)]
+    counts["files with damaged records"] = len(damaged)
+    return _Taken(counts, faults[0] if faults else "", str(damaged[0]) if damaged else "")
 
 
 def _pages(path: Path, show: bool) -> Iterator[str]:
@@ -239,7 +245,13 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()) if count)
         yield f"left out {left_out}; the first: {harmless(min(faults))}"
     settings_of = {URLS_FILE: "KNOWN_URLS", TEXTS_FILE: "KNOWN_TEXTS"}
-    yield "Next: scrapy crawl influence " + " ".join(f"-s {settings_of[name]}={to / name}" for name in written)
+    if damaged := [one.damaged for one in taken if one.damaged]:
+        raise InputError(
+            f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
+            "make the sets again, or mend an archive of your own: {command('archive', 'repair', damaged[0])}"
+        )
+    settings_for: dict[str, Any] = {settings_of[name]: to / name for name in written}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **settings_for)}"
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

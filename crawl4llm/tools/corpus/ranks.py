@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
+from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing, writing
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.tools._action import Action
 from simulate.open import rank_pages
@@ -22,42 +22,21 @@ if TYPE_CHECKING:
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.out is None:
         raise InputError("say where to write: scrapy corpus ranks --out FILE")
-    _check_writable(opts.out)
+    check_new_file(opts.out)
     ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))
     data = "".join(f"{key}\t{value!r}\n" for key, value in best_first).encode("utf-8", "surrogatepass")
-    with _writing(opts.out), replacing(opts.out) as file:
+    with writing(opts.out, "the ranks"), replacing(opts.out) as file:
         file.write(gzip.compress(data, mtime=0) if opts.out.suffix == ".gz" else data)
+        refuse_to_overwrite(opts.out)  # the work took its time
     yield Fact("pages", len(ranks), width=7)
     yield Fact("ranks", opts.out, width=7)
-    yield f"Next: scrapy crawl influence -s URL_POLICY=harmonic -s HARMONIC_RANKS={opts.out}"
-
-
-def _check_writable(path: Path) -> None:
-    """Raise InputError, before any work is done, where the file cannot be written."""
-    with _writing(path):
-        if not path.parent.is_dir():
-            raise InputError(f"--out {path} cannot be written: {path.parent} is no folder")
-        if path.is_dir():
-            raise InputError(f"--out {path} cannot be written: Is a directory")
-        if path.exists() and not path.is_file():
-            raise InputError(f"--out {path} cannot be written: it is a device or a FIFO; name a file")
-        temporary = path.with_name(f"{path.name}.open")
-        temporary.touch()
-        temporary.unlink()
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn failures to write into InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"--out {path} cannot be written: {error.strerror}") from None
+    given = given_settings(settings) | {"URL_POLICY": "harmonic", "HARMONIC_RANKS": opts.out}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **given)}"
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write: a new file")
 
 
 RANKS = Action(

@@ -18,7 +18,7 @@ from crawl4llm.base import crawl_log, series
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import is_written
 from crawl4llm.base.input_files import PreadFile
-from crawl4llm.base.run_folder import SETTINGS, STATS, read_json
+from crawl4llm.base.run_folder import LIVE, SETTINGS, STATS, read_json
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.within import require_within
 from crawl4llm.crawl.jobdir import JOB, JobDir
@@ -72,19 +72,26 @@ class Watch:
         self._seen: bytes = b""
         self._stamp: object = None
         self._next_look = 0.0
+        self._over: object = None
+        """The files of a crawl that does not run, as seen last. A change of them is final, and shown at once."""
         self._frontier: dict[str, Any] | None = None
         self._next_frontier = 0.0
+        self._frontier_of: object = None
+        """The files that the crawl had left when its frontier was read last; None while it ran."""
 
     def now(self) -> bytes:
         """Return what is to be shown now, as JSON."""
         with self._lock:
-            if time.monotonic() < self._next_look:
+            runs = is_written(self.output / crawl_log.NAME)
+            files = tuple(self._stamps())
+            over = None if runs else (*files, self._next_frontier)
+            if time.monotonic() < self._next_look and over == self._over:
                 return self._seen
             began = time.thread_time()
-            runs = is_written(self.output / crawl_log.NAME)
-            frontier = self._waiting(runs=runs)
+            frontier = self._waiting(None if runs else files)
+            self._over = None if runs else (*files, self._next_frontier)
             read = self._log and (self._log.share, id(self._log.points))
-            stamp = (runs, self._next_frontier, read, *self._stamps())
+            stamp = (runs, self._next_frontier, read, *files)
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._seen = json.dumps({**self._look(), "runs": runs, "frontier": frontier}).encode()
@@ -134,10 +141,15 @@ class Watch:
         return {
             "name": harmless("/".join(self.output.parts[-2:])),
             "policy": harmless(str(self._facts.get("policy", "unknown"))),
-            "corpus": harmless(str(self._facts.get("corpus", "unknown"))),
+            "corpus": harmless(str(self._corpus())),
             "pages": pages if _is_number(pages) else None,
             "reason": reason if isinstance(reason, str) else None,
         }
+
+    def _corpus(self) -> object:
+        """Return the corpus as its user calls it, such as ``demo``, else by its kind."""
+        kind, given = self._facts.get("corpus", "unknown"), self._settings.get("CORPUS")
+        return given if kind != LIVE and given else kind
 
     def _best(self, best: list[tuple[float, int]]) -> list[dict[str, Any]]:
         """Return the best pages, as far as their lines of the log are where they were."""
@@ -156,10 +168,15 @@ class Watch:
         with self._reading:
             return child.run("text", str(self.output), str(offset))
 
-    def _waiting(self, *, runs: bool) -> dict[str, Any] | None:
-        """Return what the JOBDIR says of the frontier, which a thread reads anew now and then while the crawl runs."""
-        if self._jobdir is not None and time.monotonic() >= self._next_frontier and (runs or self._frontier is None):
-            self._next_frontier = float("inf")
+    def _waiting(self, left: object) -> dict[str, Any] | None:
+        """Return what the JOBDIR says of the frontier; ``left``: the files of a crawl that has ended.
+
+        A thread reads it anew now and then while the crawl runs, and once when that has ended.
+        """
+        is_read = self._next_frontier == float("inf")
+        due = time.monotonic() >= self._next_frontier if left is None else left != self._frontier_of
+        if self._jobdir is not None and due and not is_read:
+            self._next_frontier, self._frontier_of = float("inf"), left
             threading.Thread(target=self._read_frontier, args=(self._jobdir,), daemon=True).start()
         return self._frontier
 

@@ -212,9 +212,10 @@ def _seeds(path: Path) -> list[str]:
 def _why_unfinished(path: Path) -> str | None:
     try:
         stats = read_json(path / STATS)
-        reason = stats.get("finish_reason")
     except FileNotFoundError:
         return f"it still runs or was killed: there is no {STATS}"
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return f"its {STATS} cannot be read"
+    require_fit(path / STATS, stats)
+    reason = stats.get("finish_reason")
     return None if reason in DONE else f"it ended by {reason}"

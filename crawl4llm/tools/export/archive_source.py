@@ -171,7 +171,7 @@ class ArchiveSource(Source):
                 yield page
 
     def _parse_about(self, lines: Sequence[bytes]) -> list[tuple[OfPage, str, str, tuple[int, int, int]]]:
-        """Return the lines of what is no page, and of pages with signals: purpose, site and place."""
+        """Return the lines of exchanges that are no page's, and of pages with signals: purpose, site and place."""
         parsed = []
         for stamp, fields in parse_many([line for line in lines if _PURPOSE in line or _SIGNALS in line]):
             signals, purpose, site = (str(fields.get(name, "")) for name in (SIGNALS, PURPOSE, SITE))

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.received import WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
+from crawl4llm.base.shapes import fits
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.within import require_all_within, within
 from crawl4llm.tools.export.card import CARD, UNKNOWN_OPT_OUTS, card
@@ -28,6 +30,11 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents"
 LISTED = "listed"
 """Name of the note that the first stage leaves when it is done."""
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
+_MALFORMED: Final = (
+    *(ArithmeticError, AssertionError, EOFError),
+    *(FileNotFoundError, LookupError, TypeError, ValueError),
+)
+"""Errors that notes and tables give which somebody has changed."""
 _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
 
 
@@ -80,19 +87,30 @@ class ExportFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(f"--out {self.path}: another process is writing this export") from None
-            self._take_up(request, state)
-            yield False
+            goes_on = self._take_up(request, state)
+            try:
+                yield False
+            except _MALFORMED as error:
+                if not goes_on:
+                    raise
+                raise InputError(
+                    f"--out {self.path}: what an earlier process left in {_WORK}/ is damaged ({type(error).__name__}); "
+                    "remove it, and export again"
+                ) from None
 
-    def _take_up(self, request: Mapping[str, Any], state: Any) -> None:
+    def _take_up(self, request: Mapping[str, Any], state: Any) -> bool:
+        """Begin, or go on with what an earlier process has left; return which. Raises InputError as
+        :meth:`claimed` does."""
         begun = read_json(self.work / _REQUEST)
         if not begun or not self.facts(LISTED):
             write_json(self.work / _REQUEST, {**request, "state": state}, fsync=True)
-            return
+            return False
         self._check_same(begun, request)
         if begun["state"] != _plain(state):
             raise InputError(
                 f"the sources have changed since the export in {self.path} was begun; remove it, or give another --out"
             )
+        return True
 
     def _check_same(self, theirs: Mapping[str, Any], request: Mapping[str, Any]) -> None:
         for what, mine in _plain(request).items():
@@ -120,7 +138,7 @@ class ExportFolder:
         """Return a file that was written as planned; None where it is to be written."""
         noted = read_json(self._shards / f"{name}.json")
         path = self.documents / name
-        if noted.get("plan") != plan or len(noted["facts"]) != len(ShardFacts._fields) or not path.exists():
+        if not fits([noted], WRITTEN) or noted["plan"] != plan or not path.exists():
             return None
         facts = ShardFacts(*noted["facts"])
         return facts if (facts.name, facts.bytes) == (name, path.stat().st_size) else None
@@ -170,7 +188,7 @@ def _first_difference(theirs: Any, mine: Any) -> str:
             if theirs.get(name) != mine[name]:
                 return f" {name}{_first_difference(theirs.get(name), mine[name])}"
     if isinstance(theirs, str | float | int | None) and isinstance(mine, str | float | int | None):
-        return f" was {theirs}, is {mine} now"
+        return f" was {theirs!s:.100}, is {mine!s:.100} now"
     return " differ"
 
 

@@ -1,7 +1,7 @@
 """Opt-outs in an export: the rule by which pages are left out that may not be trained on.
 
-A page is judged by all that is known of it, whatever its run was: by what its archive noted when it was fetched, by
-what the archives have heard since (:mod:`crawl4llm.optouts.heard`), and by the head of its HTML, which is always read.
+Three things decide, of any run: the signals that the archive noted with the page; those that the sources have heard
+later (:mod:`crawl4llm.optouts.heard`); and the head of the page's HTML, which is read whatever the archive notes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def judged(row: Row, more: Iterable[Said] = ()) -> Row:
 
 
 def judged_later(rows: Iterable[Row], heard: Heard) -> Iterator[Row]:
-    """Yield rows, with a reason for those that may not be trained on by what the sources have heard."""
+    """Yield rows; those that the sources have heard opt-outs of get the reason."""
     if not heard:
         yield from rows
         return

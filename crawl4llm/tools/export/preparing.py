@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crawl4llm.base.compression import compress
-from crawl4llm.base.errors import CorruptRecord
+from crawl4llm.base.errors import CorruptRecord, InputError
 from crawl4llm.base.files import AppendFile
 from crawl4llm.base.reasons import NO_TEXT
 from crawl4llm.options import Options
@@ -244,6 +244,11 @@ class Preparing:
         """
         preparer, rows = self.preparer, share.rows(self.preparer.work)
         to_prepare = np.fromfile(preparer.work / TO_PREPARE, NUMBER, share.size, offset=share.start * NUMBER.itemsize)
+        if to_prepare.max(initial=0) >= len(RowFile(preparer.work / LISTED_ROWS)):
+            raise InputError(
+                f"{preparer.work / TO_PREPARE} is damaged: it names rows that are not listed; remove "
+                f"{preparer.work.parent}, and export again"
+            )
         done = len(RowFile(rows)) if rows.exists() else 0
         yield done
         if done == share.size:

@@ -89,7 +89,7 @@ class Source(Protocol):
 
     @property
     def knows_opt_outs(self) -> bool:
-        """Whether it tells of all its pages what their heads and sites said of their uses."""
+        """True if it tells the opt-outs of all its pages: those in heads of responses and in files of sites."""
         return is_known(opt_out_notes(self).get("opt-out"))
 
 

@@ -1,4 +1,4 @@
-"""``scrapy frontier JOBDIR``: ``--block DOMAIN`` and ``--unblock DOMAIN``, also while the crawl runs."""
+"""``scrapy frontier JOBDIR|STORAGE``: ``--block DOMAIN`` and ``--unblock DOMAIN``, also while the crawl runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.domains import domain_to_purge
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.run_folder import LIVE
 from crawl4llm.base.tables import Fact, Part
-from crawl4llm.crawl.control import publish_blocked, set_blocked
+from crawl4llm.crawl.control import Control, publish_blocked, set_blocked
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.stored_crawl import find_output
 from crawl4llm.tools._action import Action
@@ -25,17 +26,39 @@ def _run(settings: BaseSettings, opts: argparse.Namespace, *, blocked: bool) -> 
     """Change the control file, and what exports go by; yield what holds now. The store is not opened."""
     given, name = Path(opts.arguments[0]), opts.arguments[1]
     domain = domain_to_purge(name.strip(), whole_suffix=opts.whole_suffix or not blocked)
+    if is_storage(opts.arguments[0]):
+        yield from _in_storage(opts.arguments[0], domain.name, blocked=blocked)
+        return
     jobdir = JobDir(given, lock=False)
     assert jobdir.job is not None
     if jobdir.job["digests"].get("corpus_digest") != LIVE:
         raise InputError(f"JOBDIR {given} holds a simulation, which sends nothing; while it is paused there is --purge")
     control, changed = set_blocked(given, domain.name, blocked=blocked)
     holder = jobdir.holder()
-    what = "blocked" if blocked else "not blocked"
     when = "when the crawl goes on" if holder is None else f"process {holder}, which crawls, heeds it within a second"
-    yield Fact("blocked", list(control.blocked), "")
-    yield f"{domain.name} is {what}{f': {when}' if changed else ', as before'}; in all {len(control.blocked):,} domains"
+    yield from _told(domain.name, control, when if changed else None, blocked=blocked)
     publish_blocked(given, find_output(given, jobdir.job, settings))
+
+
+def _in_storage(url: str, name: str, *, blocked: bool) -> Iterator[Part]:
+    """Say to all workers of a crawl, also those that join later, what is blocked; yield what holds now."""
+    from crawl4llm.cluster.controls import Controls
+    from crawl4llm.cluster.history import History
+
+    history = History(url)
+    if history.crawl["facts"].get("corpus") != LIVE:
+        raise InputError(f"STORAGE {url} holds a simulation, which sends nothing")
+    controls = Controls(history.storage)
+    changed = controls.set_blocked(name, blocked=blocked)
+    when = "each worker heeds it within CLUSTER_LEASE seconds, or sends nothing" if changed else None
+    yield from _told(name, controls.control, when, blocked=blocked)
+
+
+def _told(name: str, control: Control, when: str | None, *, blocked: bool) -> Iterator[Part]:
+    """Yield what holds now; ``when``: None if it did before."""
+    what = "blocked" if blocked else "not blocked"
+    yield Fact("blocked", list(control.blocked), "")
+    yield f"{name} is {what}{f': {when}' if when else ', as before'}; in all {len(control.blocked):,} domains"
 
 
 BLOCK = Action(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from tqdm import tqdm
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.files import replacing
+from crawl4llm.base.files import check_new_file, refuse_to_overwrite, replacing
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.tools._action import Action
@@ -52,21 +52,16 @@ def _lines(crawl: StoredCrawl) -> Iterator[str]:
 def _write(path: Path, crawl: StoredCrawl) -> None:
     """Write a new file whole or not at all."""
     try:
-        _refuse_to_overwrite(path)
+        check_new_file(path, "--export")
         with ExitStack() as opened:
             file = opened.enter_context(replacing(path, path.with_name(f"{path.name}.{os.getpid()}.open")))
-            opened.callback(_refuse_to_overwrite, path)
+            opened.callback(refuse_to_overwrite, path, "--export")
             if path.suffix == ".gz":  # without name and time: equal frontiers make equal files
                 file = cast(BinaryIO, opened.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)))
             for line in _lines(crawl):
                 file.write(line.encode("ascii") + b"\n")
     except OSError as error:
         raise InputError(f"--export {path} cannot be written: {error.strerror}") from None
-
-
-def _refuse_to_overwrite(path: Path) -> None:
-    if path.exists():
-        raise InputError(f"--export {path} exists already; give another name, or remove it")
 
 
 EXPORT = Action(

@@ -91,9 +91,11 @@ def _states(crawl: StoredCrawl) -> Iterator[Part]:
     states, ended = crawl.balance, ended_documents(crawl.frontier, crawl.counts)
     ended[Outcome.REDIRECTED]["within an owner"] += crawl.counts.get(REDIRECTS, 0)
     yield Fact("queued", states.queued)
-    waiting = len(crawl.aside)
-    yield Fact("parked", states.parked, f"{states.parked:,}{f' (budget {waiting:,})' if waiting else ''}")
-    yield Fact("parked_budget", waiting, "")
+    why = {"budget": len(crawl.aside) - crawl.unanswered, "unanswered": crawl.unanswered}
+    listed = ", ".join(f"{name} {number:,}" for name, number in why.items() if number)
+    yield Fact("parked", states.parked, f"{states.parked:,}{f' ({listed})' if listed else ''}")
+    for name, number in why.items():
+        yield Fact(f"parked_{name}", number, "")
     yield Fact("leased", states.leased)
     yield Fact("archived", states.archived)
     for outcome in (Outcome.REDIRECTED, Outcome.FAILED, Outcome.DROPPED):

@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
 from crawl4llm.base import reasons
+from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import parse_json
-from crawl4llm.crawl.jobdir import JobDir
+from crawl4llm.crawl.jobdir import REQUESTS, JobDir
 from crawl4llm.crawl.request_files import days, lines
 from crawl4llm.crawl.stored_crawl import find_output
 
@@ -56,6 +58,11 @@ class Request(NamedTuple):
         return str(self.status or self.error or "?")
 
 
+def is_merged(path: Path) -> bool:
+    """Return whether a folder is the merged run of a crawl by several workers, which has its request log."""
+    return (path / FAILURES).is_file() and (path / REQUESTS).is_dir()
+
+
 @dataclass
 class Log:
     """The log of a crawl, which may be running, from a day on. Raises InputError where there is none."""
@@ -66,9 +73,9 @@ class Log:
     """Lines that were passed over: they are no requests."""
 
     def __post_init__(self) -> None:
-        self._job = JobDir(self.jobdir, lock=False).job
-        if self.since is not None and not _DAY.fullmatch(self.since):
-            raise InputError(f"--since {self.since!r} is not a day like 2026-05-31")
+        self._job = None if is_merged(self.jobdir) else JobDir(self.jobdir, lock=False).job
+        if self.since is not None:
+            checked_day(self.since)
         try:
             self._days: Sequence[str] = days(self.jobdir)
         except InputError as error:
@@ -78,8 +85,7 @@ class Log:
 
     def output(self, settings: BaseSettings) -> Path:
         """Return the output directory of the crawl, or where OUTPUT_DIR says that it was moved. Raises InputError."""
-        assert self._job is not None
-        return find_output(self.jobdir, self._job, settings)
+        return self.jobdir if self._job is None else find_output(self.jobdir, self._job, settings)
 
     def requests(self, owner: str | None = None) -> Iterator[Request]:
         """Yield the requests, of one owner if it is given, in the order in which they ended."""
@@ -98,6 +104,17 @@ class Log:
             self.damaged += 1
             return None
         return request
+
+
+def checked_day(text: str) -> str:
+    """Return what is a day of the calendar. Raises InputError for anything else."""
+    try:
+        is_day = date.fromisoformat(text) and _DAY.fullmatch(text)
+    except ValueError:
+        is_day = None
+    if not is_day:
+        raise InputError(f"--since {text!r} is not a day like 2026-05-31")
+    return text
 
 
 def _request(fields: Any) -> Request:

@@ -15,10 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from crawl4llm.base.errors import InputError
+from crawl4llm.base.errors import InputError, NoPage
 from crawl4llm.base.input_files import open_input
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, read_options
+from crawl4llm.optouts.decision import reason_against_training
+from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.said import from_text
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.tools._archive_texts import TextTaker, open_archives, page_text
@@ -129,12 +132,21 @@ class Sources:
         with PageWorkers(taker, self._options.workers, self._options.text_time_limit) as workers:
             workers.start()
             while some := list(islice(keys, _PAGES_AT_ONCE)):
-                for text in asyncio.run(workers.run(page_text, some)):
+                for text in asyncio.run(workers.run(_text_to_learn, some)):
                     if isinstance(text, str):
                         source.counts["texts"] += 1
                         yield text
                     else:
                         source.counts[str(text.reason)] += 1
+
+
+def _text_to_learn(taker: TextTaker, key: str) -> str:
+    """Return the text of a page that may be trained on. Raises PageError, for others with the signal that decides."""
+    page = taker.corpus.page(key)
+    said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
+    if reason := reason_against_training(said):
+        raise NoPage(f"{key}: {reason}", reason, wanted=False)
+    return page_text(taker, key)
 
 
 def _kind(path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder
 from crawl4llm.base.installed import to_install
@@ -92,7 +93,8 @@ def train(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
         yield f"No {PLOT} was drawn: {to_install('evaluate')}"
     yield Fact("out", wanted.out, "")
     yield f"Wrote {wanted.out}: read {wanted.out / CARD}"
-    yield f"Next: scrapy crawl influence -s SCORER_MODEL={wanted.out / models[-1].name}"
+    following = given_settings(settings) | {"SCORER_MODEL": wanted.out / models[-1].name}
+    yield f"Next: {command('crawl', 'influence', simulation=True, **following)}"
 
 
 def _collect(

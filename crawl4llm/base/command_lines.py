@@ -1,0 +1,86 @@
+"""Command lines that the program prints for people: whole and quoted, so that a shell takes them as they are."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+_NAMES: Final = ("scrapy", "crawl4llm")
+"""The programs that have the commands."""
+
+_OF_COMMAND_LINE: Final = 40
+"""Scrapy's priority of settings that the command line gives."""
+_OF_ONE_CRAWL: Final = {"OUTPUT_DIR", "JOBDIR", "DRY_RUN"}
+"""Settings that another crawl cannot have."""
+
+
+class Settings(Protocol):
+    """The part of Scrapy's settings that is looked at."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value."""
+
+    def getpriority(self, name: str) -> int | None:
+        """Return where a value comes from."""
+
+
+def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
+    """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
+
+    ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
+    """
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    profile = profile or os.environ.get("SCRAPY_PROJECT")
+    profile = "default" if simulation and profile == "live" else profile
+    prefix = [f"SCRAPY_PROJECT={shlex.quote(profile)}"] if profile else []
+    return " ".join([*prefix, program(), *quoted([*words, *given])])
+
+
+def index_command(corpus: object, **settings: Any) -> str:
+    """Return the command that makes the index of a corpus."""
+    return command("corpus", "index", simulation=True, CORPUS=corpus, **settings)
+
+
+def merge_command(storage: str) -> str:
+    """Return the command that makes a run folder of a storage: below ``crawls/``, where none is yet."""
+    names = ("merged", *(f"merged-{number}" for number in range(2, 1000)))
+    free = next((name for name in names if not Path("crawls", name).exists()), names[0])
+    return command("cluster", "merge", storage, "--out", f"crawls/{free}")
+
+
+def given_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings of the command line that now runs, which the next one needs too."""
+    return {
+        name: settings[name]
+        for name in settings
+        if settings.getpriority(name) == _OF_COMMAND_LINE and name not in _OF_ONE_CRAWL
+    }
+
+
+def quoted(words: Iterable[object]) -> list[str]:
+    """Return words as a shell takes them."""
+    return [shlex.quote(str(word)) for word in words]
+
+
+def program() -> str:
+    """Return the program that was started, as a shell finds it: a tool's installer may put ``crawl4llm`` alone on the
+    path, and in an environment that is not activated there is neither."""
+    started = Path(sys.argv[0] if sys.argv else "")
+    name = started.parent.name if started.name == "__main__.py" else started.name
+    is_script = started.name in _NAMES
+    name = name if name in _NAMES else _NAMES[0]
+    script = started if is_script else Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    with suppress(OSError):
+        if found is not None and Path(found).samefile(script):
+            return name
+    return shlex.quote(str(started.absolute())) if is_script else f"{shlex.quote(sys.executable)} -m {name}"

@@ -1,0 +1,169 @@
+"""The request log of a crawl by several workers: each notes its lines on its own disk at once, and puts them into the
+storage with the next commit.
+
+``requests/WORKER/00000007`` is the seventh part of a worker's log. Before it is there, its lines lie in
+``OUTPUT_DIR/requests-waiting/CRAWL/WORKER-00000007.jsonl``, so that a worker that is killed loses none that it wrote:
+the next one with that OUTPUT_DIR puts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import heapq
+import logging
+import re
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Lock
+from typing import IO, Final, cast
+
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.files import AppendFile
+from crawl4llm.base.input_files import read_input
+from crawl4llm.base.within import require_within
+from crawl4llm.cluster.storage import Storage, packed, unpacked
+from crawl4llm.crawl.jobdir import REQUESTS
+
+logger = logging.getLogger(__name__)
+
+WAITING: Final = "requests-waiting"
+_MOST: Final = 1 << 18
+"""Bytes of lines after which another part begins; whoever merges has a part of each worker in memory."""
+_LARGEST: Final = 1 << 22
+"""Bytes of a part that is read."""
+_PART: Final = re.compile(r"([A-Za-z0-9.-]{1,200})-(\d{8})\.jsonl", re.ASCII)
+_LINE: Final = re.compile(rb'\{"time": "((\d{4}-\d\d-\d\d)T[0-9:.]{8,15}Z)", .{0,65536}\}\n')
+_OPEN_DAYS: Final = 8
+"""Files of days that are open at a time while a log is merged; lines come in about the order of their time."""
+
+
+class RequestSpool:
+    """The lines of this worker. :meth:`append` and :meth:`close` are called by the event loop's thread alone."""
+
+    def __init__(self, storage: Storage, folder: Path, crawl: str, worker: str) -> None:
+        """``folder``: the worker's output folder. Nothing is written before there is a line."""
+        self._storage = storage
+        self._folder = folder / WAITING / crawl
+        self._worker = re.sub(r"[^A-Za-z0-9.-]", "-", worker)[:200]
+        self._number = 0
+        self._file: AppendFile | None = None
+        self._size = 0
+        self._putting = Lock()
+
+    def append(self, line: bytes, _at: float) -> None:
+        """Append a line, which has its end. Raises InputError, with nothing written."""
+        if self._file is None:
+            self._begin()
+        assert self._file is not None
+        self._file.append(line)
+        self._size += len(line)
+        if self._size >= _MOST:
+            self.close()
+
+    def close(self) -> None:
+        """End the part that is being written: it is put next."""
+        if self._file is not None:
+            self._file.close()
+            self._file, self._size = None, 0
+
+    async def put(self) -> None:
+        """Put all lines into the storage, those that an earlier worker with this folder has left too. Raises
+        InputError."""
+        self.close()
+        await asyncio.to_thread(self._put_parts, self._number)
+
+    def finish(self) -> None:
+        """Do the same at the end, perhaps after an error: what cannot be put stays where it is, and that is said."""
+        self.close()
+        try:
+            self._put_parts(self._number)
+        except InputError as error:
+            logger.error("%s; the last lines of the request log are in %s", error, self._folder)  # noqa: TRY400
+            return
+        with suppress(OSError):
+            self._folder.rmdir()
+            self._folder.parent.rmdir()
+
+    def _begin(self) -> None:
+        self._number += 1
+        path = self._folder / f"{self._worker}-{self._number:08}.jsonl"
+        try:
+            self._folder.parent.mkdir(mode=0o700, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self._folder} cannot be made: {error.strerror}") from None
+        require_within(self._folder, path)
+        self._file = AppendFile(path, None, private=True)
+
+    def _put_parts(self, last: int) -> None:
+        """Put the parts that lie in the folder, of its own those up to a number: later ones are being written."""
+        with self._putting:  # who waited finds nothing left
+            try:
+                found = [(path, part) for path in self._folder.iterdir() if (part := _PART.fullmatch(path.name))]
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise InputError(f"{self._folder} cannot be read: {error.strerror}") from None
+            for path, part in sorted(found, key=lambda one: one[0].name):
+                if part[1] != self._worker or int(part[2]) <= last:
+                    self._put_part(path, f"{REQUESTS}/{part[1]}/{part[2]}")
+
+    def _put_part(self, path: Path, name: str) -> None:
+        try:
+            data = read_input(path, _LARGEST)
+            if lines := data[: data.rfind(b"\n") + 1]:  # a power cut may have cut the last one
+                self._storage.put(name, packed(lines))
+            path.unlink()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read or removed: {error.strerror or error}") from None
+
+
+def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:
+    """Yield the day and the bytes of each line of all workers, in about the order of their times. Raises
+    StorageError."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for name in storage.names(REQUESTS):
+        parts[name.rpartition("/")[0]].append(name)
+    for _, day, line in heapq.merge(*(_lines(storage, names) for names in parts.values())):
+        yield day.decode(), line
+
+
+def _lines(storage: Storage, names: list[str]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield time, day and bytes of each line of a worker. Times ascend, but for requests under way together."""
+    for number, name in enumerate(names, 1):
+        if name.rpartition("/")[2] != f"{number:08}":
+            raise storage.damaged(f"{name.rpartition('/')[0]}/{number:08}", "it is missing")
+        with storage.reading(name):
+            content = unpacked(storage.get(name) or b"")
+        for line in content.splitlines(keepends=True):
+            if (found := _LINE.fullmatch(line)) is None:
+                raise storage.damaged(name, "it has a line that is no request")
+            yield found[1], found[2], line
+
+
+def write_log(storage: Storage, folder: Path) -> None:
+    """Write the request log of a crawl into a run folder, as a JOBDIR has it: a file for each day, if there are lines.
+    Raises InputError."""
+    with ExitStack() as opened:
+        files: OrderedDict[str, tuple[ExitStack, IO[bytes]]] = OrderedDict()
+        for day, line in lines_of(storage):
+            if day not in files:
+                if len(files) >= _OPEN_DAYS:
+                    files.popitem(last=False)[1][0].close()
+                own = opened.enter_context(ExitStack())
+                files[day] = own, _day_file(own, folder / REQUESTS, day)
+            files.move_to_end(day)
+            files[day][1].write(line)
+
+
+def _day_file(opened: ExitStack, folder: Path, day: str) -> IO[bytes]:
+    """Open the file of a day, which may have been closed: a file of several members."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{day}.jsonl.gz"
+    path.touch(mode=0o600)
+    member = gzip.GzipFile("", "wb", 6, opened.enter_context(path.open("ab")), mtime=0)
+    opened.callback(member.close)
+    return cast(IO[bytes], member)

@@ -1,0 +1,22 @@
+"""``scrapy fetch``: print a page of the corpus."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.commands.fetch import Command as Scrapys
+from scrapy.exceptions import UsageError
+
+from crawl4llm.commands._visiting import Visiting
+
+
+class Command(Visiting, Scrapys):
+    """Fetches a document as Scrapy's command fetches a URL."""
+
+    def syntax(self) -> str:
+        return "[options] ID-or-URL"
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("usage: scrapy fetch ID-or-URL", print_help=False)
+        self.visit(super().run, args, opts, args[0])

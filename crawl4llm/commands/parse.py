@@ -1,0 +1,22 @@
+"""``scrapy parse``: what a spider of one's own makes of a page of the corpus."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.commands.parse import Command as Scrapys
+from scrapy.exceptions import UsageError
+
+from crawl4llm.commands._visiting import Visiting
+
+
+class Command(Visiting, Scrapys):
+    """Gives a document to a spider of one's own, which must be named."""
+
+    def syntax(self) -> str:
+        return "[options] --spider NAME ID-or-URL"
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1 or not opts.spider:
+            raise UsageError("usage: scrapy parse --spider NAME ID-or-URL", print_help=False)
+        self.visit(super().run, args, opts, args[0])

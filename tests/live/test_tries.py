@@ -1,0 +1,148 @@
+"""Sites that never answered hold up no other site of their owner, by the servers' logs and the log of requests."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from addon_site import Answer
+from crawl_helpers import crawl_log, scrapy, stats
+from live_helpers import check_archive, crawl_live, start_live, text_page, wait_for
+from owner_sites import serve_at, serve_owners
+
+from tests.testweb import FewPages, LocalWeb, read_log, running, waits
+
+DELAY = 0.1
+CONTINUOUS: dict[str, Any] = {"CRAWL_BATCH_SIZE": 0, "DOWNLOAD_DELAY": DELAY}
+CLEAN, STRANGE = "clean.test", "strange.test"
+
+
+def requests(jobdir: Path) -> list[dict[str, Any]]:
+    """The lines of the request log."""
+    return [json.loads(line) for path in sorted((jobdir / "requests").iterdir()) for line in path.open()]
+
+
+@contextmanager
+def listening(address: str, backlog: int = 8) -> Iterator[int]:
+    """A port that accepts connections and says nothing; with no backlog it answers no SYN once that is full."""
+    with socket.socket() as server, socket.socket() as first, socket.socket() as second:
+        server.bind((address, 0))
+        server.listen(backlog)
+        for one in (first, second) if not backlog else ():
+            one.setblocking(False)
+            one.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+def test_links_of_strangers_cost_a_site_little(tmp_path: Path) -> None:
+    """A hundred links to dead places of an owner: at most one of its turns in twenty goes to one of them, with the
+    settings of the profile, budgets included; and each page is fetched, though each leads to the next one alone."""
+    number = 100
+    dead = [f"http://nowhere-{link}.{CLEAN}/" for link in range(50)]
+    dead += [f"http://{CLEAN}:{port}/" for port in range(2, 52)]
+    pages = {f"/{page}": text_page(page, [f"/{page + 1}"]).body for page in range(number)}
+    web = FewPages({CLEAN: {"/": pages["/0"], **pages}, STRANGE: {"/": text_page(7, dead).body}})
+    settings = {**CONTINUOUS, "URL_BUDGET": None, "JOBDIR": tmp_path / "job", "CLOSESPIDER_TIMEOUT": 300}
+    with running(LocalWeb(tmp_path / "web", web)) as local:
+        settings |= {"DNS_HOSTS": local.hosts_file, "CRAWL_MAX_PAGES": number + 1}
+        result = crawl_live(local.seeds, tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert "all that were asked for" in result.stdout, result.stdout
+    assert len(check_archive(tmp_path / "run")) == number + 1
+    sent = [line for line in requests(tmp_path / "job") if line["owner"] == CLEAN]
+    tries = [place for place, line in enumerate(sent) if line["error"] is not None]
+    assert 3 <= len(tries) <= 1 + len(sent) // 20
+    assert all(after - before >= 20 for before, after in pairwise(tries))
+    assert min(waits(read_log(local.log_file))[CLEAN]) >= DELAY
+    assert stats(tmp_path / "run")["parked/unanswered"] > 50
+
+
+def test_a_try_ends_without_a_connection(tmp_path: Path) -> None:
+    """A host that answers no SYN, one that never does its part of a handshake; the time counts for no delay."""
+    factor = {"DELAY_FACTOR": 60, "JOBDIR": tmp_path / "job", "RETRY_WAITS": "600", "DOWNLOAD_TIMEOUT": 120}
+    address = "127.0.0.11"
+    with serve_owners(1) as (site,), listening(address, 0) as silent, listening(address) as mute:
+        dead = [f"http://{address}:{silent}/", f"https://{address}:{mute}/"]
+        site.pages = {f"/{page}": text_page(page, [f"/{page + 1}"] * (page < 2)) for page in range(3)}
+        settings = {**CONTINUOUS, **factor, "CRAWL_WAIT": 15}
+        result = crawl_live([*dead, f"{site.url}/0"], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(check_archive(tmp_path / "run")) == 3
+    found = {line["url"].removesuffix("robots.txt"): line for line in requests(tmp_path / "job") if line["error"]}
+    assert set(found) == set(dead)
+    assert "(only documents of sites that never answered remain)" in result.stdout
+    for line in found.values():
+        assert line["error"] == "timeout"
+        assert 4_000 < line["ms"] < 60_000
+    assert max(line["waited"] or 0 for line in requests(tmp_path / "job")) < 60, "60 times 5 seconds"
+
+
+def test_what_is_known_of_sites_outlives_a_kill(tmp_path: Path) -> None:
+    """One that never answered is left alone for its wait by the process that goes on, one that did is asked on."""
+    settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "RETRY_WAITS": "600", "COMMIT_INTERVAL_PAGES": 1}
+    with serve_owners(1) as (site,):
+        dead = [f"http://127.0.0.11:1/{page}" for page in range(5)]
+        site.pages = {f"/{page}": text_page(page, [f"/{page + 1}", *dead]) for page in range(40)}
+        settings["CRAWL_MAX_PAGES"] = 40
+        process = start_live([f"{site.url}/0"], tmp_path / "run", **settings)
+        wait_for(lambda: len(site.begun) > 12)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        result = crawl_live([f"{site.url}/0"], tmp_path / "run", **settings)
+    assert result.returncode == 0, result.stderr
+    assert len(check_archive(tmp_path / "run")) == 40
+    assert [line["url"] for line in requests(tmp_path / "job") if line["error"]] == ["http://127.0.0.11:1/robots.txt"]
+    verified = scrapy("frontier", str(tmp_path / "job"), "--verify")
+    assert verified.stdout.startswith("sound: "), verified.stderr
+
+
+def test_a_crawl_that_waits_for_the_unanswered_ends(tmp_path: Path) -> None:
+    """After CRAWL_WAIT, with a line that says for whom; the same command goes on, and finds who answers now."""
+    settings = {**CONTINUOUS, "JOBDIR": tmp_path / "job", "RETRY_WAITS": "6,6,6", "CRAWL_WAIT": 4}
+    with listening("127.0.0.12") as port:
+        pass
+    lost = [f"http://127.0.0.12:{port}/{page}" for page in range(3)]
+    with serve_owners(1) as (site,):
+        site.pages = {"/0": text_page(0, lost), "/1": text_page(1, [])}
+        seeds = [f"{site.url}/0", f"{site.url}/1"]
+        result = crawl_live(seeds, tmp_path / "run", **settings)
+        assert result.returncode == 0, result.stderr
+        assert "(only documents of sites that never answered remain)" in result.stdout
+        assert "unanswered       3 documents" in result.stdout
+        assert "Next: the same command resumes it" in result.stdout
+        assert len(crawl_log(tmp_path / "run")) == 2
+        said = [line for line in result.stderr.splitlines() if "Nothing is left but 3 documents" in line]
+        assert len(said) == 1, result.stderr
+        assert "127.0.0.12" in said[0]
+        assert "(CRAWL_WAIT)" in said[0]
+        assert json.loads((tmp_path / "run/stats.json").read_text())["finish_reason"] == "unanswered"
+        with serve_at("127.0.0.12", port) as found:
+            found.pages = {f"/{page}": text_page(page, []) for page in range(3)}
+            result = crawl_live(seeds, tmp_path / "run", **{**settings, "CRAWL_WAIT": 60})
+    assert result.returncode == 0, result.stderr
+    assert sorted(check_archive(tmp_path / "run")) == sorted([*seeds, *lost])
+    assert "(the frontier is empty" in result.stdout
+
+
+def test_a_site_that_answered_holds_its_owner(tmp_path: Path) -> None:
+    """As ever: a page that is never answered keeps its owner from being asked."""
+    settings = {**CONTINUOUS, "RETRY_WAITS": "3", "DOWNLOAD_TIMEOUT": 2, "CRAWL_MAX_ATTEMPTS": 1, "DELAY_FACTOR": 0}
+    with serve_owners(1) as (site,):
+        site.pages = {f"/{page}": text_page(page, []) for page in range(3)}
+        site.pages = {"/0-slow": Answer(b"<p>late", seconds=6.0), **site.pages}
+        seeds = [f"{site.url}{path}" for path in ("/0", "/0-slow", "/1", "/2")]
+        result = crawl_live(seeds, tmp_path / "run", **settings)
+        wait_for(lambda: len(site.log) == len(site.begun))
+    assert result.returncode == 0, result.stderr
+    place = site.begun.index("/0-slow")
+    began = {one.path: one.began for one in site.log}
+    after = [began[path] for path in site.begun[place + 1 :] if path != "/robots.txt"]  # by which the network is tried
+    assert len(after) == 2
+    assert min(after) - began["/0-slow"] >= 5.0, "two seconds and its wait"
