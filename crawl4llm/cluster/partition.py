@@ -105,7 +105,6 @@ class Partition(OnePartition):
             limits=parts.limits,
             rules=parts.rules,
             url_of_seed=parts.url_of_seed,
-            sends=parts.info.host is not None,
         )
         self._begun = True
         self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled

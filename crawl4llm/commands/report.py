@@ -57,7 +57,7 @@ class Command(ScrapyCommand):
         from crawl4llm.tools._storage_view import run_folder
         from crawl4llm.tools.report.overview import overview
         from crawl4llm.tools.report.owner import owner_report
-        from crawl4llm.tools.report.refusals import columns, refusals, refused
+        from crawl4llm.tools.report.refusals import columns, refusals, refused, set_aside
         from crawl4llm.tools.report.requests import Log, checked_day, is_merged
 
         assert self.settings is not None
@@ -67,6 +67,7 @@ class Command(ScrapyCommand):
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
             raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
+        jobdir = None if log is None or is_merged(path) else path
         output, unknown = path, None
         if log is not None:
             try:
@@ -76,12 +77,16 @@ class Command(ScrapyCommand):
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")
-            counts = {} if unknown else columns(refused(output, owner)[1])
+            counts = (
+                {}
+                if unknown
+                else columns(refused(output, owner, {} if jobdir is None else set_aside(jobdir, owner))[1])
+            )
             yield from owner_report(log, owner, counts)
             return
         if log is not None:
             yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners)
+            yield from refusals(output, opts.owners, jobdir)
         else:
             yield unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,13 @@ from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.budgets import scopes_of
 from crawl4llm.crawl.commits import State, read_state
 from crawl4llm.crawl.jobdir import JobDir
 from crawl4llm.crawl.page_writer import Balance, balance
 from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
+from crawl4llm.frontier import Entry
 from crawl4llm.frontier.aside import StoredAside
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
@@ -90,6 +92,11 @@ class StoredCrawl:
     def aside(self) -> StoredAside:
         """Documents for which an owner or URL prefix has no budget, and those of sites that have not answered."""
         return StoredAside(self.store)
+
+    def set_aside(self, owner: str | None = None) -> Iterator[tuple[str, Entry]]:
+        """Yield the documents without a budget, or those of an owner, each with the owner or URL prefix whose budget is
+        used up."""
+        return self.aside.waiting(lambda entry: scopes_of(entry.url or entry.key), owner)
 
     @cached_property
     def unanswered(self) -> int:

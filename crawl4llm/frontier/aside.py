@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import groupby, islice
 from typing import Protocol
@@ -111,6 +111,17 @@ class StoredAside:
     def __iter__(self) -> Iterator[Entry]:
         """Yield all documents, in the order of no meaning in which they lie."""
         return (self._entry(value) for _, value in self._store.items(TABLE))
+
+    def waiting(
+        self, scopes_of: Callable[[Entry], Sequence[str]], owner: str | None = None
+    ) -> Iterator[tuple[str, Entry]]:
+        """Yield all documents, or those of an owner, each with that of its scopes that it waits for."""
+        prefix = b"" if owner is None else _hash(owner)
+        for key, value in self._store.items(TABLE, prefix):
+            if not key.startswith(prefix):
+                return
+            entry, scope = self._entry(value), key[_HASH_BYTES : 2 * _HASH_BYTES]
+            yield next((name for name in scopes_of(entry) if _hash(name) == scope), ""), entry
 
     def purge(self, unwanted: Callable[[Entry], bool]) -> Iterator[list[Entry]]:
         """Take documents out; yield those of each piece, to be committed. Nothing else may be done meanwhile."""

@@ -90,12 +90,14 @@ class AddressRate:
         one.aside.insert(rank, (-score, until))
         return until
 
-    async def wait(self, address: str, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Take the next place, and wait for it; ``sleep`` waits for some of the seconds that it is given."""
+    async def wait(self, address: str, sleep: Callable[[float], Awaitable[None]], *, first: bool = False) -> None:
+        """Take the next place, and wait for it; ``sleep`` waits for some of the seconds that it is given.
+
+        ``first``: the place before all others, as a page waits that keeps a place in the downloader."""
         one, now = self._of(address), self._clock()
         one.aside = [(score, until) for score, until in one.aside if until > now]
-        place = max(one.free_at, now)
-        one.free_at = place + self.interval
+        place = now if first else max(one.free_at, now)
+        one.free_at = max(one.free_at, now) + self.interval
         one.waiting += 1
         try:
             # One that woke up late has put off those behind it.

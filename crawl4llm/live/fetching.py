@@ -77,11 +77,10 @@ class Fetching:
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
-        kept, and InputError where it cannot be rated."""
+        kept, Later where its site cannot be asked for opt-outs now, and InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
             page = _page(request, lease_of(request), captures_of(request))
-            verdict = self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
-            self._opt_outs.check_page(request, verdict)
+            verdict = await self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             await self._reader.read(page)
             attach_page(request, page)

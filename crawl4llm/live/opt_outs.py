@@ -12,10 +12,10 @@ from crawl4llm.options import read_options
 from crawl4llm.optouts.decision import Verdict, decide
 from crawl4llm.optouts.head_fields import said_in_head
 from crawl4llm.optouts.html_meta import said_in_html
-from crawl4llm.optouts.table import Action
+from crawl4llm.optouts.table import TDMREP, Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from scrapy import Request
     from scrapy.settings import BaseSettings
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from crawl4llm.base.pages import HeaderFields
     from crawl4llm.optouts.said import Said
 
-_SAID, _SOURCES = "crawl4llm_said", "crawl4llm_said_by"
+    AskSite = Callable[[], Awaitable[tuple[list[Said], str | None]]]
+    """Returns what a site's tdmrep.json says of a page, and its record in the archive."""
+
+_SAID, _SOURCES, _ASK = "crawl4llm_said", "crawl4llm_said_by", "crawl4llm_ask_site"
 
 
 class OptedOut(NoPage):
@@ -46,24 +49,33 @@ class OptOuts:
         self._crawler = crawler_name(settings)
         self._fetch_opted_out = read_options(settings).opt_out_fetch
 
-    def check_site(self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None]) -> None:
+    def check_site(
+        self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite
+    ) -> None:
         """Note with a request what its site says of the document, and by which records. Raises OptedOut where it may
-        not be fetched."""
-        request.meta[_SAID], request.meta[_SOURCES] = said, sources
+        not be fetched. ``ask``: asks the site for tdmrep.json, if it was not asked before."""
+        request.meta[_SAID], request.meta[_SOURCES], request.meta[_ASK] = said, sources, ask
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.FETCH):
             raise OptedOut(request, verdict, Action.FETCH, sources)
 
-    def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
-        """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8."""
-        said = [*request.meta.get(_SAID, ()), *said_of_page(self._crawler, headers, html)]
-        return decide(said, fetch_opted_out=self._fetch_opted_out)
+    async def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
+        """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8. A page that
+        may be kept by all that is known waits until the site has been asked for tdmrep.json. Raises OptedOut if it may
+        not be archived, and what the asking raises."""
+        of_page, of_site = said_of_page(self._crawler, headers, html), request.meta.get(_SAID, ())
+        verdict = self._judged(request, [*of_site, *of_page])
+        if (ask := request.meta.get(_ASK)) is None:
+            return verdict
+        of_tdm, source = await ask()
+        request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
+        return self._judged(request, [*(one for one in of_site if one.place != TDMREP), *of_tdm, *of_page])
 
-    @staticmethod
-    def check_page(request: Request, verdict: Verdict) -> None:
-        """Raise OptedOut where a page may not be archived."""
+    def _judged(self, request: Request, said: Sequence[Said]) -> Verdict:
+        verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.ARCHIVE):
             raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
+        return verdict
 
 
 def said_of_page(crawler: str, headers: HeaderFields, html: bytes) -> list[Said]:

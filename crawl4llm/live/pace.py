@@ -29,7 +29,7 @@ from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.fetching import elsewhere, leads_on
 from crawl4llm.live.network import Network
 from crawl4llm.live.outage import SILENCE, Outage, is_probe
-from crawl4llm.live.places import Exchange, Later, Place
+from crawl4llm.live.places import PATIENT, Exchange, Later, Place
 from crawl4llm.live.request_log import (
     CONTROL,
     CRAWL_DELAY,
@@ -284,8 +284,9 @@ class Pace:
             self._given_back.discard(owner)
         if place.send_at - time.monotonic() > _LONGEST_FOR_A_REDIRECT and leads_on(request):
             raise elsewhere(request)
+        longest = max(self._longest_wait, self._cap if PATIENT in request.meta else 0.0)
         while (wait := place.send_at - time.monotonic()) > 0:
-            await self._sleep(wait, owner, self._longest_wait)
+            await self._sleep(wait, owner, longest)
         self._tries.begin(request)
         await self._wait_for_address(request, owner, place)
         if self._is_stopping:
@@ -326,7 +327,8 @@ class Pace:
                 raise Later(f"{request.url}: {address} may not be asked yet")
         longest = self._longest_wait + self._addresses.interval
         began = time.monotonic()
-        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest))
+        is_first = PATIENT in request.meta
+        await self._addresses.wait(address, lambda seconds: self._sleep(seconds, owner, longest), first=is_first)
         if time.monotonic() - began >= _LOOK_SECONDS:
             self._note_rule(owner, IP_RATE)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Lease
+
+PATIENT: Final = "crawl4llm_patient"
+"""In the meta of requests that a page may wait for which has come: they may wait for as long as any Crawl-delay is."""
 
 
 class Later(Exception):

@@ -24,7 +24,7 @@ from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.opt_outs import OptOuts
-from crawl4llm.live.places import Later
+from crawl4llm.live.places import PATIENT, Later
 from crawl4llm.live.request_log import FILE, LED
 from crawl4llm.live.retry_after import wait_in
 from crawl4llm.live.robots_copies import Copies, Known
@@ -149,13 +149,8 @@ class Robots:
         if is_leased(request):
             of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
             sources = {ROBOTS_TXT: source, TDMREP: tdm_source}
-            self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources)
-
-    def process_response(self, request: Request, response: Response) -> Response:
-        """Count pages of sites."""
-        if is_leased(request) and response.status == 200:
-            self._tdm_files.page_taken(request.url)
-        return response
+            ask = partial(self._tdm_files.said_of_page, request.url, rules)
+            self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources, ask)
 
     def tell(self, listener: Callable[..., None]) -> None:
         """Tell of each file that comes, or is read from JOBDIR: ``listener(site, file, is_new=...)``."""
@@ -174,7 +169,6 @@ class Robots:
         return self._copies.of(site_of(url)).crawl_delay_at(self._copies.now())
 
     def _closed(self) -> None:
-        self._tdm_files.close()
         self._copies.close()
 
     async def _rules(self, site: str) -> tuple[Rules, str | None]:
@@ -284,6 +278,7 @@ class Robots:
                 **wanted(),
                 FILE: file,
                 **({LED: True} if led else {}),
+                **({PATIENT: True} if file == TDMREP else {}),
             },
         )
         self._count("request_count")

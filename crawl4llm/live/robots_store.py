@@ -44,7 +44,7 @@ class Stored(NamedTuple):
     body: bytes | None
     """The file, as far as it is parsed; None: there was none."""
     failures: int = 0
-    """Requests that have failed since; of a tdmrep.json that was not asked for, the pages taken of its site."""
+    """Requests that have failed since."""
     failed: float = 0.0
     """When the last one did."""
     wait: float = 0.0

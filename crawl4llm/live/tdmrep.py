@@ -1,14 +1,15 @@
 """``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
 
-It is asked for before the page that follows the first ten of an owner, of each site (a scheme with an authority) of it,
-and not for owners of which less is taken; then once a day. While there is no answer the last file holds, if there was
-one.
+A site (a scheme with an authority) is asked for it as soon as a page of the site is to be kept: that page waits for the
+answer. So no site is asked of which nothing is kept, such as one with redirects and errors alone. From then on the file
+is asked for once a day, before a page is. While there is no answer the last file holds, if there was one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urljoin
@@ -39,24 +40,18 @@ logger = logging.getLogger(__name__)
 
 _Sent = tuple["Response", str | None]
 """A response, and its record in the archive."""
-PAGES: Final = 10
-"""Pages of an owner after which its sites are asked."""
 
 _MOST_REDIRECTS: Final = 5
-_WRITTEN_EVERY: Final = 5
-"""Pages of an owner after which their number is written down; a process that is killed forgets fewer."""
 _MOST: Final = 16 << 20
 """Bytes of memory for what is known of sites; of those beyond, what the store has."""
 _BYTES_A_SITE: Final = 600
 
 
 class _Known(NamedTuple):
-    """What is known of a site, or of an owner: its pages alone."""
+    """What is known of a site."""
 
-    pages: int = 0
-    """Pages taken of an owner, up to PAGES."""
     fetched: float | None = None
-    """When it was last asked for, in seconds since 1970."""
+    """When it was last asked for, in seconds since 1970; minus infinity if the record of that was lost."""
     rules: TdmRules = NOTHING_RESERVED
     source: str | None = None
     """The record of the archive that has them: digest and date."""
@@ -74,35 +69,37 @@ class TdmFiles:
         self._size = 0
         self._asking: dict[str, asyncio.Task[None]] = {}
 
-    def page_taken(self, url: str) -> None:
-        """Count a page."""
-        known = self._of(owner := owner_of(url))
-        if known.pages < PAGES:
-            known = known._replace(pages=known.pages + 1)
-            self._keep(owner, known)
-            if not known.pages % _WRITTEN_EVERY:
-                self._write_pages(owner, known)
-
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
-        """Return what a site's file says of a URL, and its record in the archive; it is asked for where that is due,
-        and ``rules`` allow it."""
+        """Return what a site's file says of a URL that may be asked for, and its record in the archive. A file that is
+        known and a day old is asked for first, if ``rules`` allow that. Raises what says nothing of the file, and Later
+        if the owner is to be left alone now."""
         known = self._of(site := site_of(url))
-        if known.fetched is None:
-            is_due = self._of(owner_of(url)).pages >= PAGES
-        else:
-            is_due = not 0 <= self._now() - known.fetched < FRESH
-        if is_due:
-            if (task := self._asking.get(site)) is None:
-                task = self._asking[site] = asyncio.ensure_future(self._ask(site, rules))
-                task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
-            await asyncio.shield(task)
-            known = self._of(site)
+        if known.fetched is not None and not 0 <= self._now() - known.fetched < FRESH:
+            await self._asked(site, rules)
+        return self._said(site, url)
+
+    async def said_of_page(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
+        """Return the same of a page that has come and is to be kept. A file that was never asked for is asked for
+        first, and a page whose site does not answer to that is kept all the same. Raises what says nothing of the
+        file."""
+        if self._of(site := site_of(url)).fetched is None:
+            try:
+                await self._asked(site, rules)
+            except Later as error:
+                if error.reason in {None, HELD}:
+                    raise
+        return self._said(site, url)
+
+    def _said(self, site: str, url: str) -> tuple[list[Said], str | None]:
+        known = self._of(site)
         return known.rules.of(url), known.source
 
-    def close(self) -> None:
-        """Write down the numbers of pages; the store must still be open."""
-        for site, known in self._known.items():
-            self._write_pages(site, known)
+    async def _asked(self, site: str, rules: Rules) -> None:
+        """Let a site be asked, once for all who want to know."""
+        if (task := self._asking.get(site)) is None:
+            task = self._asking[site] = asyncio.ensure_future(self._ask(site, rules))
+            task.add_done_callback(lambda done: (self._asking.pop(site), done.cancelled() or done.exception()))
+        await asyncio.shield(task)
 
     async def _ask(self, site: str, rules: Rules) -> None:
         """Ask a site. Raises what says nothing of the file, so that it is asked for again: Withdrawn, and Later where
@@ -148,7 +145,7 @@ class TdmFiles:
         if self._store is not None:
             stored = self._store.get(site + PATH) if body is None else None
             self._store.put(site + PATH, now, stored.body if stored else body, source or "")
-        self._keep(site, _Known(0, now, rules, source))
+        self._keep(site, _Known(now, rules, source))
 
     def _of(self, site: str) -> _Known:
         known = self._known.get(site)
@@ -156,9 +153,9 @@ class TdmFiles:
             stored = None if self._store is None else self._store.get(site + PATH)
             known = _Known()
             if stored is not None and stored.fetched is not None and not stored.source and self._proves:
-                known = _Known(PAGES)  # its record was lost: it is asked for again
+                known = _Known(-math.inf)
             elif stored is not None:
-                known = _Known(stored.failures, stored.fetched, _rules(stored.body), stored.source or None)
+                known = _Known(stored.fetched, _rules(stored.body), stored.source or None)
             self._keep(site, known)
         else:
             self._known.move_to_end(site)
@@ -170,13 +167,8 @@ class TdmFiles:
         self._size += known.rules.size - (before.rules.size if before else -_BYTES_A_SITE)
         self._known[site] = known
         while self._size > _MOST and len(self._known) > 1:
-            oldest, forgotten = self._known.popitem(last=False)
+            _, forgotten = self._known.popitem(last=False)
             self._size -= forgotten.rules.size + _BYTES_A_SITE
-            self._write_pages(oldest, forgotten)
-
-    def _write_pages(self, site: str, known: _Known) -> None:
-        if self._store is not None and known.fetched is None and known.pages:
-            self._store.put_failure(site + PATH, known.pages, 0.0, 0.0, "")
 
 
 def _rules(body: bytes | None) -> TdmRules:

@@ -15,7 +15,7 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.object_store import flat_name
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.received import Given, refuse_code
-from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, WARC, write_json
+from crawl4llm.base.run_folder import SEEDS, SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster import objects
 from crawl4llm.cluster.controls import Controls
@@ -204,7 +204,7 @@ class _Merge:
             **dict.fromkeys(zeros, 0),
             **({"pages/unrated": 0} if self._rates else {}),
             **counts,
-            "pages/fetched": counts["pages/fetched"] if self._facts.get("corpus") == LIVE else self._fetched,
+            "pages/fetched": self._fetched,
             "pages/visited": self._visited,
             "frontier/queued": self._visited - self._counters.crawled - ended,
             "influence/mean": self._counters.mean_influence,

@@ -18,19 +18,21 @@ from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
+from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.base.tables import Fact, Line, Part
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
 from crawl4llm.crawl.seeds import find_document, not_held
 from crawl4llm.crawl.stored_crawl import StoredCrawl
 from crawl4llm.engine.past_runs import take_over
+from crawl4llm.frontier import Entry
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier
 from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
-from crawl4llm.warc.page_records import is_utc_date
-from crawl4llm.warc.reader import UnreadableFile, scan
+from crawl4llm.warc.reader import UnreadableFile, read_stored, scan
+from crawl4llm.warc.records import DATE, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
 from simulate.web import open_rater
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from crawl4llm.warc.records import Frame
 
+_RECORD_ID = field_name("WARC-Record-ID")
 _LARGEST_PAGE = 16 << 20
 """Bytes of an archive from a page's record on in which the metadata of it is looked for."""
 _SCORES: dict[str, Task] = {"influence": influence, "indegree": indegree}
@@ -97,6 +100,10 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
         leased = next((lease.entry for lease in crawl.frontier.leases() if lease.entry.key == key), None)
         entry = leased or next((entry for entry in crawl.frontier if entry.key == key), None)
         if entry is None:
+            waiting = crawl.set_aside(owner_of(key) or None)
+            if (found := next((one for one in waiting if one[1].key == key), None)) is not None:
+                yield from _set_aside(*found)
+                return
             seen = key in crawl.visited
             yield Fact("not found", "a redirect led to it and on" if seen else "it was never seen")
             return
@@ -106,6 +113,15 @@ def _state(jobdir: Path, key: str) -> Iterator[Part]:
         told = f"its score is {entry.score:.6f}; it was tried {entry.attempts} times"
         yield Fact(state, {"score": entry.score, "attempts": entry.attempts}, told)
         yield _found({"parent": entry.parent, "depth": entry.depth})
+
+
+def _set_aside(scope: str, entry: Entry) -> Iterator[Part]:
+    """Yield lines about a document that waits for a budget."""
+    owner = owner_of(entry.url or entry.key)
+    place = {"owner": owner, "scope": scope, "score": entry.score, "attempts": entry.attempts}
+    whose = f"the owner {owner}" if scope == owner else f"the prefix {scope} of {owner}"
+    yield Fact("set aside", place, f"{whose} has no budget left (URL_BUDGET); its score is {entry.score:.6f}")
+    yield _found({"parent": entry.parent, "depth": entry.depth})
 
 
 def _lines(corpus: Corpus, rater: PageRater, key: str, run: Path | None, facts: dict[str, Any]) -> Iterator[Part]:
@@ -202,20 +218,39 @@ def _ended(failure: dict[str, Any], run: Path) -> Iterator[Part]:
     if "rule" in failure:
         yield Fact("rule", failure["rule"])
     if failure.get("digest") and failure.get("time"):
-        yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]))
+        url = str(failure.get("url") or failure["id"])
+        yield from _said_by(run / WARC, str(failure["digest"]), str(failure["time"]), url)
 
 
-def _said_by(warc: Path, digest: str, time: str) -> Iterator[Part]:
-    """Yield lines about the record that a rule was found in."""
+def _said_by(warc: Path, digest: str, time: str, url: str) -> Iterator[Part]:
+    """Yield lines about the record that a rule against a URL, or for it, was found in.
+
+    The index has times to the second, and many sites give the same answer: the record itself has the whole time. Of
+    several of one time that of the URL's own site is meant."""
     stamp = timestamp(time) if is_utc_date(time) else ""
+    best: tuple[bool, cdxj.Entry, str] | None = None
     for entry in cdxj.read(warc / INDEX_NAME, redirects=True):
-        if entry.digest == digest and entry.timestamp == stamp:
-            yield Fact("said by", {"url": entry.url, "time": time}, f"{entry.url}, asked for at {time}")
-            path = warc / entry.filename
-            place = {"path": path, "offset": entry.offset, "digest": digest}
-            yield Fact("record", place, f"{path} at {entry.offset:,}, {digest}")
-            return
-    yield Fact("record", None, f"none in {warc} has {digest} of {time}")
+        if entry.digest == digest and entry.timestamp == stamp and (identifier := _record_of(warc, entry, time)):
+            found = (site_of(entry.url) == site_of(url), entry, identifier)
+            best = found if best is None or found[0] > best[0] else best
+    if best is None:
+        yield Fact("record", None, f"none in {warc} has {digest} of {time}")
+        return
+    _, entry, identifier = best
+    yield Fact("said by", {"url": entry.url, "time": time}, f"{entry.url}, asked for at {time}")
+    path = warc / entry.filename
+    place = {"path": path, "offset": entry.offset, "digest": digest, "id": identifier}
+    yield Fact("record", place, f"{path} at {entry.offset:,}, {identifier}, {digest}")
+
+
+def _record_of(warc: Path, entry: cdxj.Entry, time: str) -> str | None:
+    """Return the id of the record that an index leads to; None if its time is another, or it cannot be read."""
+    within(warc, entry.filename, warc / INDEX_NAME)
+    try:
+        fields = read_stored(warc, entry.filename, entry.offset, entry.length).record.fields
+    except PageError:
+        return None
+    return fields.text(_RECORD_ID) if fields.text(DATE) == time else None
 
 
 def _allowed(warc: Path, key: str) -> Iterator[Part]:
@@ -228,7 +263,7 @@ def _allowed(warc: Path, key: str) -> Iterator[Part]:
     for place in _allowed_by(within(warc, entry.filename, warc / INDEX_NAME), entry.offset):
         digest, _, time = place.partition(" ")
         yield Fact("allowed", "by robots.txt")
-        yield from _said_by(warc, digest, time)
+        yield from _said_by(warc, digest, time, entry.url)
 
 
 def _allowed_by(path: Path, offset: int) -> list[str]:

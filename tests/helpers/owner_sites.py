@@ -43,8 +43,8 @@ class OwnerSite:
         return found if isinstance(found, Answer) else found[min(before, len(found) - 1)]
 
     def paths(self) -> list[str]:
-        """Paths in the order in which they were asked for, robots.txt apart."""
-        return [path for path in self.begun if path != "/robots.txt"]
+        """Paths in the order in which they were asked for, those of robots.txt and well-known files apart."""
+        return [path for path in self.begun if not path.startswith(("/robots.txt", "/.well-known/"))]
 
     def gaps(self, kills: Sequence[float] = ()) -> list[float]:
         """Seconds from the end of each exchange to the beginning of the next; ``kills``: when who asked was gone, of

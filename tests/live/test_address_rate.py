@@ -53,7 +53,7 @@ def sooner_than_allowed(requests: Sequence[Logged]) -> list[tuple[Logged, Logged
 
 
 def test_sixty_sites_of_one_server(tmp_path: Path) -> None:
-    """Requests for robots.txt included; with fewer places in the downloader than there are sites."""
+    """Requests for robots.txt and tdmrep.json included; with fewer places in the downloader than there are sites."""
     web = web_of_one_server(tmp_path / "web")
     settings = {"CRAWL_BATCH_SIZE": 0, "IP_RATE": RATE, "DELAY_FACTOR": 0, "CRAWL_MAX_ATTEMPTS": 1}
     settings |= {"URL_POLICY": "parent_first", "CRAWL_MAX_PAGES": 1000, "CONCURRENT_REQUESTS": 8}
@@ -65,10 +65,10 @@ def test_sixty_sites_of_one_server(tmp_path: Path) -> None:
     assert stats(tmp_path / "run").get("frontier/retried", 0) == 0, "a document that waits was not tried"
     log = read_log(web.log_file)
     served = [one for one in log if one.host.startswith("site-")]
-    assert len(served) == 2 * INDEXES * SITES
+    assert len(served) == 3 * INDEXES * SITES
     assert sooner_than_allowed(served) == []
     others = [one.arrived for one in log if one.host.startswith("index-")]
-    assert len(others) == INDEXES * (2 + DEEPER)
+    assert len(others) == INDEXES * (3 + DEEPER)
     assert max(others) < max(one.arrived for one in served)
     asked = [int(one.host.split("-")[1]) for one in served if one.path == "/"]
     late = asked[len(asked) // 2 :]  # what came first was there before the best was found

@@ -10,6 +10,10 @@ from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import crawl_live, start_live, text_page, wait_for
 from owner_sites import serve_owners
 
+from crawl4llm.base.domains import owner_of
+from crawl4llm.crawl.stored_crawl import StoredCrawl
+from crawl4llm.tools.dashboard import child
+
 SETTINGS = {
     "CRAWL_BATCH_SIZE": 0,
     "DELAY_FACTOR": 0,
@@ -18,6 +22,32 @@ SETTINGS = {
     "NEAR_DUPLICATES": "off",
     "COMMIT_INTERVAL_PAGES": 5,
 }
+
+
+def tell_what_is_set_aside(job: Path, output: Path, url: str, waiting: int) -> None:
+    """explain, report and dashboard tell of it by owner, and by the owner or prefix whose budget is used up."""
+    owner = owner_of(url)
+    with StoredCrawl(job) as crawl:
+        found = list(crawl.set_aside())
+    by_scope = Counter(scope for scope, _ in found)
+    assert by_scope.total() == waiting
+    assert by_scope.keys() <= {owner, f"{url.removeprefix('http://')}/", f"{url.removeprefix('http://')}/m/"}
+    scope, entry = found[0]
+    told = scrapy("explain", entry.key, "--run", str(output), "-s", f"JOBDIR={job}", "-s", "SCORER=length")
+    assert told.returncode == 0, told.stderr
+    assert f"{scope}" in told.stdout
+    assert "has no budget left (URL_BUDGET)" in told.stdout
+    assert "redirect" not in told.stdout
+    report = json.loads(scrapy("report", str(job), "--json").stdout)
+    assert {row["owner"]: row["budget"] for row in report["refused"]} == {owner: waiting}
+    assert report["refused_in_all"]["budget"] == waiting
+    assert {row["scope"]: row["documents"] for row in report["set_aside"]} == by_scope
+    assert {row["owner"] for row in report["set_aside"]} == {owner}
+    of_owner = json.loads(scrapy("report", str(job), "--owner", owner, "--json").stdout)
+    assert of_owner["summary"]["refused"]["budget"] == waiting
+    of_output = json.loads(scrapy("report", str(output), "--json").stdout)
+    assert of_output["refused_in_all"]["budget"] == waiting
+    assert dict(map(tuple, child.run("frontier", str(job))["aside"])) == by_scope
 
 
 def test_a_maze_is_left(tmp_path: Path) -> None:
@@ -50,6 +80,8 @@ def test_a_maze_is_left(tmp_path: Path) -> None:
     waiting = int(stats(output)["parked/budget"])
     assert waiting > 20
     assert f"  without budget   {waiting} documents" in result.stdout
+
+    tell_what_is_set_aside(job, output, maze.url, waiting)
 
     shown = scrapy("frontier", str(job)).stdout
     assert f"parked     {waiting} (budget {waiting})" in shown, shown

@@ -116,7 +116,8 @@ def test_pages_are_archived_with_their_heads_and_encodings(crawled: Crawled) -> 
 
 def test_nothing_is_there_twice(crawled: Crawled) -> None:
     assert {key.removeprefix(crawled.url) for key in check_archive(crawled.output)} == crawled.archived.keys() - {
-        "/robots.txt"
+        "/robots.txt",
+        "/.well-known/tdmrep.json",
     }
     asked = Counter(crawled.asked)
     assert max(asked.values()) == 1

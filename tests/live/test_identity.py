@@ -95,7 +95,7 @@ def test_the_user_agent_is_sent_and_archived(tmp_path: Path) -> None:
     with serve(PAGE) as site:
         result = crawl_live([f"{site.url}/page"], tmp_path / "run", USER_AGENT=agent, WARC_COMPRESSION="zstd")
     assert result.returncode == 0, result.stderr
-    assert [headers["User-Agent"] for headers in site.headers] == [agent, agent]
+    assert [headers["User-Agent"] for headers in site.headers] == [agent, agent, agent]
 
 
 def test_the_page_for_webmasters_is_whole() -> None:
@@ -136,7 +136,7 @@ def test_a_certificate_that_is_trusted(tmp_path: Path) -> None:
     with serve_tls(certificate, PAGE) as (url, asked):
         result = crawl_live([f"{url}/page"], tmp_path / "run", {"SSL_CERT_FILE": str(certificate)})
     assert result.returncode == 0, result.stderr
-    assert asked == ["/robots.txt", "/page"]
+    assert asked == ["/robots.txt", "/page", "/.well-known/tdmrep.json"]
     assert len(crawl_log(tmp_path / "run")) == 1
 
 
@@ -146,5 +146,5 @@ def test_certificates_need_not_be_verified(tmp_path: Path, address: str) -> None
     with serve_tls(make_certificate(tmp_path, address=address), PAGE) as (url, asked):
         result = crawl_live([f"{url}/page"], tmp_path / "run", DOWNLOAD_VERIFY_CERTIFICATES=0)
     assert result.returncode == 0, result.stderr
-    assert asked == ["/robots.txt", "/page"]
+    assert asked == ["/robots.txt", "/page", "/.well-known/tdmrep.json"]
     assert ("Remote certificate is not valid" in result.stderr) is (address == "127.0.0.2")

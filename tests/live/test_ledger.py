@@ -30,7 +30,7 @@ SETTINGS = {
     "WARC_REVISITS": 100,
 }
 PAGES = 18
-"""Of the site that has a tdmrep.json, which is asked for after ten. They are asked for in the order of their names."""
+"""Of the site that has a tdmrep.json. They are asked for in the order of their names."""
 OWN_GROUP = b"User-agent: *\nDisallow: /\n\nUser-agent: TestBot\nAllow: /private/open\nDisallow: /private/\n"
 SIGNALS = (
     b"User-agent: *\nContent-Usage: /usage/ train-ai=n\nAllow: /\n\n"

@@ -22,13 +22,15 @@ from warcio.archiveiterator import ArchiveIterator
 from crawl4llm.live.places import Later
 from crawl4llm.live.robots_copies import FRESH
 from crawl4llm.live.robots_store import RobotsStore
-from crawl4llm.live.tdmrep import PAGES, TdmFiles
+from crawl4llm.live.tdmrep import TdmFiles
 from crawl4llm.optouts.robots_rules import ALLOW_ALL
 from crawl4llm.optouts.said import from_text
 from crawl4llm.optouts.tdmrep import PATH
 
 ROBOTS = "/robots.txt"
 LIMITS = {"CRAWL_MAX_PAGES": 500, "REQUEST_LOG": 1}
+PAGES = 4
+"""Pages in a chain, before those that a file of their site speaks of."""
 
 # Of a page: the header and the tag that it has; what is done with it, and with OPT_OUT_FETCH = 1.
 KEPT, NOT_FOLLOWED, GONE = "archived, followed", "archived", "opt_out"
@@ -98,7 +100,7 @@ def text_file(text: str, content_type: str = "text/plain") -> Answer:
 
 
 def tdm_site() -> dict[str, Answer]:
-    """Enough pages to be asked for its file, in a chain; what is in /closed/ is found last."""
+    """Some pages in a chain; what is in /closed/ is found last."""
     pages = {f"/{n}": text_page(n, [f"/{n + 1}"]) for n in range(PAGES)}
     last = text_page(60, ["/closed/a", "/open/a"])
     rules = '[{"location": "/closed/", "tdm-reservation": 1}, {"location": "/", "tdm-reservation": 0}]'
@@ -180,17 +182,16 @@ def test_what_is_known_before_the_fetch_is_not_asked_for(crawls: dict[bool, Craw
 
 
 @pytest.mark.parametrize("fetch", [False, True])
-def test_tdmrep_json_is_asked_for_once_when_there_are_pages(crawls: dict[bool, Crawled], fetch: bool) -> None:
+def test_tdmrep_json_is_asked_for_once_with_the_first_page(crawls: dict[bool, Crawled], fetch: bool) -> None:
     site = crawls[fetch].sites["tdm"]
     asked = site.begun
-    assert asked[: 1 + PAGES] == [ROBOTS, *(f"/{n}" for n in range(PAGES))]
-    assert asked[1 + PAGES : 4 + PAGES] == [PATH, "/files/tdmrep.json", f"/{PAGES}"]
+    assert asked[: 4 + PAGES] == [ROBOTS, "/0", PATH, "/files/tdmrep.json", *(f"/{n}" for n in range(1, PAGES + 1))]
     assert asked.count(PATH) == 1
     assert ("/closed/a" in asked) is fetch
     assert crawls[fetch].ends[f"{site.url}/closed/a"] == ("archived" if fetch else GONE)
     assert crawls[fetch].ends[f"{site.url}/open/a"] == "archived"
     for name in SITES:
-        assert PATH not in crawls[fetch].sites[name].begun
+        assert crawls[fetch].sites[name].begun.count(PATH) == (fetch or name != "content-signal")
 
 
 def test_answers_to_the_request_for_tdmrep_json(crawls: dict[bool, Crawled]) -> None:
@@ -235,8 +236,8 @@ def test_a_resumed_crawl_remembers_what_sites_have_said(tmp_path: Path) -> None:
         for most in (PAGES + 1, 500):
             done = crawl_live([f"{site.url}/0"], tmp_path / "out", CRAWL_MAX_PAGES=most, **job)
             assert done.returncode == 0, done.stderr[-3000:]
-        first, last = (f"/{n}" for n in range(PAGES)), f"/{PAGES}"
-        assert site.begun == [ROBOTS, *first, PATH, "/files/tdmrep.json", last, "/open/a"]
+        chain = (f"/{n}" for n in range(1, PAGES + 1))
+        assert site.begun == [ROBOTS, "/0", PATH, "/files/tdmrep.json", *chain, "/open/a"]
         assert min(site.gaps()) > 0.095  # between the processes, and around both files
         requests = "".join(path.read_text() for path in (tmp_path / "job/requests").glob("*.jsonl"))
     assert [json.loads(line)["for"] for line in requests.splitlines()].count("tdmrep.json") == 2
@@ -267,8 +268,8 @@ def test_an_export_leaves_out_what_is_marked(crawls: dict[bool, Crawled], tmp_pa
 
 @pytest.mark.parametrize("lasting", [False, True])
 def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: bool) -> None:
-    """It is asked for after ten pages of its owner, whichever site they are of, and anew after a day; one that is gone
-    holds no more."""
+    """It is asked for with the first page that is kept of its site, and anew after a day, before a page is; one that is
+    gone holds no more."""
     now, url = [1e9], "http://h.example/a"
     answers = [
         Response(url, 200, body=b'[{"location": "/", "tdm-reservation": 1}]'),
@@ -287,23 +288,44 @@ def test_an_older_file_holds_while_there_is_no_answer(tmp_path: Path, lasting: b
 
     async def reserved(files: TdmFiles) -> list[bool]:
         found = []
-        for _ in answers:
+        for _ in answers[1:]:
+            now[0] += FRESH
             with suppress(Later):
                 await files.said(url, ALLOW_ALL)
             for one in (url, "http://i.example/"):
                 said, source = await files.said(one, ALLOW_ALL)
                 found.append(bool(said))
                 assert source == "sha1:A http://h.example" or not said
-            now[0] += FRESH
         return found
 
     store = RobotsStore(tmp_path) if lasting else None
     files = TdmFiles(send, store, lambda: now[0])
-    for number in range(PAGES):
-        assert asyncio.run(files.said(url, ALLOW_ALL)) == ([], None)
-        files.page_taken(f"http://{'www.' * (number % 2)}h.example/{number}")
-        if lasting and number == PAGES - 3:  # another process goes on
-            files.close()
-            files = TdmFiles(send, store, lambda: now[0])
-    assert asyncio.run(reserved(files)) == [True, False, True, False, True, False, False, False]
+    for number in range(20):
+        assert asyncio.run(files.said(f"{url}/{number}", ALLOW_ALL)) == ([], None)
+    assert asked == []
+    said, source = asyncio.run(files.said_of_page(url, ALLOW_ALL))
+    assert (len(said), source) == (1, "sha1:A http://h.example")
+    if lasting:  # another process goes on
+        files = TdmFiles(send, store, lambda: now[0])
+    assert asyncio.run(files.said_of_page(url, ALLOW_ALL))[0] == asyncio.run(files.said(url, ALLOW_ALL))[0] == said
+    assert asyncio.run(reserved(files)) == [True, False, True, False, False, False]
     assert asked == [f"http://h.example{PATH}"] * 4
+
+
+@pytest.mark.parametrize(("error", "is_kept"), [("timeout", True), ("held", False), (None, False)])
+def test_a_page_is_kept_whose_site_does_not_answer(error: str | None, is_kept: bool) -> None:
+    """It waited for the file, of which nothing is known then. A file that could not be asked for is asked for again."""
+    asked = []
+
+    async def send(file: str, site: str) -> tuple[Response, str | None]:
+        asked.append(file)
+        raise Later("no answer", error)
+
+    files = TdmFiles(send, None, lambda: 1e9)
+    for _ in range(2):
+        if is_kept:
+            assert asyncio.run(files.said_of_page("http://h.example/a", ALLOW_ALL)) == ([], None)
+        else:
+            with pytest.raises(Later):
+                asyncio.run(files.said_of_page("http://h.example/a", ALLOW_ALL))
+    assert len(asked) == (1 if is_kept else 2)

@@ -91,7 +91,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 def test_the_target_is_asked_for_in_turn_with_its_owner(ran: Ran) -> None:
     """After its own robots.txt, whose delay and rules hold; and nobody is asked early."""
     assert ran.asked("target.test")[0] == "/robots.txt"
-    assert sorted(ran.asked("target.test")[1:]) == ["/page", "/second"]
+    assert sorted(ran.asked("target.test")[1:]) == ["/.well-known/tdmrep.json", "/page", "/second"]
     found = waits(read_log(ran.web.log_file))
     assert min(found["target.test"]) >= CRAWL_DELAY
     assert min(seconds for of_owner in found.values() for seconds in of_owner) >= DELAY
@@ -153,7 +153,7 @@ def test_their_exchanges_are_archived_without_a_page(ran: Ran, tmp_path: Path) -
     pages = check_archive(ran.output)
     entries = list(cdxj.read(ran.output / "warc/index.cdxj", redirects=True))
     of_no_page = [ran.short(entry.url) for entry in entries if not entry.id]
-    hops = Counter(url for url in of_no_page if not url.endswith("/robots.txt"))
+    hops = Counter(url for url in of_no_page if not url.endswith(("/robots.txt", "/tdmrep.json")))
     ended = [place for place, line in ran.failures().items() if line["outcome"] == "redirected"]
     assert hops == Counter([*ended, "www.one.test/on", "one.test/page"])
     assert done("check", ran.output).startswith("sound")

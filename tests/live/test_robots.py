@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -293,8 +294,10 @@ def test_the_delay_holds_for_robots_txt_too(tmp_path: Path) -> None:
         site.__class__ = Timed
         result = crawl_live([f"{site.url}{path}" for path in PAGES], tmp_path / "run", DOWNLOAD_DELAY=1)
     assert result.returncode == 0, result.stderr
-    assert [asked.path for asked in site.asked] == ["/robots.txt", "/there", *PAGES]
-    assert min(times[place + 1] - times[place] for place in range(3)) > 0.95
+    asked = [asked.path for asked in site.asked]
+    assert asked[:2] == ["/robots.txt", "/there"]
+    assert sorted(asked[2:]) == sorted([*PAGES, "/.well-known/tdmrep.json"])
+    assert min(after - before for before, after in pairwise(times)) > 0.95
 
 
 def test_the_delay_holds_where_a_redirect_leads(tmp_path: Path) -> None:
@@ -313,9 +316,9 @@ def test_the_delay_holds_where_a_redirect_leads(tmp_path: Path) -> None:
         seeds = [f"{elsewhere}/moved", f"{site.url}/other", f"{site.url}/private/page"]
         result = crawl_live(seeds, tmp_path / "run", DOWNLOAD_DELAY=1, CONCURRENT_REQUESTS_PER_DOMAIN=1)
     assert result.returncode == 0, result.stderr
-    assert sorted(asked.path for asked in site.asked) == ["/other", "/page", "/private/page", "/robots.txt"]
-    asked = times[site.url]
-    assert min(asked[place + 1] - asked[place] for place in range(3)) > 0.95
+    expected = ["/.well-known/tdmrep.json", "/other", "/page", "/private/page", "/robots.txt"]
+    assert sorted(asked.path for asked in site.asked) == expected
+    assert min(after - before for before, after in pairwise(times[site.url])) > 0.95
 
 
 # -- when it is asked for again ---------------------------------------------------------------------------------------
@@ -331,7 +334,7 @@ def test_it_is_asked_for_again_after_a_failure(tmp_path: Path, batch: int) -> No
         result = crawl_live(seeds, tmp_path / "run", env, CRAWL_BATCH_SIZE=batch, RETRY_WAITS="0.5", **settings)
     assert result.returncode == 0, result.stderr
     assert ends(tmp_path / "run") == {seeds[0]: "crawled", seeds[1]: "robots"}
-    assert [asked.path for asked in site.asked] == ["/robots.txt", "/robots.txt", "/page"]
+    assert [asked.path for asked in site.asked] == ["/robots.txt", "/robots.txt", "/page", "/.well-known/tdmrep.json"]
 
 
 @pytest.mark.parametrize("failure", [b"", RAW["cut off"]])
@@ -343,7 +346,7 @@ def test_it_is_asked_for_again_after_a_network_error(tmp_path: Path, failure: by
         result = crawl_live(seeds, tmp_path / "run", env, CRAWL_BATCH_SIZE=0, RETRY_WAITS="0.1,0.1,0.1", **settings)
     assert result.returncode == 0, result.stderr
     assert ends(tmp_path / "run") == {seeds[0]: "crawled", seeds[1]: "robots"}
-    assert site.asked == ["/robots.txt", "/robots.txt", "/page"]
+    assert site.asked == ["/robots.txt", "/robots.txt", "/page", "/.well-known/tdmrep.json"]
 
 
 def test_a_server_says_when_to_ask_again(tmp_path: Path) -> None:
@@ -375,8 +378,8 @@ def test_an_old_answer_is_asked_for_again_and_a_file_outlasts_failures(tmp_path:
     env, settings = faster(8 * 3600 / delay)
     pages = {f"/page-{number}": text_page(number, []) for number in range(7)}
     answers = (
-        robots(b"User-agent: *\nDisallow: /page-1\n"),
-        robots(b"User-agent: *\nDisallow: /page-4\n"),
+        robots(b"User-agent: *\nDisallow: /.well-known/\nDisallow: /page-1\n"),
+        robots(b"User-agent: *\nDisallow: /.well-known/\nDisallow: /page-4\n"),
         robots(status=500),
     )
     with serve({**pages, "/robots.txt": answers}) as site:
@@ -431,7 +434,7 @@ def test_a_stop_is_no_failure_of_robots_txt(tmp_path: Path) -> None:
         result = crawl_live(seeds, tmp_path / "run", **settings)
     assert result.returncode == 0, result.stderr
     assert ends(tmp_path / "run") == {seeds[0]: "crawled", seeds[1]: "robots"}
-    assert [asked.path for asked in site.asked] == ["/robots.txt", "/robots.txt", "/page"]
+    assert [asked.path for asked in site.asked] == ["/robots.txt", "/robots.txt", "/page", "/.well-known/tdmrep.json"]
 
 
 # -- many at once -----------------------------------------------------------------------------------------------------

@@ -251,6 +251,6 @@ def test_a_crawl_in_batches_heeds_it_from_its_beginning(tmp_path: Path) -> None:
     assert [place(line["id"]) for line in crawl_log(output)] == ["a.test/", "c.test/"]
     assert [(place(line["id"]), line["reason"]) for line in failures(output)] == [("b.test/", "opt_out")]
     asked = Counter(one.host for one in read_log(web.log_file))
-    assert asked == {"a.test": 2, "c.test": 2}, "robots.txt, and the page"
+    assert asked == {"a.test": 3, "c.test": 3}, "robots.txt, the page, and tdmrep.json"
     report = json.loads(scrapy("report", str(job), "--json").stdout)
     assert {row["owner"]: row["requests"] for row in report["owners"]} == asked

@@ -231,7 +231,7 @@ def test_a_crawl_of_it(tmp_path: Path) -> None:
     (failed,) = map(json.loads, (tmp_path / "run/failures.jsonl").read_text().splitlines())
     assert (failed["id"], failed["reason"]) == (f"{web.url('c.test', '/x')}", "dns")
     assert {(one.host, one.path) for one in read_log(web.log_file)} == {
-        (host, path) for host in ("a.test", "b.test") for path in ("/", "/robots.txt")
+        (host, path) for host in ("a.test", "b.test") for path in ("/", "/robots.txt", "/.well-known/tdmrep.json")
     }
 
 

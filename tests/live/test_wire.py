@@ -105,4 +105,4 @@ def test_a_request_is_not_written_when_its_owner_may_be_another_workers(scheme: 
         assert list(asked) == []
         _, errors = crawling.communicate(timeout=600)
     assert (crawling.returncode, "Traceback" in errors) == (0, False), errors
-    assert len(asked) == 2, "robots.txt and the page"
+    assert len(asked) == 3, "robots.txt, the page, and tdmrep.json"

@@ -102,6 +102,8 @@ def frontier(jobdir: str) -> dict[str, Any]:
     """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
     folder is known to be a JOBDIR."""
     from crawl4llm.base.domains import owner_of
+    from crawl4llm.crawl.budgets import scopes_of
+    from crawl4llm.frontier.aside import StoredAside
     from crawl4llm.frontier.durable_owned import stored_frontier
     from crawl4llm.frontier.store import NAME, Store
 
@@ -111,6 +113,8 @@ def frontier(jobdir: str) -> dict[str, Any]:
         for entry in islice(queued, _READ):
             scores.append(entry.score)
             owners[owner_of(entry.url or entry.key)] += 1
+        waiting = StoredAside(store).waiting(lambda entry: scopes_of(entry.url or entry.key))
+        aside = Counter(scope for scope, _ in islice(waiting, _READ))
         low, high = min(scores, default=0.0), max(scores, default=0.0)
         bins = Counter(min(int((score - low) / (high - low or 1.0) * _BINS), _BINS - 1) for score in scores)
         width = (high - low) / _BINS
@@ -119,6 +123,7 @@ def frontier(jobdir: str) -> dict[str, Any]:
             "queued": len(queued),
             "scores": [[low + number * width, low + (number + 1) * width, bins[number]] for number in range(_BINS)],
             "owners": [[harmless(name), count] for name, count in owners.most_common(_OWNERS)],
+            "aside": [[harmless(name), count] for name, count in aside.most_common(_OWNERS)],
         }
 
 

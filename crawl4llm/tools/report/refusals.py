@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from crawl4llm.base import crawl_log, reasons
@@ -14,6 +15,7 @@ from crawl4llm.base.run_folder import STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.tables import Fact, Line, Part, Rows
 from crawl4llm.base.within import require_within
+from crawl4llm.crawl.stored_crawl import StoredCrawl
 
 _KINDS: Final = {
     reasons.ROBOTS: "robots",
@@ -28,10 +30,11 @@ _KINDS: Final = {
     "blocklist": "blocklist",
     "trap": "trap",
     reasons.OFF_SCOPE: "off-scope",
-    "budget": "budget",
 }
 """Kinds of refusals by their reason, or by the first word of one with a slash; each a column of the report."""
-COLUMNS: Final = tuple(dict.fromkeys(_KINDS.values()))
+_BUDGET: Final = "budget"
+"""The kind of documents that have not ended: they wait for a budget."""
+COLUMNS: Final = (*dict.fromkeys(_KINDS.values()), _BUDGET)
 _NOT_FOLLOWED: Final = ("links/", "parked/")
 _FOLLOWED: Final = {"links/seen", "links/new", "links/without_key"}
 _MOST_OWNERS: Final = 200_000
@@ -43,13 +46,27 @@ def kind_of(reason: str) -> str | None:
     return _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])
 
 
-def refused(output: Path, owner: str | None = None) -> tuple[dict[str, Counter[str]], Counter[str]]:
+def set_aside(jobdir: Path, owner: str | None = None) -> dict[str, Counter[str]]:
+    """Count the documents of a crawl that wait for a budget, by owner and by the owner or URL prefix whose budget is
+    used up; of one owner alone, if it is given. Raises InputError."""
+    found: dict[str, Counter[str]] = {}
+    with StoredCrawl(jobdir) as crawl:
+        for scope, entry in crawl.set_aside(owner):
+            name = owner_of(entry.url or entry.key)
+            found.setdefault(name, Counter())[scope] += 1
+    return found
+
+
+def refused(
+    output: Path, owner: str | None = None, aside: Mapping[str, Counter[str]] = MappingProxyType({})
+) -> tuple[dict[str, Counter[str]], Counter[str]]:
     """Count the documents of a crawl's output by owner and kind, and by kind; of one owner alone, if it is given.
+    ``aside``: what :func:`set_aside` returns.
 
     Raises InputError.
     """
-    by_owner: dict[str, Counter[str]] = {}
-    total: Counter[str] = Counter()
+    by_owner = {name: Counter({_BUDGET: scopes.total()}) for name, scopes in aside.items()}
+    total = Counter({_BUDGET: sum(counts[_BUDGET] for counts in by_owner.values())})
     for line in crawl_log.read_log(output / crawl_log.FAILURES):
         kind = kind_of(str(line.get("reason")))
         name = "" if kind is None else owner_of(str(line.get("url") or line.get("id")))
@@ -62,15 +79,27 @@ def refused(output: Path, owner: str | None = None) -> tuple[dict[str, Counter[s
     return by_owner, total
 
 
-def refusals(output: Path, owners: int) -> Iterator[Part]:
-    """Yield a row for each of so many owners, those with the most first, and one for all. Raises InputError."""
-    by_owner, total = refused(output)
+def refusals(output: Path, owners: int, jobdir: Path | None = None) -> Iterator[Part]:
+    """Yield a row for each of so many owners, those with the most first, and one for all; then rows of owners and URL
+    prefixes without budget, which only a JOBDIR tells. Raises InputError."""
+    aside = {} if jobdir is None else set_aside(jobdir)
+    by_owner, total = refused(output, aside=aside)
+    links = _not_followed(output)
+    if jobdir is None:
+        total[_BUDGET] = links.get("parked/budget", 0)
     rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
     shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
     title = "\nDocuments that were not fetched, or refused by their server"
     in_all = ("in all", *columns(total).values())
     yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
-    links = _not_followed(output)
+    spent = {(name, scope): count for name, scopes in aside.items() for scope, count in scopes.items()}
+    most = nlargest(owners, spent.items(), key=lambda item: (item[1], item[0]))
+    if most:
+        title = "\nDocuments set aside, by the owner or URL prefix that has no budget left (URL_BUDGET)"
+        places = [(*place, count) for place, count in most]
+        yield Rows("set_aside", ("owner", "scope", "documents"), places, title)
+    elif total[_BUDGET]:
+        yield "whose budgets are used up is told by the JOBDIR: give that"
     yield Fact("not_followed", links, "")
     if links:
         said = ", ".join(f"{count:,} {name}" for name, count in links.items())

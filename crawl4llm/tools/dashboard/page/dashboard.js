@@ -171,6 +171,7 @@ function drawFrontier(frontier) {
   drawBars("scores", of, ["score from", "to", "documents"], scores.map(([from, to, n]) =>
     [element("td", { className: "number" }, number(from)), element("td", { className: "number" }, number(to)), n]), none);
   drawBars("owners", of, ["owner", "documents"], (frontier?.owners ?? []).map(([name, n]) => [name || "(known by id alone)", n]), none);
+  drawBars("aside", "At the last commit", ["owner or URL prefix", "documents"], frontier?.aside ?? [], frontier ? "None: all have budget left." : none);
 }
 
 // -- best pages -----------------------------------------------------------------------------------------------------
