@@ -13,9 +13,6 @@ from typing import Final
 MOST_ELEMENTS: Final = 1 << 16
 """Start tags and comments of a page that are read. Of 21,599 real pages one has the most, 32,098; so many as this take
 trafilatura 4 s and 130 MB if they are ``<p>``."""
-MOST_DENSE: Final = 1 << 13
-"""The same of a page that has one in each 16 bytes; of the real pages over 5,000 bytes the densest has one in 22."""
-_DENSE: Final = 16
 MOST_TAGS: Final = 2 * MOST_ELEMENTS
 """The same with end tags, of which the real pages have 64,185 at most together: ``</p>`` alone makes an element too."""
 MOST_ATTRIBUTES: Final = 1 << 18
@@ -48,11 +45,9 @@ def _cut_at_elements(html: bytes) -> bytes:
     if tags > MOST_TAGS:
         rest = html.split(b"<", MOST_TAGS + 1)[-1]
         html = html[: len(html) - len(rest) - 1]
-    if tags <= MOST_DENSE:
-        return html
-    elements = html.count(b"<") - html.count(b"</")
-    most = MOST_DENSE if _DENSE * elements > len(html) else MOST_ELEMENTS
-    return html[: next(islice(_NO_END_TAG.finditer(html), most, None)).start()] if elements > most else html
+    if tags > MOST_ELEMENTS and html.count(b"<") - html.count(b"</") > MOST_ELEMENTS:
+        html = html[: next(islice(_NO_END_TAG.finditer(html), MOST_ELEMENTS, None)).start()]
+    return html
 
 
 def _cut_at_attributes(html: bytes) -> bytes:

@@ -13,7 +13,7 @@ from w3lib.encoding import html_to_unicode
 
 from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
-from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, inflate_start, is_larger, is_marked
+from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 
@@ -88,9 +88,7 @@ def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
     largest = _LARGEST_BODY if most is None else most
     body = _within(body, most, as_sent=as_sent)
     for coding in _codings(fields):
-        inner = _decode(body, coding, min(bomb, largest) + 1)
-        if len(inner) > bomb or (inner is not body and len(inner) > largest and is_larger(body, coding, bomb)):
-            raise Bomb(f"the body unpacks to more than {bomb:,} bytes")
+        inner = _decode(body, coding, largest + 1, bomb)
         if as_sent and body and inner is body and coding in CODINGS:
             raise ValueError(f"content coding {coding}: the body is not in it")
         body = inner if inner is body else _within(inner[: largest + 1], most, as_sent=as_sent)
@@ -165,15 +163,18 @@ def _join_chunks(body: bytes) -> bytes:
     return b"".join(chunks) if chunks else body
 
 
-def _decode(body: bytes, coding: str, most: int) -> bytes:
-    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged.
+def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:
+    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged, and Bomb
+    where it holds more than ``bomb`` bytes.
 
     Deflate and Brotli have no mark: what cannot be decoded is taken to be decoded already.
     """
     if coding not in CODINGS or not is_marked(body, coding):
         return body
     try:
-        return inflate_start(body, coding, most)
+        return inflate_start(body, coding, most, bomb)
+    except TooMuch as error:
+        raise Bomb(f"the body is a bomb: {error}") from None
     except InflateError as error:
         if isinstance(error, Damaged) and is_marked(b"", coding):
             return body
