@@ -18,7 +18,6 @@ from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
-from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
@@ -31,6 +30,7 @@ from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
+from crawl4llm.warc.page_records import is_utc_date
 from crawl4llm.warc.reader import UnreadableFile, read_stored, scan
 from crawl4llm.warc.records import DATE, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
