@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -103,7 +104,7 @@ def main() -> int:
         plain = one_run(Path(scratch, "plain"), args.sites, args.pages, bombs=False)
         both = one_run(Path(scratch, "both"), args.sites, args.pages, bombs=True)
     read = sum(KINDS[number % len(KINDS)] == _READ for number in range(args.sites))
-    rows = [["plain sites", *plain], ["with bombs", *both]]
+    rows: list[Sequence[str | float | None]] = [["plain sites", *plain], ["with bombs", *both]]
     columns = ["crawl of", "seconds", "CPU seconds", "main, MB", "largest reader, MB", "pages crawled", "bombs"]
     result = Result("bombs", [f"{args.sites} sites of {args.pages} pages, and as many bombs"])
     result.tables.append(Table("Crawls", columns, rows))
