@@ -34,10 +34,10 @@ from crawl4llm.live.identity import crawler_name
 from crawl4llm.live.web import LiveCorpus, from_the_network
 from crawl4llm.options import Options, read_options
 from crawl4llm.scoring import load_scorer
-from crawl4llm.scoring.rating import PageRater, RatedText, Rating, html_task
+from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
-from crawl4llm.scoring.workers import HtmlWorkers, PageWorkers
+from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 from crawl4llm.warc.series import host_name
 
@@ -68,7 +68,7 @@ class AddonRun:
     when a page cannot be written, or the scorer gives NaN. In either case it ends as ``bad_input``.
     """
 
-    workers: HtmlWorkers[Rating | RatedText]
+    workers: PageTasks[HtmlPage, Rating | RatedText]
     archive: Archive
     log: CrawlLog
     model_digest: str
@@ -194,7 +194,7 @@ class AddonRun:
         signature = self.budgets is not None
         workers = opened.enter_context(PageWorkers(rater, options.workers, options.text_time_limit))
         workers.start()
-        self.workers = HtmlWorkers(workers, html_task(text=keeps_text, signature=signature))
+        self.workers = PageTasks(workers, html_task(text=keeps_text, signature=signature))
         crawl_id = uuid.uuid4()
         write_json(output / SETTINGS, self._settings(crawl_id, options))
         self.log = CrawlLog(output)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -60,7 +61,7 @@ def merge_command(storage: str) -> str:
 def given_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings of the command line that now runs, which the next one needs too."""
     return {
-        name: settings[name]
+        name: json.dumps(dict(value)) if isinstance(value := settings[name], Mapping) else value
         for name in settings
         if settings.getpriority(name) == _OF_COMMAND_LINE and name not in _OF_ONE_CRAWL
     }

@@ -59,6 +59,13 @@ class TooLarge(NoPage):
         super().__init__(message, self.reason, wanted=False)
 
 
+class Bomb(NoPage):
+    """A page whose body unpacks to far more than any real one does; it fails."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reasons.BOMB)
+
+
 class MissingRecord(PageError):
     """The corpus does not hold the document (answered 404)."""
 

@@ -73,18 +73,19 @@ def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | Non
     return content
 
 
-def inflate_start(data: bytes, coding: str, most: int) -> bytes:
+def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None) -> bytes:
     """Return the first bytes, ``most`` at most, of what ``data`` holds, which may break off. What follows a whole
-    member and is none is left out. Raises Damaged for data that is not in its coding."""
-    return _joined(_pieces(data, coding, _Room(most, most), strict=False))[:most]
+    member and is none is left out.
 
-
-def is_larger(data: bytes, coding: str, most: int) -> bool:
-    """Return whether ``data`` holds more than ``most`` bytes, as :func:`inflate_start` reads it. Keeps none of them."""
-    room = _Room(most + 1, _PIECE)
-    for _ in _pieces(data, coding, room, strict=False):
-        pass
-    return room.left <= 0
+    Raises Damaged for data that is not in its coding; with ``bound``, TooMuch if it holds more than so many bytes.
+    """
+    if bound is None:
+        return _joined(_pieces(data, coding, _Room(most, most), strict=False))[:most]
+    room = _Room(bound + 1, min(max(most, 1), _PIECE))
+    content = _joined(_first(_pieces(data, coding, room, strict=False), most))
+    if room.left <= 0:
+        raise TooMuch(bound)
+    return content[:most]
 
 
 def is_marked(data: bytes, coding: str) -> bool:
@@ -208,6 +209,15 @@ def _behind_zeros(data: bytes, at: int) -> int:
         if rest:
             break
     return at
+
+
+def _first(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """Yield the pieces that begin within the first ``most`` bytes; the others are made and dropped."""
+    size = 0
+    for piece in pieces:
+        if size < most:
+            yield piece
+        size += len(piece)
 
 
 def _joined(pieces: Iterator[bytes]) -> bytes:

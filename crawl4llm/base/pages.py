@@ -89,6 +89,8 @@ class PageRecord:
     """What site and page say of the uses of the page, as :func:`crawl4llm.optouts.said.as_text` has it."""
     follows: bool = True
     """Whether its links may be followed."""
+    beside: int = 0
+    """Bytes that wait with it in memory, such as its text, besides its content and links."""
 
 
 class Corpus(Protocol):

@@ -10,7 +10,7 @@ CONNECTION, CUT_SHORT, DNS, REFUSED, TIMEOUT = "connection", "cut_short", "dns",
 HELD = "held"
 CERTIFICATE, ROBOTS_UNKNOWN = "certificate", "robots_unknown"
 CORRUPT_RECORD, DAMAGED, NO_HTML = "corrupt_record", "damaged", "no_html"
-ERROR, KILLED = "error", "killed"
+BOMB, ERROR, KILLED = "bomb", "error", "killed"
 DUPLICATE, FRONTIER_FULL, HOST_FULL, OFF_SCOPE = "duplicate", "frontier_full", "host_full", "off_scope"
 BLOCKLIST = "blocklist"
 IGNORED, OPT_OUT, REFUSED_ADDRESS, ROBOTS = "ignored", "opt_out", "refused_address", "robots"
@@ -39,6 +39,7 @@ FAILED: Final = {
     TOO_MANY_REDIRECTS: "live: more than REDIRECT_MAX_TIMES redirects, or five to other owners, one after the other",
     CUT_SHORT: "live: the body is shorter than its head said",
     DAMAGED: "live: the body cannot be decoded",
+    BOMB: "the body unpacks to more than 1 MiB and a hundred times what was sent",
     BAD_URL: "live: the URL has no host that can be asked, or a user name in it",
     SCHEME: "live: the URL is not of http or https",
 }

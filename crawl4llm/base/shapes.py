@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 from uuid import UUID
@@ -107,7 +106,6 @@ LARGEST_WHOLE: Final = (1 << 63) - 1
 LONGEST_PART: Final = 128
 """Bytes: a file name has 255, of which the rest of a WARC file's takes up to 110 (crawl4llm.warc.series)."""
 _NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_UTC_DATE: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 
 
 def is_line(value: str) -> bool:
@@ -123,17 +121,6 @@ def is_name_part(value: str) -> bool:
 def is_file_name(value: str) -> bool:
     """Return whether text is the name of a file in a folder: no path, and not longer than a file system allows."""
     return "/" not in value and is_within(value) and is_line(value) and len(value.encode()) <= 255
-
-
-def is_utc_date(value: str) -> bool:
-    """Return whether a value is a WARC-Date to the second or finer (ISO 28500:2017 5.4): a real day, in UTC."""
-    if not _UTC_DATE.fullmatch(value):
-        return False
-    try:
-        datetime.fromisoformat(value[:19])
-    except ValueError:
-        return False
-    return True
 
 
 def is_uuid(value: str) -> bool:
@@ -162,7 +149,6 @@ def named(name: Any, shape: Any) -> Where:
 LINE: Final = Where({str}, is_line)
 NAME_PART: Final = Where({str}, is_name_part)
 FILE_NAME: Final = Where({str}, is_file_name)
-DATE: Final = Where({str}, is_utc_date)
 IDENTIFIER: Final = Where({str}, is_uuid)
 DIGEST: Final = Where({str}, re.compile(r"([a-z0-9]{2,10}:)?[0-9A-Za-z+/=_-]{16,256}").fullmatch)
 NUMBER: Final = Where({int, float}, _is_finite)

@@ -10,7 +10,6 @@ from typing import Any, Final
 from crawl4llm.base import received
 from crawl4llm.base.shapes import (
     COUNTS,
-    DATE,
     FLAG,
     IDENTIFIER,
     LARGEST_WHOLE,
@@ -30,6 +29,7 @@ from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
 from crawl4llm.crawl.crawl_state import DONE
 from crawl4llm.frontier import Outcome
+from crawl4llm.warc.page_records import is_utc_date
 
 
 def read(storage: Storage, name: str, data: bytes, shape: Any) -> Any:
@@ -128,6 +128,6 @@ CRAWL: Final = {
         "CRAWL_BATCH_SIZE": whole(),
     },
     "facts": {**received.FACTS, "settings": received.ARCHIVED},
-    "archive": {"prefix": NAME_PART, "start_date": DATE, "fields": named(LINE, Maybe(VALUE))},
+    "archive": {"prefix": NAME_PART, "start_date": Where({str}, is_utc_date), "fields": named(LINE, Maybe(VALUE))},
     "seeds": COUNTS,
 }

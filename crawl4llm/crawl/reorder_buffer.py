@@ -43,7 +43,7 @@ class Answer:
     outcome: Outcome | None = None
     """How it ends without being archived as a page; None too where it is tried again."""
     size: int = 0
-    """Bytes of the page's content and links."""
+    """Bytes of the page's content and links, and of what waits with it."""
     spooled: bool = False
     """Whether the spool has all but the lease and the size."""
 
@@ -215,7 +215,7 @@ class ReorderBuffer:
 
 def _size_of(page: PageRecord) -> int:
     bodies = len(page.html or b"") + sum([len(capture.body) for capture in page.captures])
-    return bodies + sum([_LINK_BYTES + len(link.url) + len(link.anchor) for link in page.outlinks or ()])
+    return page.beside + bodies + sum([_LINK_BYTES + len(link.url) + len(link.anchor) for link in page.outlinks or ()])
 
 
 class RaisedN:

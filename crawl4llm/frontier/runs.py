@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import Any
 
 from crawl4llm.frontier import SCORE_BYTES, Entry, order_of, score_of
-from crawl4llm.frontier.store import Store
+from crawl4llm.frontier.store import Store, StoreError
 
 _HEAD = struct.Struct("<IIBI")
 _IS_NEGATIVE_ZERO, _HAS_PARENT, _URL_IS_KEY = 1, 2, 4
@@ -51,7 +51,14 @@ def encode(entry: Entry) -> Record:
 
 
 def decode(record: Record) -> Entry:
-    """Return the entry of a record."""
+    """Return the entry of a record. Raises StoreError if it is none."""
+    try:
+        return _decoded(record)
+    except (ValueError, struct.error):
+        raise StoreError("a document in the store of JOBDIR is damaged; restore JOBDIR, or begin anew") from None
+
+
+def _decoded(record: Record) -> Entry:
     sort_key, rest = record
     depth, attempts, flags, url_bytes = _HEAD.unpack_from(rest)
     key = str(sort_key[SCORE_BYTES:], "utf-8", "surrogatepass")

@@ -20,16 +20,14 @@ if TYPE_CHECKING:
 
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""
-_LIMITS: Final = "crawl4llm_limits"
+_RECEIVED: Final = "crawl4llm_received"
 
 
 @dataclass(slots=True)
-class _Limits:
-    """What is taken of the body that a request is answered with, in bytes."""
+class _Received:
+    """How many bytes of the body have come that a request is answered with."""
 
-    unpacked: int
-    """To which content codings are undone; 0 stands for no limit."""
-    received: int = 0
+    size: int = 0
 
 
 class Bodies:
@@ -40,9 +38,8 @@ class Bodies:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        """Read BODY_LIMIT and DOWNLOAD_MAXSIZE. Raises InputError."""
+        """Read BODY_LIMIT. Raises InputError."""
         self._limit = read_options(crawler.settings).body_limit
-        self._unpacked = crawler.settings.getint("DOWNLOAD_MAXSIZE")
         crawler.signals.connect(self._head_received, signal=signals.headers_received)
         crawler.signals.connect(self._received, signal=signals.bytes_received)
 
@@ -54,13 +51,13 @@ class Bodies:
     def process_request(self, request: Request) -> None:
         """Begin to count; Scrapy's own limit would discard the page."""
         if self._limit and is_leased(request):
-            request.meta[_LIMITS] = _Limits(self._unpacked)
+            request.meta[_RECEIVED] = _Received()
             request.meta["download_maxsize"] = 0
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Return the response, without what came beyond the limit in the last part of the body."""
-        limits: _Limits | None = request.meta.get(_LIMITS)
-        if limits is None or limits.received <= self._limit:
+        received: _Received | None = request.meta.get(_RECEIVED)
+        if received is None or received.size <= self._limit:
             return response
         return response.replace(body=response.body[: self._limit], flags=[*response.flags, CUT])
 
@@ -74,28 +71,17 @@ class Bodies:
 
     def _received(self, data: bytes, request: Request) -> None:
         """End the download beyond the limit: a body of just that length is whole."""
-        limits: _Limits | None = request.meta.get(_LIMITS)
-        if limits is not None:
-            limits.received += len(data)
-            if limits.received > self._limit:
+        received: _Received | None = request.meta.get(_RECEIVED)
+        if received is not None:
+            received.size += len(data)
+            if received.size > self._limit:
                 raise StopDownload(fail=False)
 
 
-def are_cut(request: Request) -> bool:
-    """Return whether the body that a request is answered with is cut, and not discarded, where it is too long."""
-    return _LIMITS in request.meta
-
-
-def most_unpacked(request: Request) -> int | None:
-    """Return to how many bytes a page's content codings are undone; None for no limit."""
-    limits: _Limits | None = request.meta.get(_LIMITS)
-    return (limits.unpacked or None) if limits else None
-
-
 class Decompressing(HttpCompressionMiddleware):
-    """Scrapy's decompression, which discards what is cut or unpacks to too much: not for pages, read as archived."""
+    """Scrapy's decompression, not for pages: those are read as archived, in the processes that parse them."""
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         """Return the response, decoded if it is not a page's."""
-        return response if are_cut(request) else super().process_response(request, response)
+        return response if is_leased(request) else super().process_response(request, response)

@@ -1,7 +1,8 @@
 """Evidence: what was asked for that is no page, archived so that the crawl can be explained from its archive.
 
-These are the answers to requests for robots.txt and the like, whole. Of documents that a server refused, or that their
-own head opts out, it is the head alone: what nobody may keep is not kept, but who said so is.
+These are the answers to requests for robots.txt and the like, and those whose bodies unpack to far too much, whole. Of
+documents that a server refused, or that their own head opts out, it is the head alone: what nobody may keep is not
+kept, but who said so is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from crawl4llm.base.pages import Capture
 
-REFUSAL, OPT_OUT_HEAD = "refusal", "opt-out"
+BOMB, REFUSAL, OPT_OUT_HEAD = "bomb", "refusal", "opt-out"
 """Purposes of exchanges, besides the names of files."""
 REFUSALS: Final = {401, 402, 403, 451}
 """Statuses by which a server says that this crawler may not have a document, and not that there is none."""
@@ -68,6 +69,17 @@ def keep_head(
     head = replace(captures[-1], body=b"", truncated="unspecified" if captures[-1].body else None)
     crawl.keep_exchange(head, purpose, {"said": rule, **about})
     return why(rule, source_of(head))
+
+
+def keep_bomb(crawl: CrawlState, request: Request) -> Why | None:
+    """Archive the answer to a request for a document as it was sent, because its body unpacks to far too much; returns
+    the rule with the place of the record, None where nothing was sent. What redirects led there is left out."""
+    captures = captures_of(request)
+    if not captures:
+        return None
+    rule = f"{len(captures[-1].body):,} bytes that unpack to far more"
+    crawl.keep_exchange(captures[-1], BOMB, {"said": rule})
+    return why(rule, source_of(captures[-1]))
 
 
 def source_of(capture: Capture) -> str:

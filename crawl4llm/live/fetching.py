@@ -10,14 +10,14 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
-from crawl4llm.live.bodies import are_cut, most_unpacked
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
-from crawl4llm.live.reading import FetchedPage, Reader
+from crawl4llm.live.reading import FetchedPage, Reader, head_fields
 from crawl4llm.live.web import LiveWeb
+from crawl4llm.optouts.html_meta import LIMIT
 from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
-from crawl4llm.warc.payload import html_of, is_html
+from crawl4llm.warc.payload import html_head, is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ class Fetching:
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be
-        kept, Later where its site cannot be asked for opt-outs now, and InputError where it cannot be rated."""
+        kept, NoPage where its body cannot be unpacked, Later where its site cannot be asked for opt-outs now, and
+        InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
-            page = _page(request, lease_of(request), captures_of(request))
-            verdict = await self._opt_outs.of_page(request, page.captures[-1].headers, page.html or b"")
+            page = _page(lease_of(request), captures_of(request))
+            verdict = await self._opt_outs.of_page(request, page.captures[-1].headers, _head_of(page))
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             await self._reader.read(page)
             attach_page(request, page)
@@ -108,16 +109,20 @@ def _keys_behind(captures: Sequence[Capture]) -> list[str]:
     return [normalise_url(capture.url) for capture in captures[1:]]
 
 
-def _page(request: Request, lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
-    """Return the page of the last capture, unread. Raises NoPage where that is not HTML, or damaged."""
+def _page(lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
+    """Return the page of the last capture, unread. Raises NoPage if that is not HTML."""
     hops = _keys_behind(captures)
     key = hops[-1] if hops else lease.entry.key
     capture = captures[-1]
-    fields = Fields(b"".join(b"\n%b: %b" % field for field in capture.headers))
-    if not is_html(fields.get(CONTENT_TYPE), capture.body):
+    if not is_html(Fields(head_fields(capture)).get(CONTENT_TYPE), capture.body):
         raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
+    return FetchedPage(key, capture.url, capture.date, captures=captures, hops=hops)
+
+
+def _head_of(page: FetchedPage) -> bytes:
+    """Return the beginning of a page's HTML, in which opt-outs are looked for. Raises NoPage if it is damaged."""
+    capture = page.captures[-1]
     try:
-        html = html_of(capture.body, fields, most_unpacked(request), as_sent=are_cut(request))
+        return html_head(capture.body, Fields(head_fields(capture)), LIMIT)
     except ValueError as error:
         raise NoPage(f"{capture.url}: {error}", DAMAGED) from error
-    return FetchedPage(key, capture.url, capture.date, html, captures=captures, hops=hops)

@@ -24,7 +24,7 @@ from crawl4llm.live.addresses import Rules
 from crawl4llm.live.default_policy import settle_policy
 from crawl4llm.live.identity import check_identity, user_agent
 from crawl4llm.live.opt_outs import OptOuts
-from crawl4llm.live.reading import Reader
+from crawl4llm.live.reading import Reader, Unpacking
 from crawl4llm.options import read_options
 from crawl4llm.optouts.table import TABLE_DATE
 from crawl4llm.scoring.rating import PageRater
@@ -164,7 +164,8 @@ class LiveWeb:
 
     def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives pages the ratings that they got when they were fetched."""
-        self._reader = Reader(workers, text=text, signature=signature)
+        unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
+        self._reader = Reader(workers, unpacking, text=text, signature=signature)
         return self._reader.ratings
 
     def seeds_wait(self) -> bool:

@@ -188,6 +188,11 @@ class HtmlPage:
     html: bytes = field(repr=False)
     """In UTF-8."""
 
+    @property
+    def weight(self) -> int:
+        """Bytes of it."""
+        return len(self.html)
+
 
 def _html_influence(rater: PageRater, page: HtmlPage) -> Rating:
     return rate_text(rater.scorer, rater.extract(page.html), page.url)
@@ -205,22 +210,3 @@ def html_task(
     if signature or classes:
         return partial(all_of_text, text=text, signature=signature)
     return _html_influence_and_text if text else _html_influence
-
-
-class Reading(NamedTuple):
-    """What a page's HTML gives."""
-
-    rating: Rating | RatedText
-    links: Sequence[tuple[str, str, bool]]
-    """See :class:`crawl4llm.base.html_links.HtmlLink`; plain tuples take a third of the time between processes."""
-
-
-def reading_task(*, text: bool, signature: bool, classes: bool) -> Callable[[PageRater, HtmlPage], Reading]:
-    """Return the task that gives a page's links besides what :func:`html_task` gives."""
-    return partial(_read, rate=html_task(text=text, signature=signature, classes=classes))
-
-
-def _read(rater: PageRater, page: HtmlPage, rate: Callable[[PageRater, HtmlPage], Rating | RatedText]) -> Reading:
-    from crawl4llm.base.html_links import html_links  # simulations need no parser
-
-    return Reading(rate(rater, page), [link[:] for link in html_links(page.html, page.url)])

@@ -23,10 +23,12 @@ from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import PoolSpawnContext, end_with, sigint_blocked
 from crawl4llm.base.reasons import KILLED, TIMEOUT
 from crawl4llm.scoring import rating as tasks
-from crawl4llm.scoring.rating import HtmlPage, PageRater, R, RatedText, Rating, T, rate_all
+from crawl4llm.scoring.rating import PageRater, R, RatedText, Rating, T, rate_all
 from crawl4llm.scoring.score_cache import ScoreCache
 
 _SMALLEST_CHUNK, _LARGEST_CHUNK, _CHUNKS_PER_WORKER = 16, 128, 4
+_HEAVY = 48 << 20
+"""Bytes of pages with which a chunk is full, however few they are: their texts come back together."""
 _CHUNKS_AHEAD = 2
 """Chunks handed over for each process: the next one waits while one is worked on."""
 _SECONDS_PER_PAGE = 0.25
@@ -44,12 +46,23 @@ P = TypeVar("P", bound="Comparable")
 """Type of what identifies a page, such as a document key."""
 
 
+W = TypeVar("W", bound="Weighed")
+"""Type of a page that waits."""
+
+
 class Comparable(Protocol):
     """A value that can be sorted and hashed."""
 
     def __lt__(self, other: Any) -> bool: ...
 
     def __hash__(self) -> int: ...
+
+
+class Weighed(Comparable, Protocol):
+    """A page with its content."""
+
+    @property
+    def weight(self) -> int: ...
 
 
 class PageWorkers(Generic[R]):
@@ -244,20 +257,12 @@ async def rate_by_key(
     return await workers.run(task, [page.key for page in pages])
 
 
-async def rate_by_html(
-    workers: PageWorkers[PageRater], pages: Sequence[PageRecord], *, text: bool = False, signature: bool = False
-) -> list[Rating | RatedText]:
-    """Return the scores of pages as they came, and their classes; if wanted, their main text and its signature."""
-    task = tasks.html_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
-    return await workers.run(task, [HtmlPage(page.key, page.html or b"") for page in pages])
-
-
-class HtmlWorkers(Generic[T]):
+class PageTasks(Generic[W, T]):
     """Runs a task on pages as they come, in worker processes; those that wait for a process go together."""
 
-    def __init__(self, workers: PageWorkers[PageRater], task: Callable[[PageRater, HtmlPage], T]) -> None:
+    def __init__(self, workers: PageWorkers[PageRater], task: Callable[[PageRater, W], T]) -> None:
         self._workers, self._task = workers, task
-        self._waiting: deque[tuple[HtmlPage, asyncio.Future[T | Rating]]] = deque()
+        self._waiting: deque[tuple[W, asyncio.Future[T | Rating]]] = deque()
         self._at_work: set[asyncio.Future[list[T | Rating]]] = set()
 
     def lag(self) -> int:
@@ -265,7 +270,7 @@ class HtmlWorkers(Generic[T]):
         waiting = len(self._waiting)
         return waiting if waiting >= self._places * _SMALLEST_CHUNK else 0
 
-    async def run(self, page: HtmlPage) -> T | Rating:
+    async def run(self, page: W) -> T | Rating:
         """Return the task's result for a page, or why there is none. Raises InputError where the task does."""
         result: asyncio.Future[T | Rating] = asyncio.get_running_loop().create_future()
         self._waiting.append((page, result))
@@ -281,7 +286,9 @@ class HtmlWorkers(Generic[T]):
         """Fill the places that are free; the more pages wait, the larger are the chunks, and the fewer."""
         while self._waiting and (free := self._places - len(self._at_work)) > 0:
             size = min(-(-len(self._waiting) // free), _SMALLEST_CHUNK)
-            pages = [self._waiting.popleft() for _ in range(size)]
+            pages, weight = [self._waiting.popleft()], 0
+            while self._waiting and len(pages) < size and (weight := weight + pages[-1][0].weight) < _HEAVY:
+                pages.append(self._waiting.popleft())
             answers = self._workers.run_chunk(self._task, [page for page, _ in pages])
             self._at_work.add(chunk := asyncio.ensure_future(answers))
             chunk.add_done_callback(partial(self._ended, [result for _, result in pages]))

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.reasons import ERROR, ROBOTS_UNKNOWN
+from crawl4llm.base.reasons import BOMB, ERROR, ROBOTS_UNKNOWN
 from crawl4llm.crawl.reorder_buffer import lease_of, leases_of, page_of, pages_of
 from crawl4llm.engine.run import Run
 from crawl4llm.engine.scheduler import BAD_INPUT
@@ -92,7 +92,7 @@ class InfluenceSpider(Spider):
             return
         # Imported where something fails: a simulation may need nothing of the live room, which takes long to load.
         from crawl4llm.live.capturing import hop_of
-        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_head
+        from crawl4llm.live.evidence import OPT_OUT_HEAD, keep_bomb, keep_head
         from crawl4llm.live.fetching import Elsewhere
         from crawl4llm.live.opt_outs import OptedOut
         from crawl4llm.live.places import Later
@@ -121,6 +121,8 @@ class InfluenceSpider(Spider):
         if isinstance(error, OptedOut) and why is None:  # the answer itself says so
             signals = {"opt-out-signals": as_text(error.verdict.said)}
             why = keep_head(self.crawl, request, OPT_OUT_HEAD, error.rule, signals)
+        if known == (Outcome.FAILED, BOMB):
+            why = keep_bomb(self.crawl, request)
         if known is None:
             self.logger.error("Cannot fetch %s", lease.entry.key, exc_info=error)
             self.crawl.failed(lease, ERROR, final=False)

@@ -18,7 +18,6 @@ from crawl4llm.base.input_files import open_input, read_json
 from crawl4llm.base.pages import Corpus
 from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SETTINGS, WARC
-from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.base.tables import Fact, Line, Part
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.base.within import require_within, within
@@ -31,6 +30,7 @@ from crawl4llm.scoring.rating import PageRater, Task, indegree, influence
 from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 from crawl4llm.warc.cdxj import INDEX_NAME, timestamp
+from crawl4llm.warc.page_records import is_utc_date
 from crawl4llm.warc.reader import UnreadableFile, read_stored, scan
 from crawl4llm.warc.records import DATE, field_name
 from crawl4llm.warc.series import OPEN_SUFFIX
@@ -269,7 +269,7 @@ def _allowed(warc: Path, key: str) -> Iterator[Part]:
 def _allowed_by(path: Path, offset: int) -> list[str]:
     """Return what the metadata of the page at a place says of robots.txt."""
     for name in (path, path.with_name(path.name + OPEN_SUFFIX)):
-        with suppress(FileNotFoundError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
+        with suppress(OSError, UnreadableFile), tempfile.TemporaryDirectory(prefix="crawl4llm-") as folder:
             part = Path(folder) / "part"
             with open_input(name) as file:
                 file.seek(offset)

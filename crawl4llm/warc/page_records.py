@@ -25,6 +25,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import quote
 from uuid import UUID
 
@@ -32,7 +33,6 @@ from warcio.statusandheaders import StatusAndHeaders
 
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.shapes import is_utc_date
 from crawl4llm.base.urls import BLANKS, SCHEME
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 
@@ -44,6 +44,7 @@ _PLAIN_URI = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9_.~:/?#\[\]@!$&'()*+,;=-]*
 """A URI that is left as it is."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UTC_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 _LINE_END = frozenset("\r\n\0")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -80,6 +81,17 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", text).encode()
+
+
+def is_utc_date(value: str) -> bool:
+    """Return whether a value is a WARC-Date to the second or finer (ISO 28500:2017 5.4): a real day, in UTC."""
+    if not _UTC_DATE.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value[:19])
+    except ValueError:
+        return False
+    return True
 
 
 Fields = Mapping[str, str | int | float | None]

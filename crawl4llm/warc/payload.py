@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
-from crawl4llm.base.errors import TooLarge
+from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
-from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, inflate_start, is_marked
+from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
 from crawl4llm.base.input_files import parse_json
 from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field_name
 
@@ -25,8 +25,15 @@ _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
+_NO_BOMB, _MOST_RATIO = 1 << 20, 100
+"""Bytes to which any body may unpack, and how many times its own; of 2,500 real bodies the highest ratio is 29."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
+_MOST_HEADS: Final = 1 << 14
+"""Bytes in which most pages have their head."""
+_BYTES_OF_ONE: Final = 4
+"""Bytes that an ASCII character takes at most, in any charset."""
+_HEAD_END = re.compile(rb"</head", re.IGNORECASE)
 _MOST_CODINGS: Final = 5
 """Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
 
@@ -41,12 +48,16 @@ def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
 
     ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
     declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
-    a coding is damaged or there are too many, and TooLarge for a body of more than ``most`` bytes, coded or not.
+    a coding is damaged or there are too many. Raises Bomb for a body that unpacks to far more than it has, and TooLarge
+    for one of more than ``most`` bytes, coded or not.
 
     A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
     ``most`` bytes instead, and has to be in the codings that its head says.
     """
-    body = decoded(body, fields, most, as_sent=as_sent)
+    return _in_utf8(decoded(body, fields, most, as_sent=as_sent), fields)
+
+
+def _in_utf8(body: bytes, fields: Fields) -> bytes:
     try:
         charset, text = html_to_unicode(fields.text(CONTENT_TYPE), body, auto_detect_fun=_guess_charset)
         if charset.replace("_", "-") not in _NO_CHARSETS:
@@ -56,19 +67,52 @@ def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
     return body.decode(_guess_charset(body), "replace").encode()
 
 
+def html_head(body: bytes, fields: Fields, most: int) -> bytes:
+    """Return the beginning of what :func:`html_of` returns of a body as it was sent: up to the end of the head, about,
+    or so many bytes. No more of the body is decoded than that takes, so that damage behind is not seen."""
+    codings = _codings(fields)
+    html = b""
+    for length in (_MOST_HEADS, _BYTES_OF_ONE * most):
+        start = body
+        for coding in codings:
+            start = _decode(start, coding, length)
+        html = _in_utf8(start[:length], fields)[:most]
+        if len(start) < length or _HEAD_END.search(html):
+            break
+    return html
+
+
 def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
     """Return a response's body without its content codings. Arguments and errors are those of :func:`html_of`."""
+    bomb = _bomb(len(body))
+    largest = _LARGEST_BODY if most is None else most
+    body = _within(body, most, as_sent=as_sent)
+    for coding in _codings(fields):
+        inner = _decode(body, coding, largest + 1, bomb)
+        if as_sent and body and inner is body and coding in CODINGS:
+            raise ValueError(f"content coding {coding}: the body is not in it")
+        body = inner if inner is body else _within(inner[: largest + 1], most, as_sent=as_sent)
+    return body
+
+
+def may_unpack_to(body: bytes, fields: Fields, most: int | None) -> int:
+    """Return the most bytes that :func:`decoded` makes of a body."""
+    if not fields.text(_CONTENT_ENCODING):
+        return len(body)
+    return min(_bomb(len(body)), _LARGEST_BODY if most is None else most)
+
+
+def _bomb(received: int) -> int:
+    """Return the most bytes to which so many that were sent may unpack."""
+    return max(_NO_BOMB, _MOST_RATIO * received)
+
+
+def _codings(fields: Fields) -> list[str]:
+    """Return the content codings of a body, the outermost first. Raises ValueError for too many."""
     codings = fields.text(_CONTENT_ENCODING).lower().split(",")
     if len(codings) > _MOST_CODINGS:
         raise ValueError(f"{len(codings)} content codings")
-    body = _within(body, most, as_sent=as_sent)
-    for coding in reversed(codings):
-        coding = coding.strip().removeprefix("x-")  # noqa: PLW2901
-        inner = _decode(body, coding, _LARGEST_BODY if most is None else most + 1)
-        if as_sent and body and inner is body and coding in CODINGS:
-            raise ValueError(f"content coding {coding}: the body is not in it")
-        body = _within(inner, most, as_sent=as_sent)
-    return body
+    return [coding.strip().removeprefix("x-") for coding in reversed(codings)]
 
 
 def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
@@ -119,15 +163,18 @@ def _join_chunks(body: bytes) -> bytes:
     return b"".join(chunks) if chunks else body
 
 
-def _decode(body: bytes, coding: str, most: int) -> bytes:
-    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged.
+def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:
+    """Undo a content coding (RFC 9110, 8.4.1), up to ``most`` bytes. Raises ValueError where it is damaged, and Bomb
+    where it holds more than ``bomb`` bytes.
 
     Deflate and Brotli have no mark: what cannot be decoded is taken to be decoded already.
     """
     if coding not in CODINGS or not is_marked(body, coding):
         return body
     try:
-        return inflate_start(body, coding, most)
+        return inflate_start(body, coding, most, bomb)
+    except TooMuch as error:
+        raise Bomb(f"the body is a bomb: {error}") from None
     except InflateError as error:
         if isinstance(error, Damaged) and is_marked(b"", coding):
             return body

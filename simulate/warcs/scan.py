@@ -37,6 +37,8 @@ _REFERS_TO, REFERS_TO_URI = field_name("WARC-Refers-To"), field_name("WARC-Refer
 PAYLOAD_DIGEST, _IDENTIFIED_TYPE = field_name("WARC-Payload-Digest"), field_name("WARC-Identified-Payload-Type")
 _LOCATION: Final = field_name("Location")
 _PURPOSE: Final = field_name(PURPOSE_FIELD)
+_BOMB: Final = b"bomb"
+"""The purpose of a record with the whole answer to a request for a document, which failed for its body."""
 _SOFTWARE = re.compile(rb"^software: *crawl4llm/", re.IGNORECASE | re.MULTILINE)
 """In the warcinfo record of a file: it is of this project (ISO 28500:2017, 6.2)."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
@@ -106,6 +108,8 @@ class _Collector:
         if record is None:
             return DAMAGED
         purpose = record.fields.get(_PURPOSE)  # robots.txt and the like, in an archive of ours
+        if purpose == _BOMB:
+            purpose = b""  # a page, which a replay asks for too
         self._note(frame, record, purpose)
         if purpose or record.kind not in {"response", "resource", "conversion", "revisit"}:
             return OF_NO_PAGE if purpose else record.kind or UNTYPED

@@ -21,7 +21,6 @@ from crawl4llm.base.inflating import (
     gunzip_pieces,
     inflate,
     inflate_start,
-    is_larger,
 )
 
 HUGE = 1 << 30
@@ -72,11 +71,13 @@ def test_gives_what_was_put_in(coding: str, size: int) -> None:
     assert inflate(coded, coding, size) == inflate(coded, coding, 1 << 20) == data
     assert inflate_start(coded, coding, 1 << 20) == data
     assert inflate_start(coded, coding, 100) == data[:100]
-    assert not is_larger(coded, coding, size)
-    assert size == 0 or is_larger(coded, coding, size - 1)
+    assert inflate_start(coded, coding, 100, size) == data[:100]
+    assert inflate_start(coded, coding, 1 << 20, size) == data
     if size:
         with pytest.raises(TooMuch, match=f"unpacks to more than {size - 1:,} bytes"):
             inflate(coded, coding, size - 1)
+        with pytest.raises(TooMuch, match=f"unpacks to more than {size - 1:,} bytes"):
+            inflate_start(coded, coding, 10, size - 1)
         with pytest.raises(Damaged):
             inflate(coded[:-1], coding, size)
 
@@ -119,7 +120,8 @@ def test_a_bomb_takes_no_memory(coding: str, coded: Callable[[], bytes]) -> None
         with pytest.raises(InflateError):
             inflate(data, coding, 1 << 20)
         assert len(inflate_start(data, coding, 1 << 20)) == 1 << 20
-        assert is_larger(data, coding, 50 << 20)
+        with pytest.raises(TooMuch):
+            inflate_start(data, coding, 1 << 20, 50 << 20)
 
 
 def test_a_bomb_that_lies_takes_no_memory() -> None:

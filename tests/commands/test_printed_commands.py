@@ -80,9 +80,12 @@ def shell(demo_web: Web, tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def test_from_a_project_to_a_page(shell: Shell) -> None:
+    extensions = '{"scrapy.extensions.telnet.TelnetConsole": null}'
     other = shell.next_of(
-        "crawl4llm crawl influence -s OUTPUT_DIR='crawls/my crawl' -s CRAWL_MAX_PAGES=50 -s CRAWL_SEED=7"
+        "crawl4llm crawl influence -s OUTPUT_DIR='crawls/my crawl' -s CRAWL_MAX_PAGES=50 -s CRAWL_SEED=7 "
+        f"-s EXTENSIONS='{extensions}'"
     )
+    assert f"EXTENSIONS={extensions}" in other
     assert "OUTPUT_DIR" not in other
     assert "CRAWL_SEED=7" in other
     look = shell.next_of(other)

@@ -41,7 +41,8 @@ def test_train_on_pages_and_crawl_by_them(demo_web: Web, tmp_path: Path) -> None
     assert found["average_precision"] > 0.8
     assert re.search(r"^Warning: trained on 1\d\d positive texts only", result.stdout, re.MULTILINE)
     assert ("are no probabilities" in result.stdout) == (found["expected_calibration_error"] > 0.1)
-    assert f"Next: scrapy crawl influence -s SCORER_MODEL={model / 'model.bin'}" in result.stdout
+    following = f"Next: scrapy crawl influence -s CORPUS={demo_web.corpus} -s SCORING_WORKERS=1"
+    assert f"{following} -s SCORER_MODEL={model / 'model.bin'}" in result.stdout
 
     run = tmp_path / "run"
     crawled = crawl(Web(demo_web.corpus, model / "model.bin"), run, CRAWL_MAX_PAGES=60, CRAWL_BATCH_SIZE=20)

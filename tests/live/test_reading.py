@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,9 @@ import pytest
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.html_links import html_links
-from crawl4llm.base.pages import Link, PageRecord
+from crawl4llm.base.pages import Capture, Link, PageRecord
 from crawl4llm.base.reasons import KILLED, TIMEOUT
-from crawl4llm.live.reading import FetchedPage, Reader
+from crawl4llm.live.reading import FetchedPage, Reader, Unpacking
 from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.length import LengthScorer
 from crawl4llm.scoring.rating import PageRater, RatedText, Rating
@@ -50,7 +51,20 @@ def workers() -> Iterator[PageWorkers[PageRater]]:
 
 def unread(name: str, html: str) -> FetchedPage:
     url = f"http://{name}.test/folder/page"
-    return FetchedPage(url, url, html=html.encode())
+    return FetchedPage(url, url, captures=[sent(url, gzip.compress(html.encode(), mtime=0))])
+
+
+def sent(url: str, body: bytes) -> Capture:
+    headers = [(b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip")]
+    return Capture(url, "2026-11-20T12:00:00Z", "GET", [], b"", 200, "OK", headers, exact_headers=True, body=body)
+
+
+def html_in(page: PageRecord) -> bytes:
+    return gzip.decompress(page.captures[-1].body)
+
+
+def reader_of(workers: PageWorkers[PageRater], *, text: bool = False, signature: bool = False) -> Reader:
+    return Reader(workers, Unpacking(10_000_000, is_cut=True), text=text, signature=signature)
 
 
 def read(reader: Reader, pages: list[FetchedPage]) -> None:
@@ -66,29 +80,34 @@ def test_a_page_that_ends_or_hangs_its_process_has_links_and_harms_no_other(work
     link = '<p><a href="../next?a=b#c">next</a> <a href="http://other.test/">other</a> <nav><a href="/">home</a></nav>'
     pages = [unread(f"demo-{number}", html) for number, html in enumerate(demo)]
     pages[3:3] = [unread("kill", f"kill {link}"), unread("hang", f"hang {link}")]
-    reader = Reader(workers, text=True, signature=True)
+    reader = reader_of(workers, text=True, signature=True)
     read(reader, pages)
     for page in pages:
-        found = html_links(page.html or b"", page.key)
+        found = html_links(html_in(page), page.key)
         assert page.outlinks == [Link(one.url, one.url, one.anchor, one.boilerplate) for one in found]
         assert page.outlinks, page.key
-    texts = [(page.html or b"").decode() for page in pages]
+    assert all(page.html is None for page in pages), "what waits is what was sent"
+    texts = [html_in(page).decode() for page in pages]
     rated = [RatedText(float(len(text)), None, text, signature_of(text)) for text in texts]
     rated[3:5] = [Rating(None, KILLED), Rating(None, TIMEOUT)]
     assert [page.rating for page in pages] == rated
     # What another process had read, and kept for this one, is rated again in its place.
-    kept: list[PageRecord] = [*pages[:2], PageRecord(pages[2].key, pages[2].url, html=pages[2].html), *pages[3:6]]
+    kept: list[PageRecord] = [
+        *pages[:2],
+        PageRecord(pages[2].key, pages[2].url, captures=pages[2].captures),
+        *pages[3:6],
+    ]
     assert asyncio.run(reader.ratings(kept)) == rated[:6]
 
 
 def test_a_scorer_that_gives_no_number_fails_its_pages(workers: PageWorkers[PageRater]) -> None:
     with pytest.raises(InputError, match=r"nan\.test"):
-        read(Reader(workers, text=False, signature=False), [unread("nan", "nan")])
+        read(reader_of(workers), [unread("nan", "nan")])
 
 
 def test_no_more_is_asked_for_while_many_pages_wait(workers: PageWorkers[PageRater]) -> None:
     async def lags() -> list[int]:
-        reader = Reader(workers, text=False, signature=False)
+        reader = reader_of(workers)
         reading = [asyncio.ensure_future(reader.read(unread(f"page-{number}", "text"))) for number in range(100)]
         await asyncio.sleep(0)
         found = [reader.lag()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import random
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -70,6 +72,14 @@ async def endless(asked: Asked, answer: Answer, argument: str) -> None:
 async def bomb(asked: Asked, answer: Answer, argument: str) -> None:
     """Send a gzip body that unpacks to a multiple of a thousand: ``bomb``, or ``bomb:MEBIBYTES``."""
     await answer.send(200, await asyncio.to_thread(_packed, int(argument or _BOMB)), {"Content-Encoding": "gzip"})
+
+
+async def unpacks(asked: Asked, answer: Answer, argument: str) -> None:
+    """Send some 60 to 120 KB that unpack to 60 MB: ``unpacks:flat``, ``unpacks:paragraphs``, ``unpacks:nested``,
+    ``unpacks:twice`` (in two codings); or to 1.4 MB, as a page may:
+    ``unpacks:ratio20``."""
+    body, coding = await asyncio.to_thread(unpacking, argument or "flat")
+    await answer.send(200, body, {"Content-Encoding": coding})
 
 
 async def loop(asked: Asked, answer: Answer, argument: str) -> None:
@@ -144,15 +154,40 @@ def _packed(mebibytes: int) -> bytes:
     return b"".join([*parts, packing.flush()])
 
 
+@cache
+def unpacking(kind: str) -> tuple[bytes, str]:
+    """Return a body that unpacks to far more, and its codings."""
+    if kind == "ratio20":
+        draw = random.Random(1)
+        parts = (b"<p>%b%b</p>" % (draw.randbytes(80).hex().encode(), b"said so, " * 200) for _ in range(700))
+        return zlib.compress(b"".join(parts), 9), "deflate"
+    if kind == "twice":
+        return gzip.compress(gzip.compress(b"<p>a " * (12 * _MEBIBYTE), mtime=0), mtime=0), "gzip, gzip"
+    unit = {"flat": b"much text ", "paragraphs": b"<p>a ", "nested": b"<div>"}[kind]
+    return gzip.compress(unit * (60 * _MEBIBYTE // len(unit)), mtime=0), "gzip"
+
+
 KINDS: Final[Mapping[str, Callable[[Asked, Answer, str], Awaitable[None]]]] = {
     function.__name__.replace("_", "-"): function
     for function in (
-        *(status, retry_after, slow, hang, drip, endless, bomb, loop, maze, redirect, cookie_wall, charset, truncated),
-        *(short, reset, garbage, to),
+        *(status, retry_after, slow, hang, drip, endless, bomb, unpacks, loop, maze, redirect, cookie_wall, charset),
+        *(truncated, short, reset, garbage, to),
     )
 }
 EXAMPLES: Final = (
-    *("status:503", "status:404", "retry-after:5", "slow:2", "hang", "drip:30", "endless", "bomb", "loop", "maze"),
+    *(
+        "status:503",
+        "status:404",
+        "retry-after:5",
+        "slow:2",
+        "hang",
+        "drip:30",
+        "endless",
+        "bomb",
+        "unpacks:twice",
+        "loop",
+        "maze",
+    ),
     *("redirect:http://169.254.169.254/", "cookie-wall", "charset", "truncated", "short", "reset", "garbage"),
     *("to:status-404.test/", "flaky:2", REFUSING, NOWHERE),
 )

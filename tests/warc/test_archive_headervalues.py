@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawl4llm.base.files import ArchiveError
-from crawl4llm.base.shapes import is_utc_date
-from crawl4llm.warc.page_records import MAX_URI, one_line, record_bytes, safe_uri, utf8
+from crawl4llm.warc.page_records import MAX_URI, is_utc_date, one_line, record_bytes, safe_uri, utf8
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from("\r\n\0\t\x7f\x85\u2028 %<>\"'é\ud800\udfff"))
 

@@ -282,6 +282,7 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.listing is not None:
         _check_listing(opts.listing)
     for folder in opts.export:
+        require_all_within(folder)
         listed_shards(folder, read_json(folder / MANIFEST))
     with resumable(dataset, settings):
         yield from purge(dataset, domain, opts.jobs or cores(), opts.listing, ask)

@@ -40,7 +40,7 @@ def corpus_of(crawl: StoredCrawl, settings: BaseSettings) -> Corpus:
     take_over(settings, last_run, output)
     corpus = open_corpus(settings)
     corpus.check()
-    if corpus.identity() != crawl.job["digests"]["corpus_digest"]:
+    if corpus.identity() != crawl.job["digests"].get("corpus_digest"):
         raise InputError(
             f"CORPUS {settings['CORPUS']} is not the corpus that JOBDIR {crawl.path} was begun with; give that one: "
             "-s CORPUS=PATH"
