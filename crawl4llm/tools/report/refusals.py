@@ -79,20 +79,20 @@ def refused(
     return by_owner, total
 
 
-def refusals(output: Path, owners: int, jobdir: Path | None = None) -> Iterator[Part]:
+def refusals(output: Path, owners: int, aside: Mapping[str, Counter[str]] | None = None) -> Iterator[Part]:
     """Yield a row for each of so many owners, those with the most first, and one for all; then rows of owners and URL
-    prefixes without budget, which only a JOBDIR tells. Raises InputError."""
-    aside = {} if jobdir is None else set_aside(jobdir)
-    by_owner, total = refused(output, aside=aside)
+    prefixes without budget. ``aside``: what :func:`set_aside` returns of a JOBDIR; None if there is none. Raises
+    InputError."""
+    by_owner, total = refused(output, aside=aside or {})
     links = _not_followed(output)
-    if jobdir is None:
+    if aside is None:
         total[_BUDGET] = links.get("parked/budget", 0)
     rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
     shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
     title = "\nDocuments that were not fetched, or refused by their server"
     in_all = ("in all", *columns(total).values())
     yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
-    spent = {(name, scope): count for name, scopes in aside.items() for scope, count in scopes.items()}
+    spent = {(name, scope): count for name, scopes in (aside or {}).items() for scope, count in scopes.items()}
     most = nlargest(owners, spent.items(), key=lambda item: (item[1], item[0]))
     if most:
         title = "\nDocuments set aside, by the owner or URL prefix that has no budget left (URL_BUDGET)"
