@@ -26,6 +26,7 @@ from crawl4llm.base.inflating import inflate, plausible
 from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.cluster_options import storage_url
+from crawl4llm.frontier.store import StoreError
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
@@ -212,6 +213,8 @@ class Storage:
         """Take whatever goes wrong with what an object says for damage of the object."""
         try:
             yield
+        except StoreError:  # its advice is for a JOBDIR
+            raise self.damaged(name, "one of its documents cannot be read") from None
         except _MALFORMED as error:
             said = " ".join(str(error).split())[:200]
             what = "" if isinstance(error, _SELF_SAID) else f"{type(error).__name__}: "
