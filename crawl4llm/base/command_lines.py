@@ -46,9 +46,9 @@ def command(*words: object, profile: str | None = None, simulation: bool = False
     return " ".join([*prefix, program(), *quoted([*words, *given])])
 
 
-def index_command(corpus: object, **settings: Any) -> str:
+def index_command(corpus: object, *options: object, **settings: Any) -> str:
     """Return the command that makes the index of a corpus."""
-    return command("corpus", "index", simulation=True, CORPUS=corpus, **settings)
+    return command("corpus", "index", *options, simulation=True, CORPUS=corpus, **settings)
 
 
 def merge_command(storage: str) -> str:
@@ -67,6 +67,11 @@ def given_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
+def usage(*words: str) -> str:
+    """Return how a command is used, by the program that was started: ``crawl4llm explain ID-or-URL``."""
+    return " ".join([_name(), *words]).rstrip()
+
+
 def quoted(words: Iterable[object]) -> list[str]:
     """Return words as a shell takes them."""
     return [shlex.quote(str(word)) for word in words]
@@ -76,12 +81,17 @@ def program() -> str:
     """Return the program that was started, as a shell finds it: a tool's installer may put ``crawl4llm`` alone on the
     path, and in an environment that is not activated there is neither."""
     started = Path(sys.argv[0] if sys.argv else "")
-    name = started.parent.name if started.name == "__main__.py" else started.name
-    is_script = started.name in _NAMES
-    name = name if name in _NAMES else _NAMES[0]
+    name, is_script = _name(), started.name in _NAMES
     script = started if is_script else Path(sys.executable).with_name(name)
     found = shutil.which(name)
     with suppress(OSError):
         if found is not None and Path(found).samefile(script):
             return name
     return shlex.quote(str(started.absolute())) if is_script else f"{shlex.quote(sys.executable)} -m {name}"
+
+
+def _name() -> str:
+    """Return the name of the program that was started."""
+    started = Path(sys.argv[0] if sys.argv else "")
+    name = started.parent.name if started.name == "__main__.py" else started.name
+    return name if name in _NAMES else _NAMES[0]

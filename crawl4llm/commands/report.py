@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import add_json_option, positive_integer
 
@@ -44,7 +45,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print the report; exit status 0 only when all of the log could be read."""
         if len(args) != 1 or args[0].startswith("-"):
-            raise UsageError(f"usage: scrapy report {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('report', self.syntax())}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
 
