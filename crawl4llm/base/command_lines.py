@@ -37,7 +37,8 @@ class Settings(Protocol):
 def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
     """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
 
-    ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
+    ``profile``: the settings profile of the command, by default that of the environment. For a ``simulation``,
+    ``default`` replaces ``live``.
     """
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     profile = profile or os.environ.get("SCRAPY_PROJECT")
@@ -73,8 +74,11 @@ def quoted(words: Iterable[object]) -> list[str]:
 
 
 def program() -> str:
-    """Return the program that was started, as a shell finds it: a tool's installer may put ``crawl4llm`` alone on the
-    path, and in an environment that is not activated there is neither."""
+    """Return the program that was started, in a form that a shell finds.
+
+    That is its name if it is on the path, else its file, or ``python -m``. A tool's installer may put only
+    ``crawl4llm`` on the path. An environment that is not activated is not on it.
+    """
     started = Path(sys.argv[0] if sys.argv else "")
     name = started.parent.name if started.name == "__main__.py" else started.name
     is_script = started.name in _NAMES

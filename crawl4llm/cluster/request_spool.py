@@ -132,7 +132,8 @@ def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:
 
 
 def _lines(storage: Storage, names: list[str]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield time, day and bytes of each line of a worker. Times ascend, but for requests under way together."""
+    """Yield time, day and bytes of each line of a worker. Times ascend, except among requests that were
+    under way together."""
     for number, name in enumerate(names, 1):
         if name.rpartition("/")[2] != f"{number:08}":
             raise storage.damaged(f"{name.rpartition('/')[0]}/{number:08}", "it is missing")

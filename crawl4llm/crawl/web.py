@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Visit(NamedTuple):
-    """What answers requests that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
+    """The web as requests see it that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
 
     argument: Any
     """The argument that the web's downloader middleware is made with."""

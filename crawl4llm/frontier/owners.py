@@ -72,7 +72,7 @@ class OwnerIndex(Generic[P]):
         """Numbers by name, and when they were noted."""
         self._most_failures = self._most_slowed = _SPARE
         self._slowed: dict[str, tuple[int, float]] = {}
-        """How many times delays are doubled, by owner, and when that was noted."""
+        """By owner, the number of times that its delay is doubled, and when that was noted."""
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
