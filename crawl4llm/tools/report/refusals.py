@@ -42,7 +42,7 @@ _MOST_OWNERS: Final = 200_000
 
 
 def kind_of(reason: str) -> str | None:
-    """Return the column in which a reason is counted; None for other failures, and for what was no page."""
+    """Return the column in which a reason is counted; None for other failures and drops."""
     return _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])
 
 
