@@ -67,26 +67,22 @@ class Command(ScrapyCommand):
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
             raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
-        jobdir = None if log is None or is_merged(path) else path
-        output, unknown = path, None
+        output, unknown, aside = path, None, None
         if log is not None:
             try:
                 output = log.output(self.settings)
+                aside = None if is_merged(path) else set_aside(path, owner)
             except InputError as error:  # JOBDIR alone is enough to answer for what was sent
                 unknown = f"what was not fetched is not counted: {error}"
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")
-            counts = (
-                {}
-                if unknown
-                else columns(refused(output, owner, {} if jobdir is None else set_aside(jobdir, owner))[1])
-            )
+            counts = {} if unknown else columns(refused(output, owner, aside or {})[1])
             yield from owner_report(log, owner, counts)
             return
         if log is not None:
             yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners, jobdir)
+            yield from refusals(output, opts.owners, aside)
         else:
             yield unknown

@@ -79,21 +79,22 @@ def refused(
     return by_owner, total
 
 
-def refusals(output: Path, owners: int, jobdir: Path | None = None) -> Iterator[Part]:
+def refusals(output: Path, owners: int, aside: Mapping[str, Counter[str]] | None = None) -> Iterator[Part]:
     """Yield a table of owners by their documents that were not fetched: a row for each of the first ``owners``, those
-    with the most first, and one for all. With a JOBDIR, a table of owners and URL prefixes without budget follows.
-    Raises InputError."""
-    aside = {} if jobdir is None else set_aside(jobdir)
-    by_owner, total = refused(output, aside=aside)
+    with the most first, and one for all. A table of owners and URL prefixes without budget follows.
+
+    ``aside``: the return value of :func:`set_aside` for a JOBDIR; None without one. Raises InputError.
+    """
+    by_owner, total = refused(output, aside=aside or {})
     links = _not_followed(output)
-    if jobdir is None:
+    if aside is None:
         total[_BUDGET] = links.get("parked/budget", 0)
     rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
     shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
     title = "\nDocuments that were not fetched, or refused by their server"
     in_all = ("in all", *columns(total).values())
     yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
-    spent = {(name, scope): count for name, scopes in aside.items() for scope, count in scopes.items()}
+    spent = {(name, scope): count for name, scopes in (aside or {}).items() for scope, count in scopes.items()}
     most = nlargest(owners, spent.items(), key=lambda item: (item[1], item[0]))
     if most:
         title = "\nDocuments set aside, by the owner or URL prefix that has no budget left (URL_BUDGET)"
