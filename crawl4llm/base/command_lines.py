@@ -53,7 +53,7 @@ def index_command(corpus: object, **settings: Any) -> str:
 
 
 def merge_command(storage: str) -> str:
-    """Return the command that makes a run folder of a storage: below ``crawls/``, where none is yet."""
+    """Return the command that makes a run folder of a storage: at a free place below ``crawls/``."""
     names = ("merged", *(f"merged-{number}" for number in range(2, 1000)))
     free = next((name for name in names if not Path("crawls", name).exists()), names[0])
     return command("cluster", "merge", storage, "--out", f"crawls/{free}")

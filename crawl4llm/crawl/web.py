@@ -68,7 +68,7 @@ class Web(Protocol):
 
     @classmethod
     def visit(cls, settings: BaseSettings) -> Visit:
-        """Return what is there without a crawl. Raises InputError where the web may only be asked by a crawl."""
+        """Return the web for requests without a crawl. Raises InputError if the web may only be asked by a crawl."""
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""

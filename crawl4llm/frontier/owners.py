@@ -275,7 +275,7 @@ class OwnerIndex(Generic[P]):
             self._most_failures = max(_SPARE, 2 * len(self._failures))
 
     def _note_slowed(self, name: str, times: int, noted: float) -> None:
-        """Note how many times a delay is doubled, and forget old ones where they are many."""
+        """Note how many times a delay is doubled; if too many are noted, forget old ones."""
         self._slowed.pop(name, None)
         if times:
             self._slowed[name] = times, noted

@@ -119,7 +119,7 @@ class Backoff:
 
     def heard(self, owner: str, status: int, delay: float, asked_for: float) -> None:
         """Note the status of an answer, by which the delay of its owner may change; ``asked_for``: the seconds that the
-        server wants to be left alone, 0 where it does not say."""
+        server wants to be left alone, 0 if it does not say."""
         times = self._owners.slowed(owner)
         if status in _TOO_FAST and not asked_for:
             if delay and self.slowed(owner, delay) < _LONGEST_SLOWED:
