@@ -172,7 +172,7 @@ def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, fl
 
 
 def _fetched(figures: Mapping[str, float | None]) -> str:
-    """Return what was looked up, or of a live crawl what was sent, and what was not."""
+    """Return the counts of a simulation's look-ups, or of a live crawl's requests, sent and not sent."""
     fetched = int(figures.get("pages/fetched") or 0)
     sent = _by_reason(figures, "requests")
     if not (sent or _by_reason(figures, "unsent")):
