@@ -135,7 +135,7 @@ def test_wandb_without_an_account(demo_web: Web, tmp_path: Path) -> None:
     error = error_of(result)
     assert error.startswith("LIVE_LOGGING wandb cannot start (")
     assert error.endswith("WANDB_MODE=offline does without")
-    assert crawl_log(tmp_path / "run") == []
+    assert not (tmp_path / "run/crawl.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,18 @@ def test_what_cannot_be_begun_ends_the_crawl(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip(package, reason=f"needs the extra {name}")
-    output = tmp_path / "run"
-    output.mkdir()
-    if in_the_way is not None:
+    output, job = tmp_path / "run", {}
+    if in_the_way is not None:  # a new crawl would refuse the directory
+        job = {"JOBDIR": tmp_path / "job"}
+        assert crawl(demo_web, output, **{**PAGES, **job, "CRAWL_MAX_PAGES": 10}).returncode == 0
         (output / in_the_way).touch()
-    error = error_of(crawl(demo_web, output, env=env, **PAGES, LIVE_LOGGING=name))
+    error = error_of(crawl(demo_web, output, env=env, **PAGES, **job, LIVE_LOGGING=name))
     assert error.startswith(f"LIVE_LOGGING {name} cannot ")
     assert words in error
-    assert crawl_log(output) == []
+    if job:
+        assert len(crawl_log(output)) == 10
+    else:
+        assert not output.exists() or [path.name for path in output.iterdir()] == ["errors.log"]
 
 
 def test_a_dry_run_logs_nothing(demo_web: Web, tmp_path: Path) -> None:

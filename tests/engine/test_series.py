@@ -74,8 +74,11 @@ def test_a_killed_and_resumed_crawl_has_one_series(demo_web: Web, tmp_path: Path
 
 def test_a_crawl_goes_on_where_the_series_cannot_be_written(demo_web: Web, tmp_path: Path) -> None:
     """A folder is in its place."""
+    settings = {"CRAWL_BATCH_SIZE": 10, "JOBDIR": tmp_path / "job"}  # a new crawl would refuse the directory
+    assert crawl(demo_web, tmp_path / "run", **settings, CRAWL_MAX_PAGES=10).returncode == 0
+    (tmp_path / "run/series.jsonl").unlink()
     (tmp_path / "run/series.jsonl/in-the-way").mkdir(parents=True)
-    result = crawl(demo_web, tmp_path / "run", CRAWL_MAX_PAGES=50, CRAWL_BATCH_SIZE=10)
+    result = crawl(demo_web, tmp_path / "run", **settings, CRAWL_MAX_PAGES=50)
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("the crawl goes on without it") == 1
     assert "Error caught on signal handler" not in result.stderr
