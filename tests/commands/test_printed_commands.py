@@ -153,8 +153,8 @@ def test_an_archive_is_repaired(shell: Shell) -> None:
     shell.out(given_by(short, "^  "))
     assert "not_indexed" not in shell.out(f"{export} 'a whole export'")
     index.unlink()
-    shell.out(given_by(shell(f"{export} another").stderr, "make it anew: "))
-    assert "not_indexed" not in shell.out(f"{export} another")
+    shell.out(given_by(shell(f"{export} 'an export anew'").stderr, "make it anew: "))
+    assert "not_indexed" not in shell.out(f"{export} 'an export anew'")
 
 
 def test_an_archive_that_is_cut_short_is_mended(shell: Shell) -> None:
