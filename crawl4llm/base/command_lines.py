@@ -37,7 +37,8 @@ class Settings(Protocol):
 def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
     """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
 
-    ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
+    ``profile``: the settings profile of the command, by default that of the environment. For a ``simulation``,
+    ``default`` replaces ``live``.
     """
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     profile = profile or os.environ.get("SCRAPY_PROJECT")
@@ -52,7 +53,7 @@ def index_command(corpus: object, *options: object, **settings: Any) -> str:
 
 
 def merge_command(storage: str) -> str:
-    """Return the command that makes a run folder of a storage: below ``crawls/``, where none is yet."""
+    """Return the command that makes a run folder of a storage: at a free place below ``crawls/``."""
     names = ("merged", *(f"merged-{number}" for number in range(2, 1000)))
     free = next((name for name in names if not Path("crawls", name).exists()), names[0])
     return command("cluster", "merge", storage, "--out", f"crawls/{free}")
@@ -78,8 +79,11 @@ def quoted(words: Iterable[object]) -> list[str]:
 
 
 def program() -> str:
-    """Return the program that was started, as a shell finds it: a tool's installer may put ``crawl4llm`` alone on the
-    path, and in an environment that is not activated there is neither."""
+    """Return the program that was started, in a form that a shell finds.
+
+    That is its name if it is on the path, else its file, or ``python -m``. A tool's installer may put only
+    ``crawl4llm`` on the path. An environment that is not activated is not on it.
+    """
     started = Path(sys.argv[0] if sys.argv else "")
     name, is_script = _name(), started.name in _NAMES
     script = started if is_script else Path(sys.executable).with_name(name)

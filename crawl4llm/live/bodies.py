@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from scrapy import signals
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import IgnoreRequest, StopDownload
 
+from crawl4llm.base.errors import Bomb, NoPage
+from crawl4llm.base.reasons import DAMAGED
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.options import read_options
-from crawl4llm.warc.payload import may_be_html
+from crawl4llm.warc.payload import decoded, may_be_html
+from crawl4llm.warc.records import Fields
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""
+_LARGEST_FILE: Final = 50 << 20
+"""Bytes to which an answer that is no page's is unpacked where its request has no limit: those of a sitemap."""
 _RECEIVED: Final = "crawl4llm_received"
 
 
@@ -79,9 +84,37 @@ class Bodies:
 
 
 class Decompressing(HttpCompressionMiddleware):
-    """Scrapy's decompression, not for pages: those are read as archived, in the processes that parse them."""
+    """Undoes content codings of answers that are no page's, such as a robots.txt, within the bounds of pages.
+
+    Pages are read as archived, in the processes that parse them. Of what unpacks to far too much nothing is kept:
+    Scrapy's own way keeps as much as DOWNLOAD_MAXSIZE allows, for as long as its error lives.
+    """
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
     def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """Return the response, decoded if it is not a page's."""
-        return response if is_leased(request) else super().process_response(request, response)
+        """Return the response, decoded if it is not a page's. Raises IgnoreRequest if it unpacks to more than its
+        DOWNLOAD_MAXSIZE, and NoPage if it is a bomb or damaged."""
+        named = response.headers.getlist("Content-Encoding")
+        if is_leased(request) or request.method == "HEAD" or not named:
+            return response
+        most = request.meta.get("download_maxsize", self._max_size) or _LARGEST_FILE
+        body, fault = _decoded(response.body, Fields(b"\nContent-Encoding: " + b", ".join(named)), most)
+        if fault is not None:
+            raise NoPage(f"{response.url}: {fault[1]}", fault[0])
+        if len(body) > most:
+            del body
+            raise IgnoreRequest(f"{response.url}: unpacks to more than DOWNLOAD_MAXSIZE ({most:,} bytes)")
+        decoded_response = response.replace(body=body)
+        del decoded_response.headers["Content-Encoding"]
+        return decoded_response
+
+
+def _decoded(body: bytes, fields: Fields, most: int) -> tuple[bytes, tuple[str, str] | None]:
+    """Return a body without its codings, a byte more than ``most`` at most; or why it has none, as reason and message.
+    An error that were raised from here would keep what was unpacked until then."""
+    try:
+        return decoded(body, fields, most + 1, as_sent=True), None
+    except Bomb as error:
+        return b"", (error.reason, str(error))
+    except ValueError as error:
+        return b"", (DAMAGED, str(error))

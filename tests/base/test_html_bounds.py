@@ -1,0 +1,71 @@
+"""Pages that would take too much memory as a tree: only the beginning is read, by all parsers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from crawl4llm.base.html_bounds import MOST_ATTRIBUTES, MOST_ELEMENTS, MOST_TAGS, bounded
+
+FORMATTING = b"<p>" + b"".join(b"<b a=%d>" % number for number in range(4000)) + b"<p>x<i></i>" * 4000
+BOMBS = {
+    "paragraphs": b"<p>a " * 2_000_000,
+    "comments": b"<!---->" * 1_400_000,
+    "ends": b"</p>" * 2_500_000,
+    "attributes": b"".join(b"<p %b>" % b" ".join(b"%x" % n for n in range(4096, 9096)) for _ in range(400)),
+    "formatting": FORMATTING,
+    "code": FORMATTING.replace(b"<b ", b"<CODE\n"),
+}
+MOST_MEBIBYTES = 400
+
+PARSE = """
+import resource, sys
+sys.path.insert(0, ".")
+from crawl4llm.base.html_links import html_links
+from crawl4llm.scoring.text import EXTRACTORS, extract_text
+from tests.base.test_html_bounds import BOMBS
+html = BOMBS[sys.argv[1]]
+html_links(html, "http://a.test/")
+for name in sys.argv[2:]:
+    extract_text(html, EXTRACTORS[name])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_tree_takes_little_memory(name: str) -> None:
+    """Without bounds the paragraphs take more than a gigabyte, and the formatting elements, of 80 KB, eleven."""
+    result = subprocess.run(
+        [sys.executable, "-c", PARSE, name, "trafilatura"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < MOST_MEBIBYTES
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_no_more_than_the_bounds_is_left(name: str) -> None:
+    html = bounded(BOMBS[name])
+    assert BOMBS[name].startswith(html)
+    assert 0 < len(html) < len(BOMBS[name])
+    assert html.count(b"<") <= MOST_TAGS
+    assert html.count(b"<") - html.count(b"</") <= MOST_ELEMENTS
+    assert bounded(html) == html
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        b"<p>a " * MOST_ELEMENTS,
+        b"<p>a</p>" * MOST_ELEMENTS,
+        b"".join(b"<p %b>" % b" ".join(b"%x" % n for n in range(4096, 5119)) for _ in range(MOST_ATTRIBUTES >> 10)),
+        b"<p><b>bold</b> <i>and</i> <code>more</code></p>" * 10_000,
+        b"<p><b>unclosed" * 20_000,
+        b"word " * 2_000_000,
+    ],
+    ids=["elements", "tags", "attributes", "closed", "alike", "text"],
+)
+def test_a_page_within_the_bounds_is_read_to_its_end(html: bytes) -> None:
+    """Of unclosed elements that are alike, a parser opens three anew."""
+    assert bounded(html) == html
