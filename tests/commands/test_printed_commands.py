@@ -170,8 +170,8 @@ def test_what_is_missing_is_made(shell: Shell, tmp_path: Path) -> None:
     assert "of 60 pages by harmonic" in shell.out(f"{harmonic} -s HARMONIC_RANKS=ranks.tsv.gz")
     given = shell("crawl4llm trainscorer --positive '../my corpora/a web' --negative x.jsonl --out 'no model'").stderr
     assert "-s 'CORPUS=../my corpora/a web'" in given
-    assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stdout
-    assert "usage: crawl4llm archive check DIR" in shell("crawl4llm archive check").stdout
+    assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stderr
+    assert "usage: crawl4llm archive check DIR" in shell("crawl4llm archive check").stderr
 
 
 def test_a_storage_is_merged(shell: Shell, tmp_path: Path) -> None:
