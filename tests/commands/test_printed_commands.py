@@ -153,8 +153,8 @@ def test_an_archive_is_repaired(shell: Shell) -> None:
     shell.out(given_by(short, "^  "))
     assert "not_indexed" not in shell.out(f"{export} 'a whole export'")
     index.unlink()
-    shell.out(given_by(shell(f"{export} another").stderr, "make it anew: "))
-    assert "not_indexed" not in shell.out(f"{export} another")
+    shell.out(given_by(shell(f"{export} 'an export anew'").stderr, "make it anew: "))
+    assert "not_indexed" not in shell.out(f"{export} 'an export anew'")
 
 
 def test_an_archive_that_is_cut_short_is_mended(shell: Shell) -> None:
@@ -170,8 +170,8 @@ def test_what_is_missing_is_made(shell: Shell, tmp_path: Path) -> None:
     assert "of 60 pages by harmonic" in shell.out(f"{harmonic} -s HARMONIC_RANKS=ranks.tsv.gz")
     given = shell("crawl4llm trainscorer --positive '../my corpora/a web' --negative x.jsonl --out 'no model'").stderr
     assert "-s 'CORPUS=../my corpora/a web'" in given
-    assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stdout
-    assert "usage: crawl4llm archive check DIR" in shell("crawl4llm archive check").stdout
+    assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stderr
+    assert "usage: crawl4llm archive check DIR" in shell("crawl4llm archive check").stderr
 
 
 def test_a_storage_is_merged(shell: Shell, tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ class Dataset:
         """The folder of WARC files and indexes."""
         run = given if self.root != given else given.absolute().parent
         has_log = ((run / crawl_log.NAME).exists() and run / WARC == self.root.absolute()) or self.root != given
+        if has_log and self.root == given:
+            self.root = given.absolute()  # as its base: paths of files are taken relative to that
         self.base = run if has_log else self.root
         """The folder with all that belongs to the dataset."""
         self.log = self.base / crawl_log.NAME
