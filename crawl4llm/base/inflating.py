@@ -69,6 +69,7 @@ def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | Non
     room = _Room(most + 1, most + 1)
     content = _joined(_pieces(data, coding, room, strict=True, dictionary=dictionary))
     if room.left <= 0:
+        del content  # whoever keeps the error would keep it too
         raise TooMuch(most)
     return content
 
@@ -84,6 +85,7 @@ def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None)
     room = _Room(bound + 1, min(max(most, 1), _PIECE))
     content = _joined(_first(_pieces(data, coding, room, strict=False), most))
     if room.left <= 0:
+        del content  # whoever keeps the error would keep it too
         raise TooMuch(bound)
     return content[:most]
 

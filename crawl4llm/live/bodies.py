@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Final
 
 from scrapy import signals
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Headers
 
+from crawl4llm.base.errors import NoPage
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.options import read_options
-from crawl4llm.warc.payload import may_be_html
+from crawl4llm.warc.payload import all_known, decoded, may_be_html
+from crawl4llm.warc.records import Fields
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Headers, Response
+    from scrapy.http import Response
 
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""
+MOST_UNPACKED: Final = "crawl4llm_most_unpacked"
+"""In the meta of requests that are no page's: bytes of the unpacked body that are read, at most."""
 _RECEIVED: Final = "crawl4llm_received"
 
 
@@ -79,9 +84,25 @@ class Bodies:
 
 
 class Decompressing(HttpCompressionMiddleware):
-    """Scrapy's decompression, not for pages: those are read as archived, in the processes that parse them."""
+    """Unpacks within bounds what is no page, such as robots.txt. A page is unpacked by the process that parses it."""
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
-    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """Return the response, decoded if it is not a page's."""
-        return response if is_leased(request) else super().process_response(request, response)
+    def process_response(self, request: Request, response: Response) -> Response:  # type: ignore[override]
+        """Return the response, unpacked if it is not a page's. Raises IgnoreRequest for a bomb and a damaged body.
+
+        A coding that is not known stays, with the field of the head.
+        """
+        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        if is_leased(request) or not codings:
+            return response
+        fields = Fields(b"\nContent-Encoding: " + codings)
+        try:
+            body = decoded(response.body, fields, request.meta.get(MOST_UNPACKED), as_sent=True)
+        except (ValueError, NoPage) as error:
+            refused = f"{request.url}: {error}"
+        else:
+            headers = Headers(response.headers)
+            if all_known(codings):
+                del headers["Content-Encoding"]
+            return response.replace(body=body, headers=headers)
+        raise IgnoreRequest(refused)  # here, since a cause would keep in memory what was unpacked
