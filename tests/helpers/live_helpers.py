@@ -73,7 +73,7 @@ def small_web() -> dict[str, Answer | Sequence[Answer]]:
     web["/robots.txt"] = Answer(b"User-agent: *\nDisallow: /private/\n", content_type="text/plain")
     web["/broken"] = Answer(b"<p>out of order", 500)
     web["/large"] = Answer(b"<p>" + b"much " * 40_000)
-    web["/bomb"] = Answer(gzip.compress(b"<p>" + b"much " * 400_000), headers={"Content-Encoding": "gzip"})
+    web["/bomb"] = Answer(gzip.compress(b"<p>" + b"much " * 400_000, mtime=0), headers={"Content-Encoding": "gzip"})
     web["/latin"] = Answer(LATIN.encode("latin-1"), content_type="text/html")
     web["/refresh"] = Answer(b'<meta http-equiv="refresh" content="0; url=/page-8"><p>Wait for the next page.</p>')
     return web
