@@ -91,7 +91,7 @@ def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
         inner = _decode(body, coding, largest + 1, bomb)
         if as_sent and body and inner is body and coding in CODINGS:
             raise ValueError(f"content coding {coding}: the body is not in it")
-        body = inner if inner is body else _within(inner[: largest + 1], most, as_sent=as_sent)
+        body = inner if inner is body else _within(inner, largest, as_sent=as_sent or most is None)
     return body
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,10 @@ from warc_helpers import (
     write,
 )
 
-from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord
+from crawl4llm.base.errors import Bomb, CorruptRecord, InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.frontier import Outcome
+from crawl4llm.live.verdicts import verdict
 from crawl4llm.warc import payload as warc_payload
 from crawl4llm.warc.records import Fields
 from simulate.warcs.corpus import WarcCorpus
@@ -84,7 +87,10 @@ class TestWarcCorpus(CorpusContract):
 
     def test_all_parts_are_held(self, corpus: Corpus) -> None:
         corpus.require("text", "html", "outlinks")
-        with pytest.raises(InputError, match="record no inlinks; `scrapy corpus build` makes a ClueWeb22 tree"):
+        with pytest.raises(
+            InputError,
+            match=r"no inlinks; make a ClueWeb22 tree that does: .*scrapy corpus build --to DIR -s CORPUS=",
+        ):
             corpus.require("inlinks")
 
 
@@ -418,7 +424,32 @@ def test_a_body_is_inflated_so_far_and_no_further(
 ) -> None:
     monkeypatch.setattr(warc_payload, "_LARGEST_BODY", 1 << 20)
     fields = Fields(f"\nContent-Type: {HTML}\nContent-Encoding: {coding}".encode())
-    assert warc_payload.html_of(code(b"<p>" + b"x" * (1 << 24)), fields) == b"<p>" + b"x" * ((1 << 20) - 3)
+    body = b"<p>" + random.Random(1).randbytes(1 << 20).hex().encode()
+    assert warc_payload.html_of(code(body), fields) == body[: 1 << 20]
+
+
+@pytest.mark.parametrize("codings", [["gzip"], ["gzip", "gzip"], ["deflate"], ["br"], ["zstd"]])
+def test_a_body_that_unpacks_to_far_too_much_is_a_bomb(opened: Callable[..., WarcCorpus], codings: list[str]) -> None:
+    """Whatever DOWNLOAD_MAXSIZE allows; one of a ratio below 100 is none, nor is one below 1 MiB."""
+    pytest.importorskip("brotli")
+    code: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
+    code |= {"br": import_module("brotli").compress, "zstd": pytest.importorskip("backports.zstd").compress}
+    bodies = [html_of(1).ljust(5 << 20), html_of(2).ljust((1 << 20) - 1)]
+    bodies.append(html_of(3) + b"".join(random.Random(1).randbytes(9).hex().encode() * 10 for _ in range(6000)))
+    fields = [f"Content-Type: {HTML}", f"Content-Encoding: {', '.join(codings)}"]
+    records = []
+    for number, body in enumerate(bodies, 1):
+        for coding in codings:
+            body = code[coding](body)  # noqa: PLW2901
+        records.append(response(url_of(number), http(body, fields=fields)))
+    corpus = opened(*records)
+    for ask in (corpus.page, corpus.html):
+        with pytest.raises(Bomb) as raised:
+            ask(url_of(1))
+        assert verdict(raised.value) == (Outcome.FAILED, "bomb")
+    assert corpus.html(url_of(2)) == bodies[1]
+    if len(codings) == 1:
+        assert corpus.html(url_of(3)) == bodies[2]
 
 
 def test_a_damaged_coding_is_a_damaged_page(opened: Callable[..., WarcCorpus]) -> None:
