@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Final
 
 MOST_ELEMENTS: Final = 1 << 16
-"""Start tags and comments of a page that are read. Of 21,599 real pages one has the most, 32,098; so many as this take
-trafilatura 4 s and 130 MB if they are ``<p>``."""
+"""Start tags and comments of a page that are read. Of 21,599 real pages none has more than 32,098. This many
+``<p>`` take trafilatura 4 s and 130 MB."""
 MOST_TAGS: Final = 2 * MOST_ELEMENTS
 """The same with end tags, of which the real pages have 64,185 at most together: ``</p>`` alone makes an element too."""
 MOST_ATTRIBUTES: Final = 1 << 18
@@ -32,7 +32,7 @@ _FORMATTING_TAG = re.compile(
 )
 _NO_END_TAG = re.compile(rb"<(?!/)")
 _NOAHS_ARK: Final = 3
-"""Formatting elements of one kind that are opened anew (HTML Standard, 13.2.4.3)."""
+"""The most formatting elements of one kind that a parser reopens (HTML Standard, 13.2.4.3)."""
 
 
 def bounded(html: bytes) -> bytes:
@@ -85,7 +85,7 @@ def _cut_at_formatting(html: bytes) -> bytes:
 
 
 def _close(kinds: Counter[bytes] | None) -> int:
-    """Close the element of a name that was opened last; return how many fewer are opened anew."""
+    """Close the last open element of a name; return by how many the reopened elements decrease."""
     if not kinds:
         return 0
     last = next(reversed(kinds))

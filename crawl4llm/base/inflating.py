@@ -1,7 +1,7 @@
-"""The one way to unpack what is compressed: gzip, deflate, Zstandard and Brotli, to so many bytes and no more.
+"""The one way to unpack compressed data, up to a bound: gzip, deflate, Zstandard and Brotli.
 
-A caller names the most that it takes. All members or frames together give at most that, or one error. Data that is read
-line by line from a file needs none of this: its lines have a longest.
+A caller names the most bytes that it takes. All members or frames together give at most that, or one error. Data read
+line by line from a file needs none of this: lines have a bound of their own.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class TooMuch(InflateError):
 
 
 def plausible(stored: int) -> int:
-    """Return the most bytes that so many compressed ones are taken to hold where the reader has no limit of its own: a
-    hundred times as many, and 64 MiB in any case."""
+    """Return the most bytes that compressed data of a size may hold, for readers without a limit of their own: a
+    hundred times the size, or 64 MiB if that is more."""
     return max(_LEAST_ALLOWED, _MOST_RATIO * stored)
 
 
@@ -69,23 +69,23 @@ def inflate(data: bytes, coding: str, most: int, dictionary: zstd.ZstdDict | Non
     room = _Room(most + 1, most + 1)
     content = _joined(_pieces(data, coding, room, strict=True, dictionary=dictionary))
     if room.left <= 0:
-        del content
+        del content  # whoever keeps the error would keep it too
         raise TooMuch(most)
     return content
 
 
 def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None) -> bytes:
-    """Return the first bytes, ``most`` at most, of what ``data`` holds, which may break off. What follows a whole
-    member and is none is left out.
+    """Return the first bytes that ``data`` holds, ``most`` at most; the data may break off. Junk behind a whole
+    member is left out.
 
-    Raises Damaged for data that is not in its coding; with ``bound``, TooMuch if it holds more than so many bytes.
+    Raises Damaged for data that is not in its coding, and TooMuch if it holds more than ``bound`` bytes.
     """
     if bound is None:
         return _joined(_pieces(data, coding, _Room(most, most), strict=False))[:most]
     room = _Room(bound + 1, min(max(most, 1), _PIECE))
     content = _joined(_first(_pieces(data, coding, room, strict=False), most))
     if room.left <= 0:
-        del content  # an error keeps the variables of those that it passes
+        del content  # whoever keeps the error would keep it too
         raise TooMuch(bound)
     return content[:most]
 
@@ -110,7 +110,7 @@ def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
 
 @dataclass
 class _Room:
-    """How much more is taken."""
+    """The bytes that are still taken."""
 
     left: int
     at_once: int

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Final
 from scrapy import signals
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Headers
 
-from crawl4llm.base.errors import Bomb, NoPage
-from crawl4llm.base.reasons import DAMAGED
+from crawl4llm.base.errors import NoPage
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.options import read_options
-from crawl4llm.warc.payload import decoded, may_be_html
+from crawl4llm.warc.payload import all_known, decoded, may_be_html
 from crawl4llm.warc.records import Fields
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Headers, Response
+    from scrapy.http import Response
 
 CUT: Final = "crawl4llm_cut"
 """Flag of a response whose body was cut at BODY_LIMIT."""
-_LARGEST_FILE: Final = 50 << 20
-"""Bytes to which an answer that is no page's is unpacked where its request has no limit: those of a sitemap."""
+MOST_UNPACKED: Final = "crawl4llm_most_unpacked"
+"""In the meta of requests that are no page's: bytes of the unpacked body that are read, at most."""
 _RECEIVED: Final = "crawl4llm_received"
 
 
@@ -84,37 +84,25 @@ class Bodies:
 
 
 class Decompressing(HttpCompressionMiddleware):
-    """Undoes content codings of answers that are no page's, such as a robots.txt, within the bounds of pages.
-
-    Pages are read as archived, in the processes that parse them. Of what unpacks to far too much nothing is kept:
-    Scrapy's own way keeps as much as DOWNLOAD_MAXSIZE allows, for as long as its error lives.
-    """
+    """Unpacks within bounds what is no page, such as robots.txt. A page is unpacked by the process that parses it."""
 
     # Scrapy's takes the spider too, which is deprecated and asked of no middleware any more.
-    def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        """Return the response, decoded if it is not a page's. Raises IgnoreRequest if it unpacks to more than its
-        DOWNLOAD_MAXSIZE, and NoPage if it is a bomb or damaged."""
-        named = response.headers.getlist("Content-Encoding")
-        if is_leased(request) or request.method == "HEAD" or not named:
+    def process_response(self, request: Request, response: Response) -> Response:  # type: ignore[override]
+        """Return the response, unpacked if it is not a page's. Raises IgnoreRequest for a bomb and a damaged body.
+
+        A coding that is not known stays, with the field of the head.
+        """
+        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        if is_leased(request) or not codings:
             return response
-        most = request.meta.get("download_maxsize", self._max_size) or _LARGEST_FILE
-        body, fault = _decoded(response.body, Fields(b"\nContent-Encoding: " + b", ".join(named)), most)
-        if fault is not None:
-            raise NoPage(f"{response.url}: {fault[1]}", fault[0])
-        if len(body) > most:
-            del body
-            raise IgnoreRequest(f"{response.url}: unpacks to more than DOWNLOAD_MAXSIZE ({most:,} bytes)")
-        decoded_response = response.replace(body=body)
-        del decoded_response.headers["Content-Encoding"]
-        return decoded_response
-
-
-def _decoded(body: bytes, fields: Fields, most: int) -> tuple[bytes, tuple[str, str] | None]:
-    """Return a body without its codings, a byte more than ``most`` at most; or why it has none, as reason and message.
-    An error that were raised from here would keep what was unpacked until then."""
-    try:
-        return decoded(body, fields, most + 1, as_sent=True), None
-    except Bomb as error:
-        return b"", (error.reason, str(error))
-    except ValueError as error:
-        return b"", (DAMAGED, str(error))
+        fields = Fields(b"\nContent-Encoding: " + codings)
+        try:
+            body = decoded(response.body, fields, request.meta.get(MOST_UNPACKED), as_sent=True)
+        except (ValueError, NoPage) as error:
+            refused = f"{request.url}: {error}"
+        else:
+            headers = Headers(response.headers)
+            if all_known(codings):
+                del headers["Content-Encoding"]
+            return response.replace(body=body, headers=headers)
+        raise IgnoreRequest(refused)  # here, since a cause would keep in memory what was unpacked

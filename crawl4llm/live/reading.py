@@ -68,7 +68,7 @@ class SentPage:
 
 
 class Reading(NamedTuple):
-    """What is in a page."""
+    """The rating and the links of a page."""
 
     rating: Rating | RatedText | None
     """None if only its links were wanted."""

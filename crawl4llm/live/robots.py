@@ -19,6 +19,7 @@ from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
+from crawl4llm.live.bodies import MOST_UNPACKED
 from crawl4llm.live.capturing import ALLOWED_BY, REDIRECTS
 from crawl4llm.live.evidence import crawl_of, keep, of_target, wanted, why
 from crawl4llm.live.fetching import HAS_HOST
@@ -53,7 +54,7 @@ _PAUSE: Final = 30.0
 _LONGEST_PAUSE: Final = 600.0
 """Seconds; a site that may not be asked for longer has a robots.txt that cannot be had."""
 _LARGEST: Final = 16 << 20
-"""Bytes, by its own head or decompressed, of a robots.txt that is read at all."""
+"""Bytes, by its own head, of a robots.txt that is read at all."""
 _CODINGS: Final = (b"aes", b"br", b"compress", b"dc", b"deflate", b"exi", b"gzip", b"zstd")
 """Beginnings of content codings that bodies really come in (IANA's registry); servers put other words there too."""
 _OF_THE_HOST: Final = {CERTIFICATE, DNS, REFUSED}
@@ -274,6 +275,7 @@ class Robots:
                 "dont_redirect": True,
                 "dont_retry": True,
                 "download_maxsize": _LARGEST,
+                MOST_UNPACKED: LIMIT + 1,
                 _RECEIVED: 0,
                 **wanted(),
                 FILE: file,

@@ -20,6 +20,7 @@ from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link
 from crawl4llm.frontier import Entry
+from crawl4llm.live.bodies import MOST_UNPACKED
 from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import SITEMAP
 from crawl4llm.live.robots import Robots
@@ -161,6 +162,7 @@ class Sitemaps:
         """Return the body of a sitemap, cut where it is too long; None where it cannot be had. Raises what is no
         sitemap's fault."""
         meta = {"dont_retry": True, "download_maxsize": 0, "redirect_ttl": _REDIRECTS, SITEMAP: 0}
+        meta[MOST_UNPACKED] = MOST_BYTES
         headers = {"Accept": "application/xml,text/xml,text/plain,*/*;q=0.5", "Accept-Encoding": "identity"}
         assert self._crawler.engine is not None
         for _ in range(_ATTEMPTS):

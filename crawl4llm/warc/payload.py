@@ -115,6 +115,11 @@ def _codings(fields: Fields) -> list[str]:
     return [coding.strip().removeprefix("x-") for coding in reversed(codings)]
 
 
+def all_known(codings: bytes) -> bool:
+    """Return whether :func:`decoded` can undo all that a Content-Encoding names."""
+    return all(coding.strip().removeprefix("x-") in CODINGS for coding in codings.decode("latin-1").lower().split(","))
+
+
 def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
     """Return the body that a record holds, after transfer-decoding and before content-decoding."""
     if http is None:
