@@ -1,5 +1,5 @@
 """The command ``crawl4llm``, also ``python -m crawl4llm``: it makes a project, and runs Scrapy's commands as ``scrapy``
-does. Where a tool's installer made an environment, it alone is on the path."""
+does. If pipx or uv installed the project, only this command is on the path."""
 
 from __future__ import annotations
 

@@ -67,16 +67,16 @@ class ClusterOptions:
     cluster: str | None = option(
         None,
         _server,
-        "URL of the Valkey server (or Redis from 6.2 on) over which the workers of a crawl share its partitions, like "
-        "`valkey://HOST:6379/0` (`valkeys://` with TLS); needs `STORAGE` and the extra `cluster`. Not set: no other "
+        "URL of a Valkey server (or Redis from 6.2 on), like `valkey://HOST:6379/0` (`valkeys://` with TLS). The "
+        "workers of a crawl share its partitions over it. Needs `STORAGE` and the extra `cluster`. Not set: no other "
         "worker.",
         shown=without_secrets,
     )
     storage: str | None = option(
         None,
         storage_url,
-        "Where the crawl and its archive are stored, for all workers: `s3://BUCKET/FOLDER` or `file:///FOLDER`, a "
-        "shared directory; needs the extra `cluster`. Not set: a crawl of one process.",
+        "Storage of the crawl and its archive, for all workers: `s3://BUCKET/FOLDER`, or a shared directory as "
+        "`file:///FOLDER`; needs the extra `cluster`. Not set: a crawl of one process.",
         shown=without_secrets,
     )
     crawl_partitions: int = option(

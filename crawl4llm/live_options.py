@@ -23,8 +23,8 @@ class LiveOptions:
     delay_factor: float = option(
         5.0,
         real_number(0),
-        "Live crawls in continuous order: how many times as long as the last exchange with an owner took it is left "
-        "alone after it, up to 60 seconds, where that is more than `DOWNLOAD_DELAY`. 0: off.",
+        "Live crawls in continuous order: an owner waits this many times the duration of its last exchange, up to 60 "
+        "seconds, if that is more than `DOWNLOAD_DELAY`. 0: off.",
     )
     ip_rate: float = option(
         2.0,
@@ -35,10 +35,10 @@ class LiveOptions:
     retry_waits: tuple[float, ...] = option(
         (60.0, 600.0, 3600.0),
         waits,
-        "Live crawls in continuous order: seconds for which an owner is left alone after one document, two, three ... "
-        "of a site in a row failed as `timeout`, `refused` or `connection`, or were answered 429, 502, 503 or 504; "
-        "after one more all documents of a site fail that never answered. A host without an address is looked up once "
-        "for each, a robots.txt that cannot be had asked for once more.",
+        "Live crawls in continuous order: seconds for which an owner is left alone after the first, second, third ... "
+        "error in a row. Errors are `timeout`, `refused` and `connection` of a site, and the statuses 429, 502, 503 "
+        "and 504. One more of the former gives up a site that never answered: all its documents fail. A host without "
+        "an address is looked up once for each wait; a robots.txt that fails is asked for once more.",
     )
     crawl_delay_cap: float = option(
         300.0,
@@ -70,7 +70,7 @@ class LiveOptions:
     body_limit: int = option(
         1 << 20,
         whole(0),
-        "Live crawls: bytes of a body that are taken, as they come over the wire; the page is cut there, and archived "
+        "Live crawls: bytes of a body that are taken, as they come over the wire. The page is cut there, and archived "
         "with `WARC-Truncated: length`. 0: no limit, and `DOWNLOAD_MAXSIZE` drops pages "
         "([live.md](live.md#what-is-taken-of-an-answer)).",
     )

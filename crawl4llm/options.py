@@ -82,9 +82,9 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     corpus: str | None = option(
         None,
         optional_text,
-        "What a simulated crawl fetches from: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
-        "WARC files (a file, a folder, a glob pattern, or a text file with a list of paths), or the dotted path of a "
-        "class ([of your own](extending.md)).",
+        "The corpus of a simulated crawl: `demo` (the simulation profile's default), the root of a ClueWeb22 tree, "
+        "WARC files, or the dotted path of a class ([of your own](extending.md)). WARC files are given as a file, a "
+        "folder, a glob pattern, or a text file with a list of paths.",
         imports=is_corpus_class,
     )
     corpus_duplicates: str = fixed(
@@ -123,7 +123,7 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     text_extractor: str = fixed(
         "trafilatura",
         one_of(*EXTRACTORS),
-        "What extracts main text from HTML. Not set: as the rules beside `SCORER_MODEL` say, if it has any.",
+        "Extractor of main text from HTML. Not set: taken from the rules beside `SCORER_MODEL`, if there are any.",
     )
     text_time_limit: float = option(
         30.0, seconds, "Seconds a page may take to look up, extract and score; over that it fails as `timeout`."
@@ -131,7 +131,7 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     scorer: str = fixed(
         "fasttext",
         scorer_name,
-        "What gives a page's text its influence score: a scorer's name, or a dotted path.",
+        "The scorer that rates the text of a page: its name, or a dotted path. Its score is the influence.",
         imports=is_dotted,
     )
     scorer_model: str | None = option(
@@ -142,8 +142,8 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     scorer_label: str = fixed(
         "__label__hq",
         text,
-        "The classifier's label whose probability is the influence score. Not set: as the rules beside `SCORER_MODEL` "
-        "say (`MODEL.json`, by `scrapy trainscorer`), if it has any.",
+        "The classifier's label whose probability is the influence score. Not set: taken from the rules beside "
+        "`SCORER_MODEL` (`MODEL.json`, by `scrapy trainscorer`), if there are any.",
     )
     scoring_workers: int = option(
         -1,
@@ -154,13 +154,13 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     executor: str = option(
         LOCAL,
         one_of(LOCAL, SLURM),
-        "Where the tasks run into which `--tasks` divides the work of commands ([offline-jobs.md](offline-jobs.md)): "
-        "processes of this machine, or jobs that datatrove submits to Slurm; needs the extra `offline`.",
+        "`--tasks` divides the work of commands into tasks ([offline-jobs.md](offline-jobs.md)). They run in processes "
+        "of this machine, or in jobs that datatrove submits to Slurm; needs the extra `offline`.",
     )
     executor_options: Mapping[str, Any] | None = option(
         None,
         settings_object,
-        'What datatrove\'s SlurmPipelineExecutor takes, as a JSON object: `{"partition": "cpu", "time": '
+        'Options of datatrove\'s SlurmPipelineExecutor, as a JSON object: `{"partition": "cpu", "time": '
         '"8:00:00"}`, and `mem_per_cpu_gb`, `cpus_per_task`, `qos`, `sbatch_args` and others.',
     )
     quality_threshold: float | None = fixed(
@@ -180,22 +180,22 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     url_policy: str = fixed(
         "influence",
         policy_name,
-        "What orders the frontier: a policy's name, the dotted path of a policy class, or `scorer:` and a scorer as "
-        "`SCORER` takes it, by which each page is scored before it is crawled.",
+        "The policy that orders the frontier: its name, the dotted path of a policy class, or `scorer:` and a scorer "
+        "as `SCORER` takes it. Such a scorer rates each page before it is crawled.",
         imports=is_dotted,
     )
     order: str = fixed("desc", one_of("desc", "asc"), "Whether the highest scores come first, or (`asc`) the lowest.")
     hot_queue_topic: tuple[str, ...] = fixed(
         (),
         terms,
-        "Words or phrases, divided by commas: documents that have one of them in URL or anchor, or that are within 3 "
-        "links of a page that speaks of one, come before all others, whatever the policy. Empty: none.",
+        "Words or phrases, divided by commas. Documents with one of them in URL or anchor come before all others, "
+        "whatever the policy. So do documents within 3 links of a page that speaks of one. Empty: none.",
     )
     pagerank_damping: float = fixed(
         0.9, real_number(0, 1), "`pagerank`: d, the part of a page's IR that its links pass on; Cho et al. take 0.9."
     )
     pagerank_interval: int = fixed(
-        100, whole(1), "`pagerank`: the equations are solved anew each time so many pages more are crawled."
+        100, whole(1), "`pagerank`: number of crawled pages after which the equations are solved again."
     )
     harmonic_ranks: str | None = fixed(
         None,
@@ -220,7 +220,7 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         real_number(0),
         "`host`: the bonus of a host of which no page is crawled; it falls with the root of their number.",
     )
-    crawl_max_pages: int = option(1000, whole(1), "N: the crawl ends when so many pages are crawled.")
+    crawl_max_pages: int = option(1000, whole(1), "N: the number of crawled pages at which the crawl ends.")
     crawl_batch_size: int = fixed(
         100, whole(0), "n: pages crawled in an iteration. 0: continuous order, the best document next."
     )
@@ -235,8 +235,8 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     crawl_patience: float = option(
         0.0,
         share,
-        "Where owners wait: what scores below this quantile (0 to 1) of the owners' best documents is not fetched now "
-        "([live.md](live.md#what-waiting-costs)).",
+        "If owners wait: documents that score below this quantile (0 to 1) of the owners' best documents are not "
+        "fetched now ([live.md](live.md#what-waiting-costs)).",
     )
     frontier_max_urls: int = fixed(
         0,
@@ -256,8 +256,8 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     visited_filter_bytes: int = option(
         268_435_456,
         whole(1),
-        "With `JOBDIR`: memory of the Bloom filter in front of the visited set on disk, at most; one that would grow "
-        "beyond is given up, and each new document is looked up on disk.",
+        "With `JOBDIR`: most bytes of memory for the Bloom filter in front of the visited set on disk. A filter that "
+        "would grow beyond is given up, and each new document is looked up on disk.",
     )
     commit_interval_pages: int = option(
         1000,
@@ -282,7 +282,7 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     output_dir: str | None = option(
         None,
         optional_text,
-        "Where the crawl is written; left out: a new numbered folder under `crawls/`. It may hold other files, but "
+        "Folder of the crawl's output; left out: a new numbered folder under `crawls/`. It may hold other files, but "
         "none that a crawl would write. A start that is refused leaves nothing there but `errors.log`.",
     )
     warc_enabled: bool = fixed(True, flag, "Whether crawled pages are archived.")
@@ -323,7 +323,7 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     own_settings: Mapping[str, Any] | None = fixed(
         None,
         settings_object,
-        "What a policy or scorer of your own takes; each is given by its own name (see [extending.md](extending.md)).",
+        "Settings of a policy or scorer of your own; each is given by its own name (see [extending.md](extending.md)).",
     )
     dry_run: bool = option(
         False, flag, "Check all settings, crawl 200 pages into a temporary folder, and say what the crawl would take."
@@ -331,8 +331,8 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
     live_logging: tuple[str, ...] = option(
         (),
         some_of("tensorboard", "wandb"),
-        "Where figures are sent while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each needs "
-        "the extra of its name.",
+        "Services that get figures while the crawl runs: `tensorboard`, `wandb`, or both, divided by a comma; each "
+        "needs the extra of its name.",
     )
     metrics_port: str | None = option(
         None,

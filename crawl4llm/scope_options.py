@@ -119,22 +119,23 @@ class ScopeOptions:
     near_duplicates: str = fixed(
         OFF,
         one_of(OFF, FOLLOW, LEAVE),
-        "Whether the text of each page is compared with those of the last 262,144 pages that were new: pages that are "
-        "like an earlier one are counted and noted, and their links are followed (`follow`), or not (`leave`) "
+        "Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an "
+        "earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`) "
         "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
     )
     known_texts: str | None = option(
         None,
         optional_text,
-        "Path of a file of texts that one has already (`scrapy corpus known`): pages with such a text, or nearly, are "
-        "counted and noted, and where they are met the crawl goes last ([novelty.md](novelty.md#known-texts)).",
+        "Path of a file of texts that you have already, made by `scrapy corpus known`. Pages with such a text, or "
+        "nearly, are counted and noted; the crawl visits places with such pages last "
+        "([novelty.md](novelty.md#known-texts)).",
     )
 
     mixture: str | None = option(
         None,
         optional_text,
-        "Path of a JSON file with classifiers of texts and the share that each of their classes is to have among the "
-        "pages: the class furthest below its share is crawled next ([mixture.md](mixture.md)).",
+        "Path of a JSON file with classifiers of texts, and the wanted share of each of their classes among the pages. "
+        "The class furthest below its share is crawled next ([mixture.md](mixture.md)).",
     )
 
     @property

@@ -142,7 +142,7 @@ class _Visited:
         self._keys: dict[str, str] = {}
 
     def url_of(self, given: str) -> str:
-        """Return the URL of a document. Raises InputError and PageError for one that cannot be had."""
+        """Return the URL of a document. Raises InputError or PageError if the document is missing or damaged."""
         key = find_document(self._corpus, given)
         if key not in self._corpus:
             raise not_held(self._corpus, key)

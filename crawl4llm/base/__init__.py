@@ -1,6 +1,6 @@
 """Base: the words of the project and the ground under all other rooms.
 
-- ``errors``, ``reasons``, ``stats``: what can go wrong, why a document is dropped or fails, and what is counted.
+- ``errors``, ``reasons``, ``stats``: exceptions, reasons for which documents are dropped or fail, and statistics.
 - ``urls``, ``domains``, ``html_links``: URLs, registrable domains and opted-out ones, the links of an HTML page.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.

@@ -37,7 +37,8 @@ class Settings(Protocol):
 def command(*words: object, profile: str | None = None, simulation: bool = False, **settings: Any) -> str:
     """Return the command line of words and settings: ``scrapy explain ID --run 'my crawl'``.
 
-    ``profile``: the one that it is for; by default that of the environment, but for a ``simulation`` never ``live``.
+    ``profile``: the settings profile of the command, by default that of the environment. For a ``simulation``,
+    ``default`` replaces ``live``.
     """
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     profile = profile or os.environ.get("SCRAPY_PROJECT")
@@ -46,13 +47,13 @@ def command(*words: object, profile: str | None = None, simulation: bool = False
     return " ".join([*prefix, program(), *quoted([*words, *given])])
 
 
-def index_command(corpus: object, **settings: Any) -> str:
+def index_command(corpus: object, *options: object, **settings: Any) -> str:
     """Return the command that makes the index of a corpus."""
-    return command("corpus", "index", simulation=True, CORPUS=corpus, **settings)
+    return command("corpus", "index", *options, simulation=True, CORPUS=corpus, **settings)
 
 
 def merge_command(storage: str) -> str:
-    """Return the command that makes a run folder of a storage: below ``crawls/``, where none is yet."""
+    """Return the command that makes a run folder of a storage: at a free place below ``crawls/``."""
     names = ("merged", *(f"merged-{number}" for number in range(2, 1000)))
     free = next((name for name in names if not Path("crawls", name).exists()), names[0])
     return command("cluster", "merge", storage, "--out", f"crawls/{free}")
@@ -67,21 +68,34 @@ def given_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
+def usage(*words: str) -> str:
+    """Return how a command is used, by the program that was started: ``crawl4llm explain ID-or-URL``."""
+    return " ".join([_name(), *words]).rstrip()
+
+
 def quoted(words: Iterable[object]) -> list[str]:
     """Return words as a shell takes them."""
     return [shlex.quote(str(word)) for word in words]
 
 
 def program() -> str:
-    """Return the program that was started, as a shell finds it: a tool's installer may put ``crawl4llm`` alone on the
-    path, and in an environment that is not activated there is neither."""
+    """Return the program that was started, in a form that a shell finds.
+
+    That is its name if it is on the path, else its file, or ``python -m``. A tool's installer may put only
+    ``crawl4llm`` on the path. An environment that is not activated is not on it.
+    """
     started = Path(sys.argv[0] if sys.argv else "")
-    name = started.parent.name if started.name == "__main__.py" else started.name
-    is_script = started.name in _NAMES
-    name = name if name in _NAMES else _NAMES[0]
+    name, is_script = _name(), started.name in _NAMES
     script = started if is_script else Path(sys.executable).with_name(name)
     found = shutil.which(name)
     with suppress(OSError):
         if found is not None and Path(found).samefile(script):
             return name
     return shlex.quote(str(started.absolute())) if is_script else f"{shlex.quote(sys.executable)} -m {name}"
+
+
+def _name() -> str:
+    """Return the name of the program that was started."""
+    started = Path(sys.argv[0] if sys.argv else "")
+    name = started.parent.name if started.name == "__main__.py" else started.name
+    return name if name in _NAMES else _NAMES[0]

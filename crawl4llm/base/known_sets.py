@@ -22,6 +22,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import open_input, parse_json
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"crawl4llm known set\n"
 FORMAT: Final = 1
-MAKE: Final = "make it with `scrapy corpus known`"
 _HEAD: Final = 4096
 _SIZES: Final = {"I": 4, "Q": 8}
 _A_START: Final = 256
@@ -177,6 +177,11 @@ def _starts(name: str) -> str:
     return f"{name} starts"
 
 
+def make_known(to: object = "OUT", *sources: object) -> str:
+    """Return the advice to make a set, with the command."""
+    return f"make one: {command('corpus', 'known', to, *(sources or ['SOURCE...']))}"
+
+
 def is_known_set(path: Path) -> bool:
     """Return whether a file begins like a set, of whatever kind and version. Raises OSError."""
     with open_input(path) as file:
@@ -186,7 +191,7 @@ def is_known_set(path: Path) -> bool:
 def _head(data: bytes, told: str) -> tuple[Head, str]:
     """Return what the head says, and its SHA-256, which stands for the file. Raises InputError."""
     if not data.startswith(MAGIC):
-        raise InputError(f"{told} is no set of known URLs or texts; {MAKE}")
+        raise InputError(f"{told} is no set of known URLs or texts; {make_known()}")
     said, _, rest = data[len(MAGIC) :].partition(b"\n")
     identity = hashlib.sha256(said).hexdigest()
     if len(data) < _HEAD or rest[: len(identity)] != identity.encode():

@@ -47,8 +47,10 @@ def is_storage(given: object) -> bool:
 
 
 def check_object(url: str, name: str) -> None:
-    """Raise InputError if an object of a directory is a link that leads out of it, or what cannot be read as a file:
-    a received one may hold links, FIFOs and devices."""
+    """Raise InputError if an object of a directory is a link that leads out of it, or no regular file.
+
+    A directory that came from somebody else may hold links, FIFOs and devices.
+    """
     parts = urlsplit(url)
     if parts.scheme != "file":
         return

@@ -1,7 +1,7 @@
 """The output directory of a crawl that begins: claimed before anything is written, given back if the start fails.
 
-A worker of a crawl by several throws its scratch folder away and writes its settings anew, so it may come back to a
-directory that it has left: its ``settings.json`` names the crawl in the storage.
+A worker of a crawl by several may come back to a directory that it has left. It empties its scratch folder there, and
+writes its settings again. The directory's ``settings.json`` names the crawl in the storage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITTEN: Final = (
     *_OF_A_CRAWL,
     *(crawl_log.FAILURES, SEEDS, STATS, series.NAME, BLOCKED, BLOCKLISTS, BLOCKLIST_FILES, SCRATCH, TENSORBOARD),
 )
-"""All that crawls write into it, but for errors.log: that is appended to, and stays."""
+"""Everything that crawls write into their directory, except errors.log: that is appended to, and stays."""
 _LOCK: Final = "lock"
 
 
@@ -90,8 +90,8 @@ def _next_numbered(parent: Path) -> Path:
 class ClaimedOutputDir:
     """The directory, claimed as :func:`claim_output_dir` does; given back if the block raises.
 
-    What was written there meanwhile is removed then, and so are directories that were made. errors.log stays. A worker
-    locks its scratch folder, which is emptied. (No generator: one that is forgotten raises in its block.)
+    Giving it back removes all that the block wrote, and the directories that were made for it. errors.log stays. A
+    worker locks and empties its scratch folder. (This is no generator: one that is forgotten raises in its block.)
     """
 
     def __init__(self, path: str | None, *, worker: bool = False) -> None:
@@ -139,7 +139,7 @@ def _remove(path: Path) -> None:
 
 
 def _lock_scratch(output: Path) -> int:
-    """Lock the folder of what a worker throws away against other processes, and empty it. Raises InputError."""
+    """Lock a worker's scratch folder against other processes, and empty it. Raises InputError."""
     scratch, lock = output / SCRATCH, None
     try:
         scratch.mkdir(exist_ok=True)

@@ -40,7 +40,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """mallopt(3)."""
 _LARGE_BLOCK, _FREE_AT_END = 1 << 18, 1 << 20
 _QUEUED_PER_PROCESS = 4
-KILLED_INDEXING = "an indexing process was killed; run `scrapy corpus index` with fewer --jobs"
+KILLED_INDEXING = "an indexing process was killed; if memory ran out, use fewer --jobs"
 
 _SAFE_PATH: Final = ["-P"] if sys.version_info >= (3, 11) else ["-I"]
 """Python 3.10 has no ``-P``. Its ``-I`` also leaves PYTHONPATH out; multiprocessing hands the parent's path on."""

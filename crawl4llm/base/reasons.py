@@ -77,7 +77,7 @@ UNSCORED: Final = {
 """Add-on: pages without an influence score, and why."""
 
 PURPOSES: Final = ("document", "redirect", "retry", "robots.txt", "tdmrep.json", "sitemap", "other")
-"""What a request of a live crawl is for; the first three are for documents."""
+"""The purposes of a live crawl's requests; the first three are for documents."""
 
 TABLES: Final = {"failed": FAILED, "dropped": DROPPED, "redirected": REDIRECTED, "unscored": UNSCORED}
 """By the first word of their stats keys."""

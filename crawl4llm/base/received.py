@@ -1,7 +1,8 @@
-"""Checks of what is read from folders that may have come from anybody: the shapes of their JSON, and no code by name.
+"""Checks of folders that may have come from anybody: their JSON has the right shapes, and names no code to be run.
 
-:data:`SHAPES` has, by its name, the shape of each file that is read out of a run folder, a JOBDIR or an export;
-:func:`crawl4llm.base.run_folder.read_json` passes it. :mod:`crawl4llm.cluster.shapes` is made of the same parts.
+:data:`SHAPES` maps names of files in run folders, JOBDIRs and exports to shapes.
+:func:`crawl4llm.base.run_folder.read_json` checks what it reads by them. :mod:`crawl4llm.cluster.shapes` is made of the
+same parts.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ FACTS: Final[dict[str, Any]] = {
     "model_digest": Maybe(LINE),
     "extractor": Maybe(LINE),
 }
-"""What settings.json says of a crawl, as far as commands use it."""
+"""The fields of settings.json that describe a crawl, as far as commands use them."""
 ARCHIVED: Final[dict[str, Any]] = {
     "URL_POLICY": LINE,
     "WARC_ENABLED": FLAG,
     "WARC_COMPRESSION": set(COMPRESSIONS),
     "WARC_MAX_BYTES": whole(1),
 }
-"""Settings by which a crawl is put together from a storage."""
+"""Settings that putting a crawl together from a storage uses."""
 _SETTINGS: Final = {
     **ARCHIVED,
     "WARC_PREFIX": NAME_PART,
@@ -67,7 +68,7 @@ _SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languag
 
 
 def _are_shards(shards: list[Any]) -> bool:
-    """Return whether those that are objects fit; the rest is told by its number."""
+    """Return whether the shards that are objects fit. The reader of an export names others by their number."""
     return fits([shard for shard in shards if isinstance(shard, dict)], _if_there(_SHARD))
 
 
@@ -75,7 +76,7 @@ WRITTEN: Final = {
     "plan": LINE,
     "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named(LINE, whole()), Maybe(whole())),
 }
-"""Of the note about a file of an export that is not finished."""
+"""The note about a file of an unfinished export."""
 _RUN: Final = (*[whole()] * 7, Maybe(whole()))
 FRONTIER: Final = {
     "indexed": If(FLAG),
@@ -86,23 +87,23 @@ FRONTIER: Final = {
     "archived": If(whole()),
     "outcomes": If([({str}, {str}, whole())]),
 }
-"""What the store of a JOBDIR says of its frontier."""
+"""The frontier's values in the store of a JOBDIR."""
 _HEX: Final = Where({str}, re.compile("[0-9a-f]*").fullmatch)
 _FINGERPRINTS: Final = (whole(), whole(), whole(), whole(), _HEX, [whole()], _HEX)
 VISITED: Final = {
     "runs": If(Maybe({"next": whole(), "blocks": whole(), "runs": [_FINGERPRINTS]})),
     "filter": If(Maybe((whole(), _HEX))),
 }
-"""What it says of the visited set."""
+"""The visited set's values there."""
 CRAWL: Final = {"crawl": If(Maybe({"counts": If(named(LINE, NUMBER))}))}
-"""What it says of the crawl, as far as commands that only look at it go by it."""
+"""The crawl's own values there, as far as commands that only read a JOBDIR use them."""
 JOB: Final = {
     "crawl_id": {str},
     "output": Where(LINE, _is_absolute),
     "digests": {...: Maybe({str, dict})},
     "settings": named(LINE, ...),
 }
-"""Of this version's format; others are told by that alone."""
+"""The job.json of this version's format; a job of another format is known by its format alone."""
 SHAPES: Final[Mapping[str, Any]] = {
     "settings.json": _if_there(
         {**FACTS, "crawl_id": LINE, "versions": named(LINE, LINE), "settings": _if_there(_SETTINGS)}
@@ -130,7 +131,7 @@ SHAPES: Final[Mapping[str, Any]] = {
 
 
 def require_fit(path: Path, content: Any) -> None:
-    """Raise InputError, naming the file, if JSON out of it does not have the shape that its name asks for."""
+    """Raise InputError, naming the file, if its JSON does not have the shape of files of that name."""
     shape = SHAPES.get(path.name)
     if shape is not None and not fits([content], shape):
         raise InputError(f"{path} is damaged: {misfit(content, shape)}; get it anew from its source")
@@ -140,12 +141,15 @@ class Given(Protocol):
     """Settings that the user gave."""
 
     def get(self, name: str, /) -> Any:
-        """Return a setting; None if there is none."""
+        """Return a setting; None if it is not set."""
 
 
 def refuse_code(owner: object, file: str, name: str, value: object, given: object) -> None:
-    """Raise InputError if a file names code for a setting, unless the user ``given`` the same on the command line or
-    in settings of their own: a folder or storage may come from anybody, so nothing that it names is imported."""
+    """Raise InputError if a file names code for a setting, and the user did not name the same code.
+
+    ``given``: the user's own value, from the command line or their settings. A folder or storage may come from
+    anybody, so nothing that it names is imported.
+    """
     if value != given:
         advice = shlex.quote(f"{name}={value}")
         raise InputError(

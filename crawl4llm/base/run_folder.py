@@ -35,9 +35,10 @@ def write_text(path: Path, text: str, *, fsync: bool = False, private: bool = Fa
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a run; empty where there is none, it is no run's, or a link leads out of the folder.
+    """Return the object in a JSON file of a run.
 
-    Raises InputError, naming the file and a field, if a value is none that this project writes there.
+    It is empty if the file is missing or holds no JSON object, or if a link leads out of the folder. Raises InputError,
+    naming the file and a field, for a value that this project does not write there.
     """
     try:
         require_within(path.parent, path)

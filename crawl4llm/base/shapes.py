@@ -1,12 +1,19 @@
 """Shapes of JSON that somebody else may have written: checked by type and by value before anything uses it.
 
-A shape is a set of types (of values that are one of them), of strings (one of these), ``[shape]`` (a list of such),
-``(shape, shape)`` (a list of so many), ``{name: shape}`` (an object with at least these fields), ``{...: shape}`` (one
-whose values are all such), ``...`` (anything), :class:`Maybe`, :class:`Where`, :class:`Whole` or, of a field,
-:class:`If`. Many values are looked at together, which takes a fraction of the time of one after the other.
+A shape is one of
 
-:mod:`crawl4llm.base.received` has the shapes of files in run folders, JOBDIRs and exports, and
-:mod:`crawl4llm.cluster.shapes` those of objects in a storage.
+- a set of types or strings: a value of one of the types, or one of the strings;
+- ``[shape]``: a list of any length, whose items have the shape;
+- ``(shape, shape)``: a list of that length, whose items have these shapes;
+- ``{name: shape}``: an object with at least these fields;
+- ``{...: shape}``: an object whose values all have the shape;
+- ``...``: anything;
+- :class:`Maybe`, :class:`Where` or :class:`Whole`, and for a field :class:`If`.
+
+Many values are checked together, which takes a fraction of the time of one check after the other.
+
+:mod:`crawl4llm.base.received` has the shapes of files in run folders, JOBDIRs and exports.
+:mod:`crawl4llm.cluster.shapes` has those of objects in a storage.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from crawl4llm.base.within import is_within
 
 @dataclass(frozen=True)
 class Maybe:
-    """The shape of what may be None."""
+    """A shape, or None."""
 
     shape: Any
 
@@ -37,7 +44,7 @@ class If:
 
 @dataclass(frozen=True)
 class Where:
-    """A shape, and what holds of a value that has it."""
+    """A shape, with a condition on the value."""
 
     shape: Any
     holds: Callable[[Any], object]
@@ -45,7 +52,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Whole:
-    """The shape of whole numbers from one to another."""
+    """The shape of whole numbers from ``least`` to ``most``."""
 
     least: int
     most: int

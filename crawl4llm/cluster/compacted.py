@@ -1,10 +1,10 @@
-"""The archive in a storage: pages as they were put, or compacted: many such segments one behind the other in an object.
+"""The archive in a storage: segments of pages as they were put, or compacted: many of them in one object.
 
-``warc/00000012-0003-00000019-0001.warc.gz`` begins with the segment of partition 3 of iteration 12, and ends with that
-of partition 1 of iteration 19; in continuous order ``warc/0003-00000012-0003-00000047.warc.gz`` has those of partition
-3, of its commits 12 to 47. ``.cdxj`` beside it holds the indexes of its segments as they were, each with its checksum.
-``warc/00000012-0003.segments``, which is put last, says where each of them lies. What is compacted is deleted only
-then: at any moment each segment can be read, and all have the same bytes in both places.
+``warc/00000012-0003-00000019-0001.warc.gz`` begins with the segment of partition 3 of iteration 12. It ends with that
+of partition 1 of iteration 19. In continuous order ``warc/0003-00000012-0003-00000047.warc.gz`` has the segments of
+partition 3, of its commits 12 to 47. ``.cdxj`` beside it holds the indexes of its segments as they were, each with its
+checksum. ``warc/00000012-0003.segments``, which is put last, says where each segment lies. Only then are the single
+segments deleted. So each segment can be read at any moment, with the same bytes in both places.
 """
 
 from __future__ import annotations

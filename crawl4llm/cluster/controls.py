@@ -36,7 +36,7 @@ class Controls:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.number = 0
-        """The number of the newest order; 0 if there is none."""
+        """The number of the newest order; 0 before the first."""
         self.control = Control()
         self._is_new = True
 
@@ -88,7 +88,10 @@ class Heeding:
 
     @property
     def hears(self) -> bool:
-        """Whether each order older than a lease is heeded; the clock goes on while this process stands still."""
+        """True if the last look began less than a lease ago, so that each order older than a lease is heeded.
+
+        The clock goes on while this process stands still.
+        """
         return boottime() < self._heard_at + self._lease
 
     async def look(self) -> None:

@@ -2,7 +2,7 @@
 storage with the next commit.
 
 ``requests/WORKER/00000007`` is the seventh part of a worker's log. Before it is there, its lines lie in
-``OUTPUT_DIR/requests-waiting/CRAWL/WORKER-00000007.jsonl``, so that a worker that is killed loses none that it wrote:
+``OUTPUT_DIR/requests-waiting/CRAWL/WORKER-00000007.jsonl``, so that a killed worker loses no line that it wrote:
 the next one with that OUTPUT_DIR puts them.
 """
 
@@ -76,7 +76,7 @@ class RequestSpool:
         await asyncio.to_thread(self._put_parts, self._number)
 
     def finish(self) -> None:
-        """Do the same at the end, perhaps after an error: what cannot be put stays where it is, and that is said."""
+        """Do the same at the end, perhaps after an error. If lines cannot be put, log the folder that keeps them."""
         self.close()
         try:
             self._put_parts(self._number)
@@ -132,7 +132,8 @@ def lines_of(storage: Storage) -> Iterator[tuple[str, bytes]]:
 
 
 def _lines(storage: Storage, names: list[str]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield time, day and bytes of each line of a worker. Times ascend, but for requests under way together."""
+    """Yield time, day and bytes of each line of a worker. Times ascend, except among requests that were
+    under way together."""
     for number, name in enumerate(names, 1):
         if name.rpartition("/")[2] != f"{number:08}":
             raise storage.damaged(f"{name.rpartition('/')[0]}/{number:08}", "it is missing")

@@ -294,6 +294,6 @@ class BatchesSoundness(Soundness):
         return index
 
     def _end(self, key: str) -> None:
-        """Note that a document ended, which none does twice."""
+        """Note that a document ended; no document may end twice."""
         if not self._ended.add([key]):
             raise self.wrong(f"{key} has come to an end twice")

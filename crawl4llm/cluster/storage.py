@@ -1,12 +1,13 @@
-"""The storage of a crawl by several workers: objects that are put once and never changed, in a bucket or a directory;
-segments of the archive are deleted once they are compacted.
+"""The storage of a crawl by several workers: a bucket or a directory of objects that are put once and never changed.
 
-One primitive keeps it consistent: :meth:`Storage.put` makes an object if there is none of its name ("if none match" of
-the S3 API, a hard link in a directory), so that of several workers who write the same step one wins and the others see
-what it wrote.
+Segments of the archive are deleted once they are compacted.
 
-Each object ends with a line that has its checksum, so that one flipped bit, a cut end and an object under another's
-name are found when it is read. WARC files alone are put as they are: their names have their digests.
+One primitive keeps it consistent: :meth:`Storage.put` makes an object unless another one has its name. It uses "if none
+match" of the S3 API, or a hard link in a directory. If several workers write the same step, one wins, and the others
+see its object.
+
+Each object ends with a line that has its checksum. So whoever reads the object finds one flipped bit, a cut end, or
+another object's content. Only WARC files are put as they are: their names have their digests.
 
 Endpoint and credentials of a bucket are the usual variables: ``AWS_ENDPOINT_URL``, ``AWS_ACCESS_KEY_ID``,
 ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``.
@@ -26,6 +27,7 @@ from crawl4llm.base.inflating import inflate, plausible
 from crawl4llm.base.object_store import check_object, open_store
 from crawl4llm.base.own_json import from_json, to_json
 from crawl4llm.cluster_options import storage_url
+from crawl4llm.frontier.store import StoreError
 
 _LARGEST: Final = 1 << 30
 """Bytes of an object that is read, packed or not."""
@@ -103,12 +105,12 @@ class Storage:
         self.put_bytes += size
 
     def get(self, name: str) -> bytes | None:
-        """Return an object whose checksum holds; None if there is none."""
+        """Return the content of an object, whose checksum holds; None if the object does not exist."""
         data = self.get_as_is(name)
         return None if data is None else self.unsealed(name, data)
 
     def get_as_is(self, name: str) -> bytes | None:
-        """Return all bytes of an object, which nobody has checked; None if there is none."""
+        """Return all bytes of an object, unchecked; None if the object does not exist."""
         self.gets += 1
         self._check(name)
         try:
@@ -212,6 +214,8 @@ class Storage:
         """Take whatever goes wrong with what an object says for damage of the object."""
         try:
             yield
+        except StoreError:  # its advice is for a JOBDIR
+            raise self.damaged(name, "one of its documents cannot be read") from None
         except _MALFORMED as error:
             said = " ".join(str(error).split())[:200]
             what = "" if isinstance(error, _SELF_SAID) else f"{type(error).__name__}: "
@@ -287,5 +291,5 @@ def packed(data: bytes) -> bytes:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return the bytes that were compressed. Raises InflateError where they cannot be had."""
+    """Return the bytes that were compressed. Raises InflateError if the data cannot be used."""
     return inflate(data, "zstd", min(plausible(len(data)), _LARGEST))

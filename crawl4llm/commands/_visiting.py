@@ -1,4 +1,4 @@
-"""What the commands share that show pages of the corpus by way of Scrapy: ``fetch``, ``view``, ``shell`` and others."""
+"""Shared by the commands that show pages of the corpus through Scrapy: ``fetch``, ``view``, ``shell`` and others."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
+
 
 class Command(ScrapyCommand):
     """Serves :mod:`crawl4llm.tools.dashboard` until Ctrl-C."""
@@ -41,7 +43,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Serve until Ctrl-C; exit status 0 then, and 1 where there is nothing to serve."""
         if len(args) != 1 or args[0].startswith("-"):
-            raise UsageError(f"usage: scrapy dashboard {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('dashboard', self.syntax())}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
 
@@ -64,7 +65,7 @@ class Command(ScrapyCommand):
         of_runs, of_contest = (opts.sample, opts.topic, opts.scorers, opts.tasks), (opts.contest_web, opts.policies)
         mixed = any(of_runs) if opts.contest else any(of_contest)
         if bool(args) == bool(opts.contest) or mixed or not opts.out:
-            raise UsageError(f"usage: scrapy evaluate {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('evaluate', self.syntax())}", print_help=False)
         scorers = opts.scorers.split(",") if opts.scorers else []
         if opts.scorers and len(list(filter(None, scorers))) != 2:
             raise UsageError("--scorers takes two scorers, as in --scorers fasttext,length", print_help=False)

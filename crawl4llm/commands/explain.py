@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
+
 
 class Command(ScrapyCommand):
     """Prints what :mod:`crawl4llm.tools.explain` finds."""
@@ -31,7 +33,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print what is known of the page; exit status 0 only when it could be explained."""
         if len(args) != 1:
-            raise UsageError("usage: scrapy explain ID-or-URL [--run DIR]", print_help=False)
+            raise UsageError(f"usage: {usage('explain', 'ID-or-URL [--run DIR]')}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
         from crawl4llm.tools.explain import explain

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
 
@@ -96,7 +97,7 @@ class Command(ScrapyCommand):
         if unknown:
             raise UsageError(f"unknown option {unknown[0]}", print_help=False)
         if not args or not opts.out:
-            raise UsageError(f"usage: scrapy export {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('export', self.syntax())}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import command, usage
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.terminal import add_json_option
@@ -60,12 +61,13 @@ class Command(ActionCommand):
 
     def choose(self, args: list[str], opts: argparse.Namespace) -> tuple[Action, list[str]]:
         if len(args) != 1:
-            raise UsageError(f"usage: scrapy frontier {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('frontier', self.syntax())}", print_help=False)
         given = [name for name in self.actions if getattr(opts, name, None) not in {None, False}]
         if len(given) > 1:
             raise InputError(f"--{given[0]} and --{given[1]} were given; give one, then the other")
         if given and is_storage(args[0]) and given[0] not in _OF_STORAGES:
-            other = "use scrapy cluster verify" if given == ["verify"] else "its frontier is with its workers"
+            verify = f"use {command('cluster', 'verify', args[0])}"
+            other = verify if given == ["verify"] else "its frontier is with its workers"
             raise InputError(f"--{given[0]} takes a JOBDIR, and {args[0]} is a storage: {other}")
         action = self.load(given[0] if given else _SHOW)
         return action, [*args, getattr(opts, given[0])] if action.arguments else args

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import add_json_option, positive_integer
 
@@ -44,7 +45,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Print the report; exit status 0 only when all of the log could be read."""
         if len(args) != 1 or args[0].startswith("-"):
-            raise UsageError(f"usage: scrapy report {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('report', self.syntax())}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
 
@@ -67,26 +68,22 @@ class Command(ScrapyCommand):
         log = None if (path / FAILURES).is_file() and not is_merged(path) else Log(path, since)
         if log is None and since is not None:
             raise InputError(f"{path} is an OUTPUT_DIR; --since is for the log of requests of a JOBDIR: give that")
-        jobdir = None if log is None or is_merged(path) else path
-        output, unknown = path, None
+        output, unknown, aside = path, None, None
         if log is not None:
             try:
                 output = log.output(self.settings)
+                aside = None if is_merged(path) else set_aside(path, owner)
             except InputError as error:  # JOBDIR alone is enough to answer for what was sent
                 unknown = f"what was not fetched is not counted: {error}"
         if owner is not None:
             if log is None:
                 raise InputError(f"{path} is an OUTPUT_DIR; the log of requests is in a JOBDIR or a storage")
-            counts = (
-                {}
-                if unknown
-                else columns(refused(output, owner, {} if jobdir is None else set_aside(jobdir, owner))[1])
-            )
+            counts = {} if unknown else columns(refused(output, owner, aside or {})[1])
             yield from owner_report(log, owner, counts)
             return
         if log is not None:
             yield from overview(log, opts.owners)
         if unknown is None:
-            yield from refusals(output, opts.owners, jobdir)
+            yield from refusals(output, opts.owners, aside)
         else:
             yield unknown

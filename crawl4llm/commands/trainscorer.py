@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.terminal import add_json_option, positive_integer
 
 _LARGEST = 2**31 - 1  # largest number that fastText takes
@@ -69,7 +70,7 @@ class Command(ScrapyCommand):
         if args:
             raise UsageError(f"unknown argument {args[0]}", print_help=False)
         if not (opts.positive and opts.negative and opts.out):
-            raise UsageError(f"usage: scrapy trainscorer {self.syntax()}", print_help=False)
+            raise UsageError(f"usage: {usage('trainscorer', self.syntax())}", print_help=False)
 
         from crawl4llm.base.terminal import print_lines
         from crawl4llm.tools.trainscorer.fit import Recipe

@@ -7,6 +7,7 @@ import argparse
 from scrapy.commands.view import Command as Scrapys
 from scrapy.exceptions import UsageError
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.commands._visiting import Visiting
 
 
@@ -18,5 +19,5 @@ class Command(Visiting, Scrapys):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("usage: scrapy view ID-or-URL", print_help=False)
+            raise UsageError(f"usage: {usage('view', 'ID-or-URL')}", print_help=False)
         self.visit(super().run, args, opts, args[0])

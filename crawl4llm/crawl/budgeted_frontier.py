@@ -1,4 +1,4 @@
-"""A frontier in which only documents are leased that have budget left; others are set aside."""
+"""A frontier that leases only documents with budget left, and sets others aside."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST_BACK: Final = 100
 
 
 class BudgetedFrontier:
-    """Implements :class:`crawl4llm.frontier.OwnerFrontier` where that within it does, else
+    """Implements :class:`crawl4llm.frontier.OwnerFrontier` if the frontier within does, else
     :class:`crawl4llm.frontier.Frontier`.
 
-    A document for which an owner or a prefix has no budget is set aside when its turn comes, however little else there
-    is: it is not in the queue any more, nor in its length or its caps, and is not scored anew. It goes back to the
-    queue, best first, when that budget grows.
+    A document is set aside when its turn comes, if its owner or a prefix of its URL has no budget. That holds even if
+    little else is queued. The document then leaves the queue, its length and its caps, and gets no new scores. It goes
+    back to the queue, best first, when that budget grows.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class BudgetedFrontier:
         aside: Aside,
         sites: SitedFrontier | None = None,
     ) -> None:
-        """``owned``: the same as ``within``, if it goes by owners; ``sites``: the same, if it tells sites apart, which
-        sets documents aside there too."""
+        """``owned``: ``within`` as a frontier of owners, if it is one. ``sites``: ``within`` as a frontier that tells
+        sites apart, if it is one; it uses ``aside`` too."""
         self._within = within
         self._owned = owned
         self.budgets = budgets
@@ -181,18 +181,18 @@ class Layers(NamedTuple):
 
     frontier: Frontier
     owned: OwnerFrontier | None
-    """The same, if it goes by owners."""
+    """``frontier`` as a frontier of owners, if it is one."""
     sites: SitedFrontier | None
-    """What tells sites apart in it, if something does."""
+    """The layer that tells the sites of an owner apart, if there is one."""
 
 
 def layered(
     frontier: Frontier, owned: OwnerFrontier | None, budgets: Budgets | None, aside: Aside, *, sites: bool
 ) -> Layers:
-    """Return a frontier in which ``budgets`` are heeded, if there are any, and ``sites`` of an owner are told apart.
+    """Return a frontier that heeds ``budgets``, if given, and with ``sites`` tells the sites of an owner apart.
 
-    ``owned``: the same as ``frontier``, if it goes by owners. Sites come first: a document that waits for its site
-    spends nothing.
+    ``owned``: ``frontier`` as a frontier of owners, if it is one. Sites come first: a document that waits for its site
+    spends no budget.
     """
     sited = SitedFrontier(owned, aside) if sites and owned is not None else None
     if sited is not None:

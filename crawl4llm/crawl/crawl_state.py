@@ -153,7 +153,7 @@ class CrawlState:
         self._lists: list[CrawledPage] = []
         """Of links that are no page's, to be followed."""
         self.expects = self.doubts_network = False
-        """Whether more of them may come, although the frontier is empty; and whether there may be no network."""
+        """Flags: more such links may come although the frontier is empty; the network may be down."""
         self._to_look_at: deque[str] = deque()
         """Owners who may be blocked, and whose queued documents have not all been dropped yet."""
         self.after_commit: list[Callable[[], None]] = []
@@ -201,8 +201,8 @@ class CrawlState:
             self.failure = self.failure or str(error)
 
     def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
-        """Count a request of a live crawl that has ended, by what it was for, or by why it was not sent (``unsent``).
-        ``lease``: of the document that it was for, if it was for one."""
+        """Count a request of a live crawl that has ended, by its ``purpose``. ``unsent``: the reason, if it was not
+        sent. ``lease``: that of its document, if it was for one."""
         if unsent is not None:
             self.counters.counts[f"unsent/{unsent}"] += 1
             return
@@ -260,8 +260,8 @@ class CrawlState:
 
     @property
     def waits_only(self) -> str | None:
-        """What the crawl waits for, if for nothing else: ONLY_PARKED for owners who are parked, UNANSWERED for sites
-        that never answered, perhaps with those."""
+        """ONLY_PARKED if the crawl waits for parked owners alone; UNANSWERED if for sites that never answered, perhaps
+        with parked owners; else None."""
         if self.owners is None or self._raised_n:
             return None
         if self.sites is not None and self.sites.only_unanswered:

@@ -172,7 +172,7 @@ class Job:
         self._opened.close()
 
     def close_start(self, *raised: Any) -> None:
-        """Close it; if an error was raised while a new crawl was opened, leave a JOBDIR in which none was begun."""
+        """Close it. If opening a new crawl raised an error, leave a JOBDIR in which no crawl was begun."""
         self._opened.__exit__(*raised)
 
     def _forget_if_refused(self, kind: type[BaseException] | None, *_raised: object) -> None:

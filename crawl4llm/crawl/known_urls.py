@@ -18,7 +18,7 @@ from typing import Final
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.input_files import input_lines
-from crawl4llm.base.known_sets import MAKE, Fingerprints, KnownSet, fingerprint, is_known_set
+from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.terminal import harmless
 from crawl4llm.base.urls import normalise_url
 
@@ -138,10 +138,10 @@ def _read_list(path: Path) -> tuple[_Listed, str, str]:
             first = first or f"line {number} ({harmless(url[:60])!r})"
             odd += 1
         if len(found) > MOST_LISTED:
-            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {MAKE}")
+            raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {make_known(f'{path}.set', path)}")
     if not found:
         what = f"; {first} is no URL" if first else ""
-        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {MAKE}")
+        raise InputError(f"{NAME} {path} is neither a set of known URLs nor a list of any{what}; {make_known()}")
     known = _Listed(found)
     identity = hashlib.sha256(known.sorted.tobytes()).hexdigest()
     return known, identity, f"; left out {odd:,} that are no URLs, the first is {first}" if odd else ""

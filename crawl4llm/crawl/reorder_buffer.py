@@ -43,7 +43,7 @@ class Answer:
     outcome: Outcome | None = None
     """How it ends without being archived as a page; None too where it is tried again."""
     size: int = 0
-    """Bytes of the page's content and links, and of what waits with it."""
+    """Bytes of the page's content and links, and of other content that waits with it."""
     spooled: bool = False
     """Whether the spool has all but the lease and the size."""
 

@@ -3,8 +3,9 @@
 A site is a scheme, a host and a port. It has answered if any HTTP answer came from it. Anybody can link to a port of an
 owner at which nobody listens, or to a host that does not exist, so a document of another site is a *try*:
 
-- A try that fails costs its owner turns: the next try comes after so many answered exchanges. So tries take 5% of an
-  owner's turns at most. An owner with no other documents is not held to that.
+- A try that fails costs its owner turns: the owner has :data:`TURNS_A_TRY` answered exchanges before the next try, for
+  each turn that the try took. So tries take 5% of an owner's turns at most. An owner with no other documents is not
+  held to that.
 - After a failed try the site is left alone for a while, and its owner is not.
 
 Until then the documents of such a site are set aside, and the owner's next best document is offered.
@@ -99,7 +100,8 @@ class SitedFrontier:
 
     @property
     def only_unanswered(self) -> bool:
-        """Whether all that is queued, leased or set aside is of sites that have not answered, or of parked owners."""
+        """True if each document that is queued, leased or set aside has a site that has not answered, or a parked
+        owner."""
         if not (self._counts or self._trying) or self._within.leased != len(self._trying):
             return False
         return len(self._within) == self.owners.documents.parked + len(self._offered)
@@ -110,8 +112,8 @@ class SitedFrontier:
         return len(self._counts)
 
     def next_tries(self, most: int) -> tuple[list[str], float]:
-        """Return some of the owners whose sites have not answered, and when the first of them is looked at; infinity
-        where that is open."""
+        """Return some of the owners whose sites have not answered, and the time of the next look at one of them;
+        infinity if none is due."""
         return list(islice(self._counts, most)), self._due[0][0] if self._due else math.inf
 
     # -- what whoever asks tells ----------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ class SitedFrontier:
                 self._look_at(owner)
 
     def failed(self, url: str, turns: int) -> None:
-        """Note that a try ended without an answer, and took so many turns of the owner."""
+        """Note that a try ended without an answer, and took ``turns`` turns of its owner."""
         self._owes[owner_of(url)] = TURNS_A_TRY * turns
         self._owes.move_to_end(owner_of(url))
         if len(self._owes) > _MOST_NAMES:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Visit(NamedTuple):
-    """What answers requests that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
+    """The web as requests see it that belong to no crawl: those of ``scrapy fetch``, or of a spider of one's own."""
 
     argument: Any
     """The argument that the web's downloader middleware is made with."""
@@ -68,7 +68,7 @@ class Web(Protocol):
 
     @classmethod
     def visit(cls, settings: BaseSettings) -> Visit:
-        """Return what is there without a crawl. Raises InputError where the web may only be asked by a crawl."""
+        """Return the web for requests without a crawl. Raises InputError if the web may only be asked by a crawl."""
 
     def check_policy(self, policy: type[Policy]) -> None:
         """Raise InputError for an order that cannot be had on this web."""

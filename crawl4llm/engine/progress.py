@@ -25,7 +25,7 @@ _BAR_SECONDS = 0.5
 _LOG_SECONDS = 10.0
 """Seconds between log lines; those of iterations that come sooner are for LOG_LEVEL=DEBUG."""
 _SAME_SECONDS = 600.0
-"""The same where a line would say what the last one did."""
+"""The same if a line would repeat the last one."""
 
 
 class Progress:

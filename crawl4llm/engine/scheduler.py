@@ -355,7 +355,7 @@ class InfluenceScheduler(BaseScheduler):
 
 
 def _wall(seconds: float) -> str:
-    """Return the time in so many seconds."""
+    """Return the time of day, in UTC, that many seconds from now."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + max(seconds, 0.0)))
 
 

@@ -172,7 +172,7 @@ def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, fl
 
 
 def _fetched(figures: Mapping[str, float | None]) -> str:
-    """Return what was looked up, or of a live crawl what was sent, and what was not."""
+    """Return the counts of a simulation's look-ups, or of a live crawl's requests, sent and not sent."""
     fetched = int(figures.get("pages/fetched") or 0)
     sent = _by_reason(figures, "requests")
     if not (sent or _by_reason(figures, "unsent")):
@@ -239,7 +239,10 @@ def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
     others = sorted((path for path in output.parent.iterdir() if path.is_dir() and path != output), reverse=True)
     seen = {crawl.policy.name}
     for other in others:
-        theirs, crawled = read_json(other / SETTINGS), read_json(other / STATS).get(f"{PREFIX}pages/crawled")
+        try:
+            theirs, crawled = read_json(other / SETTINGS), read_json(other / STATS).get(f"{PREFIX}pages/crawled")
+        except InputError:
+            continue  # a folder that somebody else made is no reason to end without a summary
         policy = str(theirs.get("policy"))
         if policy in seen or not isinstance(crawled, int) or any(theirs.get(key) != settings.get(key) for key in _SAME):
             continue

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Kind(NamedTuple):
-    """What a crawl is, as its settings say."""
+    """The kind of a crawl, by its settings."""
 
     options: Options
     profile: str
@@ -67,8 +67,10 @@ _GROUPS: Final = (
 
 
 def unheeded(settings: BaseSettings, options: Options, profile: str) -> Iterator[str]:
-    """Yield a line for each setting on the command line that a crawl of these settings does not heed. What stands in a
-    settings file may be for other crawls."""
+    """Yield a line for each setting on the command line that a crawl of these settings does not heed.
+
+    Settings in a settings file may be for other crawls, and are passed over.
+    """
     kind = _Kind(options, profile, bool(settings.get("JOBDIR")))
     told: set[str] = set()
     for group in _GROUPS:

@@ -20,7 +20,7 @@ _SCRAPYS: Final = "SCHEDULER", "SPIDER_MIDDLEWARES_BASE", "EXTENSIONS_BASE"
 def prepare(settings: BaseSettings, given: str | None = None, spider: str | None = None) -> str | None:
     """Let settings be those of a visit; return the URL under which a document is asked for, by its id or URL.
 
-    ``spider`` is the one that takes the pages, if it is named. Raises InputError where the web is not to be visited,
+    ``spider`` is the one that takes the pages, if it is named. Raises InputError if the web is not to be visited,
     and PageError for a document that it does not hold.
     """
     if spider == OURS:

@@ -41,7 +41,7 @@ class Hold(NamedTuple):
     delay: float = 0.0
     """Crawl-delay for which it is parked, in seconds; 0: not for that."""
     slowed: int = 0
-    """How many times its delay is doubled."""
+    """The number of times that its delay is doubled."""
     slowed_at: float = 0.0
     """Wall time at which that was noted."""
 

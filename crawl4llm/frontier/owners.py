@@ -72,7 +72,7 @@ class OwnerIndex(Generic[P]):
         """Numbers by name, and when they were noted."""
         self._most_failures = self._most_slowed = _SPARE
         self._slowed: dict[str, tuple[int, float]] = {}
-        """How many times delays are doubled, by owner, and when that was noted."""
+        """By owner, the number of times that its delay is doubled, and when that was noted."""
 
     # -- for the frontier -----------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class OwnerIndex(Generic[P]):
             self._most_failures = max(_SPARE, 2 * len(self._failures))
 
     def _note_slowed(self, name: str, times: int, noted: float) -> None:
-        """Note how many times a delay is doubled, and forget old ones where they are many."""
+        """Note how many times a delay is doubled; if too many are noted, forget old ones."""
         self._slowed.pop(name, None)
         if times:
             self._slowed[name] = times, noted

@@ -51,7 +51,7 @@ def encode(entry: Entry) -> Record:
 
 
 def decode(record: Record) -> Entry:
-    """Return the entry of a record. Raises StoreError if it is none."""
+    """Return the entry of a record. Raises StoreError if the record is damaged."""
     try:
         return _decoded(record)
     except (ValueError, struct.error):

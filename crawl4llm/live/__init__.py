@@ -1,8 +1,8 @@
 """Live: the real web, fetched politely and archived as it was sent.
 
-- ``web``: what a run on the live web is opened with.
-- ``fetching``: makes a page of what was downloaded; ``verdicts``: how a document ends that could not be downloaded.
-- ``bodies``: how much is taken of an answer; ``reading``: has pages read in worker processes as they come.
+- ``web``: the live web, as a run opens it.
+- ``fetching``: makes a page of a downloaded answer; ``verdicts``: says how a document ends if its download failed.
+- ``bodies``: limits how much is taken of an answer; ``reading``: has pages read in worker processes as they come.
 - ``wire``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
 - ``pace``: sends each owner one request at a time, and no sooner than it is due; ``retry_after``: the header field.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.

@@ -43,15 +43,18 @@ class Wait(NamedTuple):
 
 
 class Backoff:
-    """Errors in a row, by whose they are; ``waits`` are RETRY_WAITS.
+    """Errors in a row, counted for the site, host or owner that is to blame; ``waits`` are RETRY_WAITS.
 
-    Broken connections are the site's, a scheme with an authority: anybody can link to a port of an owner at which
-    nobody listens. Of a site that is given up, a host without an address, and a site whose robots.txt cannot be
-    had, the documents alone end, each when its turn comes, and nothing is asked for any of them. Until then a site that
-    never answered waits alone; for one that did the whole owner waits. Statuses by which a server says that it has too
-    much to do are the owner's, and nothing is given up for them. Counts of owners, sites and hosts are the frontier's,
-    which forgets them after a day, those of robots.txt are kept with it; both outlive the process where there is a
-    JOBDIR. What is written raises InputError where it cannot be.
+    Broken connections are blamed on the site, a scheme with an authority: anybody can link to a port of an owner at
+    which nobody listens. A site that never answered waits alone; for a site that did, the whole owner waits.
+
+    A site, a host without an address, or a site with an unknown robots.txt is given up in the end. Its documents end,
+    each when its turn comes, without a request. Other documents of the owner go on.
+
+    Statuses by which a server says that it has too much to do are blamed on the owner. Nothing is given up for them.
+
+    The frontier keeps the counts of owners, sites and hosts, and forgets them after a day. Failures of a robots.txt are
+    kept with the robots.txt. With a JOBDIR both outlive the process; a method that cannot write them raises InputError.
     """
 
     def __init__(self, crawl: Crawl, owners: Owners, waits: Sequence[float], tries: Tries) -> None:
@@ -64,7 +67,7 @@ class Backoff:
         """Answers since their delays were last changed, by owners who are slowed down."""
 
     def given_up(self, url: str) -> str | None:
-        """Return why the document of a URL is not asked for any more; None where it may be."""
+        """Return why the document of a URL is not asked for any more; None if it may be."""
         if self._owners.failures(_host(url)) >= len(self._waits):
             return DNS
         reason = self._given_up.get(site := site_of(url))
@@ -116,7 +119,7 @@ class Backoff:
 
     def heard(self, owner: str, status: int, delay: float, asked_for: float) -> None:
         """Note the status of an answer, by which the delay of its owner may change; ``asked_for``: the seconds that the
-        server wants to be left alone, 0 where it does not say."""
+        server wants to be left alone, 0 if it does not say."""
         times = self._owners.slowed(owner)
         if status in _TOO_FAST and not asked_for:
             if delay and self.slowed(owner, delay) < _LONGEST_SLOWED:
@@ -145,7 +148,7 @@ class Backoff:
         self._set_back(owner)
 
     def robots_unknown(self, owner: str, url: str, error: RobotsUnknown, now: float) -> Wait:
-        """Note that the robots.txt of a URL's site cannot be had."""
+        """Note that the robots.txt of a URL's site is unknown, as it could not be fetched."""
         if error.failures > len(self._waits):
             if error.is_new and error.failures == len(self._waits) + 1:
                 self._give_up(ROBOTS_UNKNOWN)
@@ -176,7 +179,7 @@ class Backoff:
 
 
 def _note(noted: OrderedDict[str, T], name: str, value: T) -> None:
-    """Note something of a name, and forget what was noted first where that is much."""
+    """Note a value of a name; if there are too many names, forget the one that was noted first."""
     noted[name] = value
     noted.move_to_end(name)
     if len(noted) > _MOST_NAMES:

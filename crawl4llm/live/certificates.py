@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from service_identity.hazmat import ServiceID
 
 NAMELESS = (VerificationError, CertificateError)
-"""Errors of a certificate that is for another host, or for none."""
+"""Errors of a certificate that is for another host, or names no host."""
 
 
 @implementer(IPolicyForHTTPS)

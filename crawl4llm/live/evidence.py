@@ -1,8 +1,8 @@
-"""Evidence: what was asked for that is no page, archived so that the crawl can be explained from its archive.
+"""Evidence: exchanges that gave no page, archived so that the crawl can be explained from its archive.
 
-These are the answers to requests for robots.txt and the like, and those whose bodies unpack to far too much, whole. Of
-documents that a server refused, or that their own head opts out, it is the head alone: what nobody may keep is not
-kept, but who said so is.
+Answers for robots.txt and the like are archived whole, and so are answers whose bodies unpack to far too much. If a
+server refused a document, or the head of its answer opts it out, only that head is archived. It shows who forbade to
+keep the document, without the document.
 """
 
 from __future__ import annotations
@@ -60,9 +60,11 @@ def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | N
 def keep_head(
     crawl: CrawlState, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
 ) -> Why | None:
-    """Archive the head of the answer to a request for a document, which is not to be kept itself; returns the rule
-    with the place of the record, None where nothing was sent. What redirects led there is left out. ``about``: more for
-    its metadata."""
+    """Archive the head of the answer to a request for a document that is not to be kept itself.
+
+    Redirects that led there are left out. ``about``: more for the record's metadata. Returns the rule with the place of
+    the record; None if nothing was sent.
+    """
     captures = captures_of(request)
     if not captures:
         return None
@@ -72,8 +74,10 @@ def keep_head(
 
 
 def keep_bomb(crawl: CrawlState, request: Request) -> Why | None:
-    """Archive the answer to a request for a document as it was sent, because its body unpacks to far too much; returns
-    the rule with the place of the record, None where nothing was sent. What redirects led there is left out."""
+    """Archive the answer to a request for a document as it was sent, because its body unpacks to far too much.
+
+    Redirects that led there are left out. Returns the rule with the place of the record; None if nothing was sent.
+    """
     captures = captures_of(request)
     if not captures:
         return None

@@ -52,17 +52,19 @@ class OptOuts:
     def check_site(
         self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite
     ) -> None:
-        """Note with a request what its site says of the document, and by which records. Raises OptedOut where it may
-        not be fetched. ``ask``: asks the site for tdmrep.json, if it was not asked before."""
+        """Note with a request what its site says of the document, and by which records. Raises OptedOut if it may not
+        be fetched. ``ask``: asks the site for tdmrep.json, if it was not asked before."""
         request.meta[_SAID], request.meta[_SOURCES], request.meta[_ASK] = said, sources, ask
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.FETCH):
             raise OptedOut(request, verdict, Action.FETCH, sources)
 
     async def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
-        """Return what site and page say of the page that a request was answered with; ``html`` in UTF-8. A page that
-        may be kept by all that is known waits until the site has been asked for tdmrep.json. Raises OptedOut if it may
-        not be archived, and what the asking raises."""
+        """Return the verdict of site and page on the page that a request was answered with; ``html`` in UTF-8.
+
+        If nothing known so far forbids to keep the page, it waits until the site has been asked for tdmrep.json. Raises
+        OptedOut if the page may not be archived, and the errors of that request.
+        """
         of_page, of_site = said_of_page(self._crawler, headers, html), request.meta.get(_SAID, ())
         verdict = self._judged(request, [*of_site, *of_page])
         if (ask := request.meta.get(_ASK)) is None:

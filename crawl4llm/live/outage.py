@@ -94,9 +94,9 @@ class Outage:
             self._crawl.limit_leases(0)
 
     async def is_to_blame(self, owner: str, *, can_wait: bool = False) -> bool:
-        """Return whether it is the network's fault that an owner was silent, as soon as another one answers, or does
-        not when it is tried. Where the crawl stops nobody is to blame. ``can_wait``: nobody is held up meanwhile, so
-        that an answer is waited for of whoever is asked next."""
+        """Return whether it is the network's fault that an owner was silent, as soon as another owner answers, or does
+        not when it is tried. True also if the crawl stops meanwhile, so that no owner is blamed. ``can_wait``: nobody
+        is held up meanwhile, so an answer of the owner who is asked next is waited for."""
         failed = time.monotonic()
         if not self._silent:
             self._since = failed

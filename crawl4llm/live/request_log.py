@@ -50,7 +50,7 @@ _LONGEST_PRICE: Final = 500
 """Characters of a field's value that are noted."""
 _MOST_PRICES: Final = 10
 FILE: Final = "crawl4llm_file"
-"""In the meta of requests for files of sites: what they are for, where that is not robots.txt."""
+"""In the meta of requests for files of sites: their purpose, if that is not robots.txt."""
 LED: Final = "crawl4llm_robots_led"
 """In the meta of requests for a robots.txt to which that of another site redirects."""
 _OWNERS: Final = 65_536
@@ -61,12 +61,16 @@ _LONGEST_URL: Final = 4096
 class RequestLog:
     """Scrapy extension: a line for each request, when its exchange has ended, however it ended.
 
-    A line is a JSON object: ``time`` (UTC) at which it was given to the network, ``owner``, ``url``, ``for``
-    (``document``, ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``), ``sent``
-    (whether a byte of it went out: not where the look-up or the connection failed), ``status``, ``error`` (the reason,
-    if there was no answer), ``bytes`` of the body, ``ms`` that it took, ``waited`` (seconds since the end of the last
-    exchange with that owner; null if none is remembered), ``rule`` (what the owner had to be left alone for); with
-    status 402 also ``price``: what the answer says of one.
+    A line is a JSON object with
+
+    - ``time``, in UTC, at which the request was given to the network; ``owner``; ``url``;
+    - ``for``: ``document``, ``redirect``, ``retry``, ``robots.txt``, ``tdmrep.json``, ``sitemap`` or ``other``;
+    - ``sent``: whether a byte of it went out; false if the look-up or the connection failed;
+    - ``status``; ``error``: the reason, if there was no answer;
+    - ``bytes`` of the body; ``ms`` that the exchange took;
+    - ``waited``: seconds since the end of the last exchange with that owner; null if none is remembered;
+    - ``rule``: the reason for which the owner had to be left alone;
+    - ``price``, only with status 402: the answer's words about a price.
     """
 
     def __init__(self, crawler: Crawler, files: RequestLines) -> None:
@@ -78,8 +82,8 @@ class RequestLog:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RequestLog:
-        """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for others, and where REQUEST_LOG is off;
-        and InputError if the folder cannot be made."""
+        """Build it for a crawl with JOBDIR or STORAGE. Raises NotConfigured for other crawls, and if REQUEST_LOG is
+        off. Raises InputError if the folder cannot be made."""
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None or not read_options(crawler.settings).request_log:
             raise NotConfigured

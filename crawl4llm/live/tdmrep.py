@@ -1,8 +1,8 @@
-"""``/.well-known/tdmrep.json`` in live crawls: when it is asked for, and what it says of a URL until it is asked again.
+"""``/.well-known/tdmrep.json`` in live crawls: when a site is asked for it, and how its last answer applies to a URL.
 
 A site (a scheme with an authority) is asked for it as soon as a page of the site is to be kept: that page waits for the
-answer. So no site is asked of which nothing is kept, such as one with redirects and errors alone. From then on the file
-is asked for once a day, before a page is. While there is no answer the last file holds, if there was one.
+answer. A site without such a page, for example one with redirects and errors alone, is not asked. From then on the file
+is asked for once a day, before a page is. While there is no answer, the last file holds, if there was one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BYTES_A_SITE: Final = 600
 
 
 class _Known(NamedTuple):
-    """What is known of a site."""
+    """The last answer of a site."""
 
     fetched: float | None = None
     """When it was last asked for, in seconds since 1970; minus infinity if the record of that was lost."""
@@ -71,17 +71,16 @@ class TdmFiles:
 
     async def said(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
         """Return what a site's file says of a URL that may be asked for, and its record in the archive. A file that is
-        known and a day old is asked for first, if ``rules`` allow that. Raises what says nothing of the file, and Later
-        if the owner is to be left alone now."""
+        known and a day old is asked for first, if ``rules`` allow that. Raises errors that tell nothing about the
+        file, and Later if the owner is to be left alone now."""
         known = self._of(site := site_of(url))
         if known.fetched is not None and not 0 <= self._now() - known.fetched < FRESH:
             await self._asked(site, rules)
         return self._said(site, url)
 
     async def said_of_page(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
-        """Return the same of a page that has come and is to be kept. A file that was never asked for is asked for
-        first, and a page whose site does not answer to that is kept all the same. Raises what says nothing of the
-        file."""
+        """Return the same for a page that has come and is to be kept. If the file was never asked for, it is asked for
+        first. If the site does not answer, the page is kept. Raises errors that tell nothing about the file."""
         if self._of(site := site_of(url)).fetched is None:
             try:
                 await self._asked(site, rules)

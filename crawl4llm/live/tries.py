@@ -69,8 +69,8 @@ class Tries:
             sites.forgive(owner_of(url))
 
     def leave_alone(self, url: str, seconds: float, failures: int | None = None) -> bool:
-        """Let a site wait that has not answered, and nothing else of its owner, with so many failures so far; False: it
-        has."""
+        """Let a site wait that has not answered, and nothing else of its owner. ``failures``: those so far. Returns
+        False if the site has answered."""
         if (sites := self.of(url)) is None:
             return False
         now = time.monotonic()

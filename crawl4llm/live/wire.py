@@ -267,9 +267,11 @@ class WireHandler(HTTP11DownloadHandler):
         return answered.addCallback(self._begin_response, exchange)
 
     def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
-        """Let the connection be lost if its host was blocked, or may be another worker's, by the time that the request
-        is written: that is when the loop comes to it, and after the handshake of TLS; the process may stand still
-        before. Note with the request when it is written."""
+        """Let the connection be lost if its host is blocked, or may be another worker's, when the request is written.
+
+        The loop may write it late: after the handshake of TLS, or after the process has stood still. Note with the
+        request that it is written.
+        """
         top = transport
         while (below := getattr(transport, "transport", None)) is not None:
             transport = below

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.urls import host_of
@@ -30,8 +31,8 @@ class Policy(BasePolicy):
         super().__init__(*args)
         if self._options.harmonic_ranks is None:
             raise InputError(
-                "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those that "
-                "scrapy corpus ranks writes"
+                "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those of the corpus's "
+                f"pages, which are made by {_make_ranks(self._options.corpus)}"
             )
         self._ranks = HarmonicRanks(Path(self._options.harmonic_ranks).expanduser())
 
@@ -40,6 +41,11 @@ class Policy(BasePolicy):
 
     async def score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         return [Rating(self._ranks.value(candidate.key, candidate.url)) for candidate in candidates]
+
+
+def _make_ranks(corpus: str | None) -> str:
+    given = {} if corpus is None else {"CORPUS": corpus}
+    return command("corpus", "ranks", "--out", "ranks.tsv.gz", simulation=True, **given)
 
 
 _PAGES, _HOSTS, _DOMAINS = "pages", "hosts", "domains"

@@ -66,7 +66,7 @@ _LONGEST_TITLE: Final = 1 << 16
 
 
 def title_of(html: bytes) -> str:
-    """Return the title of a page given in UTF-8, on one line; the empty string where it has none."""
+    """Return the title of a page given in UTF-8, on one line; the empty string if it has none."""
     tag = _TITLE.search(html)
     begin = html.find(b">", tag.end()) + 1 if tag else 0
     end = _TITLE_END.search(html, begin, begin + _LONGEST_TITLE) if begin else None

@@ -11,6 +11,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 
+from crawl4llm.base.command_lines import usage
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import add_json_option, harmless, print_lines
 
@@ -52,7 +53,8 @@ class ActionCommand(ScrapyCommand):
         add_json_option(parser)
         for name in self.actions:
             action = self.load(name)
-            action.add_options(parser.add_argument_group(name, f"{self._usage(name, action)}: {action.help}"))
+            title = f"{usage(self.name, name, action.arguments)}: {action.help}"
+            action.add_options(parser.add_argument_group(name, title))
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run the action that is asked for; exit status 0 only when its work was done."""
@@ -75,13 +77,10 @@ class ActionCommand(ScrapyCommand):
         action = self.load(args[0])
         missing = len(action.arguments.split()) - (len(args) - 1)
         if missing > 0 or (missing < 0 and not action.arguments.endswith("...")):
-            raise UsageError(f"usage: {self._usage(args[0], action)}", print_help=False)
+            raise UsageError(f"usage: {usage(self.name, args[0], action.arguments)}", print_help=False)
         return action, args[1:]
 
     def load(self, name: str) -> Action:
         """Import an action."""
         action: Action = load_object(self.actions[name])
         return action
-
-    def _usage(self, name: str, action: Action) -> str:
-        return f"scrapy {self.name} {name} {action.arguments}".rstrip()

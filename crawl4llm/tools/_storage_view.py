@@ -27,7 +27,8 @@ _OLD: Final = 86400
 
 
 def run_folder(given: str, settings: Given) -> Path:
-    """Return the run folder that an argument names; of a storage's URL a view, made anew where the crawl has moved on.
+    """Return the run folder that an argument names. A storage's URL gets a view as a folder, made again whenever the
+    crawl has moved on.
 
     ``settings`` as :func:`crawl4llm.tools._merging.merge` takes them. Raises InputError.
     """

@@ -99,7 +99,7 @@ class OpenedRun:
         dicts, which needs neither package.
 
         Columns are those of :class:`crawl4llm.base.crawl_log.ComparedLine`: always all of them, but ``classes``, which
-        is there with MIXTURE alone. Raises InputError where a line cannot be used, or pyarrow or pandas is not
+        is there with MIXTURE alone. Raises InputError if a line cannot be used, or pyarrow or pandas is not
         installed.
         """
         return _table(self.path / crawl_log.NAME, crawl_log.ComparedLine, form)

@@ -63,10 +63,10 @@ def simulate(
     directory, by default the next number in ``crawls/``. ``seeds``: a file; without it they are drawn. ``settings``:
     any others by their names, such as ``CRAWL_MAX_PAGES=1000``; see docs/settings.md.
 
-    A bar on the standard error output shows how far it is, or a line now and then where that is no terminal.
+    A bar on the standard error output shows how far it is, or a line now and then if that is no terminal.
 
-    Raises InputError with the line that the crawl ended with, where it failed. Ctrl-C stops it as it stops a crawl:
-    what was crawled is whole; then KeyboardInterrupt is raised.
+    If the crawl fails, raises InputError with the line that it ended with. Ctrl-C stops it as it stops a crawl: the
+    crawled pages are whole; then KeyboardInterrupt is raised.
     """
     with tempfile.TemporaryDirectory(prefix="crawl4llm-") as scratch, tempfile.TemporaryFile() as said:
         url_policy = _url_policy(policy, Path(scratch))

@@ -268,7 +268,7 @@ class ClueWeb22Corpus:
 
     @cached_property
     def _opt_outs(self) -> OptOuts | None:
-        """The side file of opt-outs; None where the tree has none. Raises InputError where it is damaged."""
+        """The side file of opt-outs; None if the tree has none. Raises InputError if it is damaged."""
         return OptOuts.of_tree(self.root)
 
     @cached_property

@@ -46,7 +46,7 @@ def opt_outs_line(key: str, signals: str) -> bytes:
 
 
 class OptOuts:
-    """The side file of a tree, opened. Raises InputError where it is damaged; :meth:`of_tree` where there is one."""
+    """The side file of a tree, opened. Raises InputError if it is damaged. :meth:`of_tree` opens it if there is one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class OptOuts:
 
     @classmethod
     def of_tree(cls, root: Path) -> OptOuts | None:
-        """Open the file of a tree; None where it has none."""
+        """Open the file of a tree; None if it has none."""
         path = root / NAME
         return cls(path) if os.path.lexists(path) else None
 

@@ -87,8 +87,8 @@ def source_digest(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def read_manifest(folder: Path, make: str = "scrapy corpus index") -> dict[str, Any]:
-    """Read ``index.json``. Raises InputError, which names the command to ``make`` it, where the folder holds no index
-    of this version."""
+    """Read ``index.json``. Raises InputError if the folder holds no index of this version; it names the command to
+    ``make`` one."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from crawl4llm.base.command_lines import index_command
+from crawl4llm.base.command_lines import command, index_command
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError
 from crawl4llm.base.html_links import HtmlLink, html_links
 from crawl4llm.base.pages import Link, PageRecord
@@ -73,7 +73,7 @@ class WarcCorpus:
     def _open(self, given: str, root: Path, index: Path, options: IndexOptions, largest: int | None) -> None:
         self._opened_with = given, root, index, options, largest
         self.given = given
-        self._make = _index_command(given, options)
+        self._make = index_command(given, **options.differing())
         self._index = WarcIndex(index, self._make)
         self._files: list[tuple[str, str | None, str | None, int]] = self._index.manifest["files"]
         self._replay: bool = self._index.manifest["replay"]
@@ -173,11 +173,14 @@ class WarcCorpus:
         """Raise InputError unless the collection holds each of ``parts`` (``text html outlinks inlinks``)."""
         holds_html = PAGE in self._index.manifest["counts"]
         without_text = self._index.manifest["without_text"]
+        given, _, _, options, _ = self._opened_with
+        settings = {"CORPUS": given, **options.differing()}
+        build = command("corpus", "build", "--to", "DIR", simulation=True, **settings)
         faults = {
             "html": "" if holds_html else "holds no HTML; set SIMULATION_TEXT=corpus to use its texts",
             "text": without_text and f"{without_text} has no WET file with texts; set SIMULATION_TEXT=extracted",
             "outlinks": "" if holds_html or any(wat for _, _, wat, _ in self._files) else "holds neither HTML nor WAT",
-            "inlinks": "WARC files record no inlinks; `scrapy corpus build` makes a ClueWeb22 tree that does",
+            "inlinks": f"WARC files record no inlinks; make a ClueWeb22 tree that does: {build}",
         }
         for part in parts:
             if faults[part]:
@@ -308,13 +311,6 @@ class WarcCorpus:
             return None
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
-
-
-def _index_command(given: str, options: IndexOptions) -> str:
-    """Return the command that makes the index of WARC files by the same options."""
-    settings = zip(("CORPUS_DUPLICATES", "CORPUS_CANONICAL_LINKS"), options, strict=True)
-    differing = {name: value for (name, value), usual in zip(settings, DEFAULTS, strict=True) if value != usual}
-    return index_command(given, **differing)
 
 
 def _reopened(

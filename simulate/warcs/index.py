@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 
 MAKE: Final = "scrapy corpus index"
-"""The command that makes an index, where it is not known of what."""
+"""The command that makes an index, for callers that do not know its corpus."""
 
 
 class Columns:
@@ -227,8 +227,8 @@ class WarcIndex:
 
 
 def read_manifest(folder: Path, make: str = MAKE) -> dict[str, Any]:
-    """Return the manifest of an index. Raises InputError, which names the command to ``make`` it, where there is none,
-    or one of another version."""
+    """Return the manifest of an index. Raises InputError if the folder holds no index of this version; it names the
+    command to ``make`` one."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())

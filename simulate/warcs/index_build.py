@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from crawl4llm.base.command_lines import index_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, remove_temporary, write_whole, writing
-from crawl4llm.base.processes import KILLED_INDEXING
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.within import is_within
 from crawl4llm.optouts.heard import LARGEST_FILE, Heard, OfPage, OfSite
@@ -43,6 +43,11 @@ class IndexOptions(NamedTuple):
     Only links in the first 16 KiB of a page that is not compressed are seen.
     """
 
+    def differing(self) -> dict[str, Any]:
+        """Return the settings of options that are not as usual."""
+        settings = zip(("CORPUS_DUPLICATES", "CORPUS_CANONICAL_LINKS"), self, strict=True)
+        return {name: value for (name, value), usual in zip(settings, DEFAULTS, strict=True) if value != usual}
+
 
 DEFAULTS: Final = IndexOptions()
 
@@ -62,6 +67,12 @@ class IndexSummary(NamedTuple):
     """For each file of which nothing can be read, a line that says why."""
     damaged: Sequence[str] = ()
     """Files with records that are damaged, or with a last one that is cut short."""
+
+
+def _killed(collection: Collection, options: IndexOptions) -> str:
+    """Return what is said of a process that was killed. Other commands than ``corpus index`` make indexes too."""
+    command = index_command(collection.given, "--jobs", 1, **options.differing())
+    return f"an indexing process was killed; if memory ran out, index with fewer processes: {command}"
 
 
 def build_warc_index(
@@ -84,7 +95,7 @@ def build_warc_index(
         missing = [job for job in jobs if job.stored() is None]
         digest = state_digest(collection, options)
         shards = Shards(partial(map, _make_part), jobs, _PartJob.is_done, folder / "tasks" / digest[:16])
-        done = run_shards(shards, executor, processes, "B", KILLED_INDEXING)
+        done = run_shards(shards, executor, processes, "B", _killed(collection, options))
         unreadable = {job.file.name: fault for job, fault in done if fault}
         manifest = _current_manifest(folder, collection, digest)
         if manifest is None or len(unreadable) < len(missing):

@@ -78,8 +78,8 @@ def test_what_is_no_such_file_is_refused_in_one_line(tmp_path: Path) -> None:
     head = good[:4096]
     cut = "is damaged: it has 9,000 bytes of"
     cases = {
-        b"": "is no set of known URLs or texts; make it with `scrapy corpus known`",
-        b"http://one.example/\n" * 400: "is no set of known URLs or texts; make it with `scrapy corpus known`",
+        b"": "is no set of known URLs or texts; make one: ",
+        b"http://one.example/\n" * 400: "is no set of known URLs or texts; make one: ",
         good[:100]: "is damaged: its head is not whole",
         good[:9000]: cut,
         good + b"x": "is damaged: it has",

@@ -78,16 +78,20 @@ def test_summary_and_explain_of_a_run_beside_a_received_one(demo_web: Web, tmp_p
     received = tmp_path / "received\x1b[2J"
     shutil.copytree(tmp_path / "run", received)
     facts = json.loads((received / "settings.json").read_text())
-    (received / "settings.json").write_text(json.dumps({**facts, "policy": HOSTILE}))
+    (received / "settings.json").write_text(json.dumps({**facts, "policy": "random"}))
+    damaged = shutil.copytree(received, tmp_path / "damaged")
+    (damaged / "settings.json").write_text(json.dumps({**facts, "policy": HOSTILE}))
     log = received / "crawl.jsonl"
     last = json.loads(log.read_text().splitlines()[-1])["id"]
     log.write_text(log.read_text().replace(last, f"{last}9"))  # runs of the same pages are not compared
     again = crawl(demo_web, tmp_path / "run", **settings)
-    assert f"times that of {CLEAN} (" in again.stdout
+    assert "times that of random (" in again.stdout
     key = json.loads(log.read_text().splitlines()[0])["id"]
     explained = scrapy("explain", key, "--run", str(received))
-    assert f": policy {CLEAN}, 10 pages" in explained.stdout
-    for result in (again, explained):
+    assert ": policy random, 10 pages" in explained.stdout
+    refused = scrapy("explain", key, "--run", str(damaged))
+    assert "settings.json is damaged: its policy is" in refused.stderr
+    for result in (again, explained, refused):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", result.stdout + result.stderr)
 
 

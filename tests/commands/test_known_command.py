@@ -182,13 +182,15 @@ def test_an_archive_that_is_cut_short_is_not_taken_for_whole(form: str, demo_web
     (folder / f"b.{form}").write_bytes(data[:-40])
     alone = scrapy("corpus", "known", str(tmp_path / "alone"), str(folder / f"b.{form}"))
     assert error_of(alone).startswith(f"{folder}/b.{form}: a record is damaged or cut short, and {tmp_path}/alone has")
+    assert f" archive repair {folder}" in error_of(alone)
     assert "left out 1 files with damaged records" in alone.stdout
     assert (tmp_path / "alone/urls.known").stat().st_size
     (folder / f"b.{form}").write_bytes(data)
     assert scrapy("corpus", "known", str(tmp_path / "sound"), str(folder / f"b.{form}")).returncode == 0
     (folder / f"b.{form}").write_bytes(data[:-40])
     (folder / f"a.{whole.name.partition('.')[2]}").write_bytes(whole.read_bytes())
-    assert error_of(scrapy("corpus", "known", str(tmp_path / "both"), str(folder))).startswith(f"b.{form}: a record is")
+    both = error_of(scrapy("corpus", "known", str(tmp_path / "both"), str(folder)))
+    assert both.startswith(f"{folder}/b.{form}: a record is")
 
 
 @pytest.mark.parametrize("name", ["b.jsonl.zst", "c.ndjson.gz", "list.txt.gz", "index.cdxj.gz", "rows.parquet"])

@@ -110,8 +110,8 @@ def test_from_a_project_to_a_page(shell: Shell) -> None:
 )
 @pytest.mark.parametrize("project", ["default", "live"])
 def test_what_comes_next(line: str, project: str, shell: Shell) -> None:
-    if project == "live" and line.startswith("corpus demo"):
-        return  # takes its time, and is no other than ranks
+    if project == "live" and line.startswith(("corpus demo", "corpus known")):
+        return  # the one takes its time, and is no other than ranks; the sets of the other are for a live crawl
     line = line.replace("'my ", f"'my {project} ")
     for name, word in (("good", "fine"), ("bad", "poor")):
         texts = [json.dumps({"text": f"{word} words number {number} of them"}) for number in range(200)]
@@ -132,11 +132,54 @@ def test_the_index_that_is_missing(shell: Shell) -> None:
     assert "<html" in shell.out(f"crawl4llm fetch {url}")
 
 
+def copy_of(shell: Shell, name: str) -> Path:
+    """A copy of the crawl in the project."""
+    return Path(shutil.copytree(shell.folder / "crawls/0001", shell.folder / "crawls" / name))
+
+
+def given_by(told: str, before: str) -> str:
+    """The command that a message gives, to the end of its line."""
+    found = re.search(rf"{before}(crawl4llm .*)$", told, re.MULTILINE)
+    assert found is not None, told
+    return found[1]
+
+
+def test_an_archive_is_repaired(shell: Shell) -> None:
+    index = copy_of(shell, "a copy") / "warc/index.cdxj"
+    export = "crawl4llm export 'crawls/a copy' --out"
+    index.write_bytes(b"".join(index.read_bytes().splitlines(keepends=True)[:-5]))
+    short = shell.out(f"{export} 'a short export'")
+    assert "5 not_indexed" in short
+    shell.out(given_by(short, "^  "))
+    assert "not_indexed" not in shell.out(f"{export} 'a whole export'")
+    index.unlink()
+    shell.out(given_by(shell(f"{export} another").stderr, "make it anew: "))
+    assert "not_indexed" not in shell.out(f"{export} another")
+
+
+def test_an_archive_that_is_cut_short_is_mended(shell: Shell) -> None:
+    file = max((copy_of(shell, "a cut one") / "warc").glob("*.warc*"), key=lambda path: path.stat().st_size)
+    file.write_bytes(file.read_bytes()[:-40])
+    shell.out(given_by(shell("crawl4llm corpus known 'cut sets' 'crawls/a cut one'").stderr, "of your own: "))
+    shell.out("crawl4llm corpus known 'mended sets' 'crawls/a cut one'")
+
+
+def test_what_is_missing_is_made(shell: Shell, tmp_path: Path) -> None:
+    harmonic = "crawl4llm crawl influence -s URL_POLICY=harmonic"
+    shell.out(given_by(shell(harmonic).stderr, "made by "))
+    assert "of 60 pages by harmonic" in shell.out(f"{harmonic} -s HARMONIC_RANKS=ranks.tsv.gz")
+    given = shell("crawl4llm trainscorer --positive '../my corpora/a web' --negative x.jsonl --out 'no model'").stderr
+    assert "-s 'CORPUS=../my corpora/a web'" in given
+    assert "usage: crawl4llm explain ID-or-URL" in shell("crawl4llm explain").stdout
+    assert "usage: crawl4llm archive check DIR" in shell("crawl4llm archive check").stdout
+
+
 def test_a_storage_is_merged(shell: Shell, tmp_path: Path) -> None:
     storage = f"file://{tmp_path}/my storage"
     (tmp_path / "my storage").mkdir()
     merge = shell.next_of(f"crawl4llm crawl influence -s STORAGE='{storage}' -s CRAWL_PARTITIONS=2")
     shell.out(merge)
+    shell.out(given_by(shell(f"crawl4llm frontier '{storage}' --verify").stderr, "a storage: use "))
     assert (shell.folder / "crawls/merged/crawl.jsonl").is_file()
     refused = shell(f"crawl4llm archive finish '{storage}'").stderr
     found = re.search(r"merge it first: (crawl4llm .*)$", refused, re.MULTILINE)
@@ -161,6 +204,12 @@ def test_a_live_crawl_is_replayed(shell: Shell, tmp_path: Path) -> None:
         assert line.startswith("SCRAPY_PROJECT=live scrapy crawl influence")
         crawl = line.replace("live scrapy", "live crawl4llm") + " -s CRAWL_MAX_PAGES=15 -s DOWNLOAD_DELAY=0.1"
         replay = shell.next_of(crawl)
+        words = shlex.split(crawl)
+        at = words.index("-a")
+        known = shlex.join(["crawl4llm", "corpus", "known", "my live sets", "crawls/0001", *words[at + 2 :]])
+        without = shell.next_of(known, SCRAPY_PROJECT="live")
+        assert without.startswith("SCRAPY_PROJECT=live crawl4llm crawl influence -s ")
+        assert "KNOWN_URLS" in shell.out(f"{without} -a {shlex.quote(words[at + 1])}")
     finally:
         web.send_signal(signal.SIGINT)
         web.wait(60)

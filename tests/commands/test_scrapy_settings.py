@@ -210,11 +210,12 @@ def test_values_of_the_profiles(profile: str) -> None:
 
 @pytest.mark.parametrize("name", ["STATS_CLASS", "DOWNLOADER"])
 def test_what_scrapy_cannot_load(demo_web: Web, tmp_path: Path, name: str) -> None:
-    """Scrapy's log says what failed; the crawl ends as others do that could not start."""
+    """Scrapy's log says what failed; the crawl ends as others do that could not start, and leaves the error alone."""
     result = crawl(demo_web, tmp_path / "run", **{name: "scrapy.statscollectors.Nope"})
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == "crawl4llm: error: no page was crawled (start_failed)"
-    assert result.stdout.startswith("Crawled 0 of ")
+    assert result.stdout == ""
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["errors.log"]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_any_spelling_of_a_url_is_known(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"", "is neither a set of known URLs nor a list of any; make it with `scrapy corpus known`"),
+        (b"", "is neither a set of known URLs nor a list of any; make one: "),
         (b"example.org\n", "is neither a set of known URLs nor a list of any; line 1 ('example.org') is no URL; make"),
         (gzip.compress(b"http://a.example/\n" * 999)[:-9], "is damaged after line "),
         (b"crawl4llm known set\n{}\n", "is damaged: its head is not whole"),
@@ -147,5 +147,5 @@ def test_a_list_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 2)
     assert len(KnownUrls([str(tmp_path / "list")])) == 2
     monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 1)
-    with pytest.raises(InputError, match="lists more than 1 URLs; make it with `scrapy corpus known`"):
+    with pytest.raises(InputError, match=r"more than 1 URLs; make one: .*scrapy corpus known \S+/list.set \S+/list$"):
         KnownUrls([str(tmp_path / "list")])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from addon_site import Answer
 from crawl_helpers import crawl_log, scrapy, stats
 from live_helpers import crawl_live, start_live, text_page, wait_for
 from owner_sites import serve_owners
@@ -22,6 +24,20 @@ SETTINGS = {
     "NEAR_DUPLICATES": "off",
     "COMMIT_INTERVAL_PAGES": 5,
 }
+
+
+class Maze(dict[str, Answer]):
+    """Pages without an end: each leads to four more."""
+
+    url = ""
+
+    def get(self, path: str, default: object = None) -> Any:
+        number = path.removeprefix("/m/")
+        return maze_page(self.url, int(number)) if number.isdecimal() else default
+
+
+def maze_page(url: str, number: int) -> Answer:
+    return text_page(number, [f"{url}/m/{child}" for child in range(4 * number + 1, 4 * number + 5)])
 
 
 def tell_what_is_set_aside(job: Path, output: Path, url: str, waiting: int) -> None:
@@ -59,12 +75,8 @@ def test_a_maze_is_left(tmp_path: Path) -> None:
             for number in range(25)
         }
         honest.pages["/0"] = text_page(0, [f"{honest.url}/1", f"{honest.url}/2", f"{maze.url}/m/0"])
-        maze.pages = {
-            f"/m/{number}": text_page(
-                number, [f"{maze.url}/m/{child}" for child in range(4 * number + 1, 4 * number + 5)]
-            )
-            for number in range(500)
-        }
+        maze.pages = endless = Maze()
+        endless.url = maze.url
         process = start_live([f"{honest.url}/0"], output, **settings)
         wait_for(lambda: len(maze.paths()) >= 8)
         process.kill()

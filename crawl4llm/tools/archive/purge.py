@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawl4llm.base.bars import Progress
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.compression import zstd
 from crawl4llm.base.domains import Domain, domain_to_purge
 from crawl4llm.base.errors import InputError
@@ -98,7 +99,8 @@ def _check_listing(path: Path) -> None:
             pass
     except OSError as error:
         raise InputError(
-            f"--listing {path} cannot be read: {error.strerror}; give the file that scrapy frontier --purge wrote"
+            f"--listing {path} cannot be read: {error.strerror}; give the file that "
+            f"{command('frontier', 'JOBDIR', '--purge', 'DOMAIN')} wrote"
         ) from None
 
 
@@ -270,7 +272,7 @@ def _add_options(parser: argparse._ArgumentGroup) -> None:
         "--listing",
         type=Path,
         metavar="FILE",
-        help="what `scrapy frontier --purge` listed (default: purge-DOMAIN.jsonl in DIR)",
+        help="what `scrapy frontier JOBDIR --purge DOMAIN` listed (default: purge-DOMAIN.jsonl in DIR)",
     )
     add_question_options(parser)
 

@@ -194,7 +194,7 @@ class _Titles:
         self._by_digest: dict[str, str] = {}
 
     def title(self, line: IndexLine) -> str:
-        """Return the title of the page of an index line; empty where it has none, or cannot be read."""
+        """Return the title of the page of an index line; empty if it has none, or cannot be read."""
         digest = str(line.fields.get("digest"))
         if line.fields.get("mime") == REVISIT_MIME:
             return self._by_digest.get(digest, "")

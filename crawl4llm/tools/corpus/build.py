@@ -92,7 +92,7 @@ def _add_build_options(parser: argparse._ArgumentGroup) -> None:
 def _build(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     """Build a tree; yield its counts and path."""
     if opts.to is None:
-        raise InputError("say where to build: scrapy corpus build --to DIR")
+        raise InputError("say where to build: --to DIR")
     if opts.source is not None:
         settings.set("CORPUS", opts.source, priority="cmdline")
     if settings.getpriority("CORPUS_CANONICAL_LINKS") is None:

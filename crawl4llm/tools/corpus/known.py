@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.command_lines import command
+from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
@@ -48,7 +48,7 @@ _SCRATCH: Final = "scratch"
 _KINDS: Final = {"urls": URL, "texts": TEXT}
 _PAGES_AT_ONCE: Final = 1024
 _ARCHIVE_NAME: Final = re.compile(r".+\.w?arc(?:\.wet|\.wat)?(?:\.gz|\.zst)?", re.IGNORECASE)
-_KILLED: Final = "a process was killed; run `scrapy corpus known` with fewer --jobs"
+_KILLED: Final = "a process was killed; run the same command with fewer --jobs"
 
 
 class _Sink:
@@ -159,7 +159,7 @@ def _take_archives(path: Path, settings: BaseSettings, sink: _Sink, *, texts: bo
                     counts["texts" if record else "blank texts"] += 1
                 else:
                     counts[str(record.reason)] += 1
-    damaged = [path if path.is_file() else Path(name) for name in found.damaged]
+    damaged = [path if path.is_file() else path / name for name in found.damaged]
     faults = [*found.unreadable, *(f"{name}: a record is damaged or cut short" for name in damaged)]
     counts["files with damaged records"] = len(damaged)
     return _Taken(counts, faults[0] if faults else "", str(damaged[0]) if damaged else "")
@@ -246,12 +246,13 @@ def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
         yield f"left out {left_out}; the first: {harmless(min(faults))}"
     settings_of = {URLS_FILE: "KNOWN_URLS", TEXTS_FILE: "KNOWN_TEXTS"}
     if damaged := [one.damaged for one in taken if one.damaged]:
+        mend = command("archive", "repair", Path(damaged[0]).parent)
         raise InputError(
             f"{damaged[0]}: a record is damaged or cut short, and {to} has what could be read; get the file anew, and "
-            "make the sets again, or mend an archive of your own: {command('archive', 'repair', damaged[0])}"
+            f"make the sets again, or mend an archive of your own: {mend}"
         )
-    settings_for: dict[str, Any] = {settings_of[name]: to / name for name in written}
-    yield f"Next: {command('crawl', 'influence', simulation=True, **settings_for)}"
+    settings_for = given_settings(settings) | {settings_of[name]: to / name for name in written}
+    yield f"Next: {command('crawl', 'influence', **settings_for)}"
 
 
 def _add_options(parser: argparse._ArgumentGroup) -> None:

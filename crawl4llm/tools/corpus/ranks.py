@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     if opts.out is None:
-        raise InputError("say where to write: scrapy corpus ranks --out FILE")
+        raise InputError("say where to write: --out FILE")
     check_new_file(opts.out)
     ranks = rank_pages(settings)
     best_first = sorted(ranks.items(), key=lambda ranked: (-ranked[1], ranked[0]))

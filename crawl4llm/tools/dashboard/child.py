@@ -1,4 +1,4 @@
-"""What can hang, end or swell a process is read in one of its own: a page's text, and the store of a JOBDIR.
+"""Child processes that read what can hang, crash or swell the reader: a page's text, and the store of a JOBDIR.
 
 Such a process prints a JSON object, and ends.
 """

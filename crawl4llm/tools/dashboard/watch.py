@@ -171,7 +171,7 @@ class Watch:
     def _waiting(self, left: object) -> dict[str, Any] | None:
         """Return what the JOBDIR says of the frontier; ``left``: the files of a crawl that has ended.
 
-        A thread reads it anew now and then while the crawl runs, and once when that has ended.
+        A thread reads it now and then while the crawl runs, and once when the crawl has ended.
         """
         is_read = self._next_frontier == float("inf")
         due = time.monotonic() >= self._next_frontier if left is None else left != self._frontier_of

@@ -16,6 +16,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import wants_bar
@@ -27,6 +28,7 @@ from crawl4llm.scoring.languages import FastTextLanguages
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.tools.evaluate.documents import Integers
+from crawl4llm.tools.export.archive_source import ArchiveSource
 from crawl4llm.tools.export.card import OPT_OUTS_KNOWN
 from crawl4llm.tools.export.folder import LISTED, ExportFolder, plan_digest, report
 from crawl4llm.tools.export.formats import PARQUET, require_package
@@ -106,6 +108,11 @@ def export(
 def _is_written(_job: ShardJob) -> bool:
     """Return False: files that were written are no jobs any more."""
     return False
+
+
+def _archives(sources: Sequence[Source]) -> list[str]:
+    """Return the archives of crawls among sources. A storage's is merged before it can be repaired."""
+    return [source.given for source in sources if isinstance(source, ArchiveSource) and not is_storage(source.given)]
 
 
 def _known_texts(path: str) -> KnownTexts:
@@ -194,7 +201,7 @@ class _Export:
         left_out += selection.left_out
         self._folder.finish(self._manifest(shards, left_out, oracle), {shard.name for shard in shards})
         unknown = [source.given for source in self._sources if not source.knows_opt_outs]
-        yield from report(self._folder.path, shards, left_out, unknown)
+        yield from report(self._folder.path, shards, left_out, unknown, _archives(self._sources))
 
     # -- stages -------------------------------------------------------------------------------------------------------
 

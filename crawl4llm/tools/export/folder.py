@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.received import WRITTEN
 from crawl4llm.base.run_folder import read_json, write_json, write_text
@@ -193,9 +194,14 @@ def _first_difference(theirs: Any, mine: Any) -> str:
 
 
 def report(
-    out: Path, shards: Sequence[ShardFacts], left_out: Counter[str], opt_outs_unknown: Sequence[str]
+    out: Path,
+    shards: Sequence[ShardFacts],
+    left_out: Counter[str],
+    opt_outs_unknown: Sequence[str],
+    archives: Sequence[str],
 ) -> Iterator[Part]:
-    """Yield what an export has written, what it has left out, and the sources that do not tell opt-outs."""
+    """Yield what an export has written, what it has left out, and the sources that do not tell opt-outs.
+    ``archives``: the sources that are archives of crawls."""
     documents, words = sum(shard.documents for shard in shards), sum(shard.words for shard in shards)
     size = sum(shard.bytes for shard in shards)
     told = {"out": out, "documents": documents, "words": words, "files": len(shards), "bytes": size}
@@ -214,6 +220,7 @@ def report(
     yield from (Line(f"opt-outs unknown: {given}: {UNKNOWN_OPT_OUTS}") for given in opt_outs_unknown)
     if left_out["not_indexed"]:
         yield (
-            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or `scrapy archive repair` it, "
-            "and export again to have them"
+            "not_indexed are pages that index.cdxj does not name yet: finish the crawl, or repair its archive, and "
+            "export again to have them"
         )
+        yield from (f"  {command('archive', 'repair', given)}" for given in archives)

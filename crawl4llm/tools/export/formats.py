@@ -207,7 +207,7 @@ class JsonLines:
 
 
 def moment(date: str | None) -> datetime | None:
-    """Return a W3C date-time in UTC as a time to the microsecond; None for what is no such date."""
+    """Return a W3C date-time in UTC as a time to the microsecond; None for any other text."""
     found = _DATE.fullmatch(date or "")
     try:
         second = datetime.fromisoformat(found[1]) if found else None

@@ -1,7 +1,10 @@
-"""Opt-outs in an export: the rule by which pages are left out that may not be trained on.
+"""Opt-outs in an export: the rule that leaves out pages which may not be trained on.
 
-Three things decide, of any run: the signals that the archive noted with the page; those that the sources have heard
-later (:mod:`crawl4llm.optouts.heard`); and the head of the page's HTML, which is read whatever the archive notes.
+Three things decide, for a run of any kind:
+
+- the signals that the archive noted with the page;
+- signals that the sources have heard later (:mod:`crawl4llm.optouts.heard`);
+- the head of the page's HTML, which is read whatever the archive notes.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Reader:
         return self._parse(row.file, row.offset, self._read(row.file, row.offset, row.length), row.url)
 
     def said_in_html(self, row: Row) -> list[Said]:
-        """Return the signals in the head of a page's HTML, for crawlers of any name; none where it has no HTML. Raises
+        """Return the signals in the head of a page's HTML, for crawlers of any name; none if it has no HTML. Raises
         PageError."""
         stored = self.content(row)
         record, http, data, at = stored

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from crawl4llm.base import crawl_log
+from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
 from crawl4llm.base.received import Given
@@ -103,7 +104,7 @@ def open_source(given: str, settings: Given, processes: int, executor: Executor 
     path = run_folder(given, settings)
     if (path / crawl_log.NAME).is_file():
         if not (path / WARC / INDEX_NAME).is_file():
-            raise InputError(f"{given}: {_without_index(path / WARC)}")
+            raise InputError(f"{given}: {_without_index(path)}")
         return ArchiveSource(given, path / WARC, path)
     if _is_ours(path / INDEX_NAME):
         is_of_run = path.name == WARC and (path.parent / crawl_log.NAME).is_file()
@@ -124,9 +125,10 @@ def _is_ours(index: Path) -> bool:
         return False
 
 
-def _without_index(folder: Path) -> str:
+def _without_index(run: Path) -> str:
+    folder = run / WARC
     if folder.is_dir() and any(".warc" in path.suffixes for path in folder.iterdir()):
-        return f"{WARC}/{INDEX_NAME} is missing; `scrapy archive repair` makes it anew"
+        return f"{WARC}/{INDEX_NAME} is missing; make it anew: {command('archive', 'repair', run)}"
     return f"this crawl has no archive ({WARC}/{INDEX_NAME}); WARC_ENABLED was off"
 
 

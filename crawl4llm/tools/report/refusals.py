@@ -42,13 +42,13 @@ _MOST_OWNERS: Final = 200_000
 
 
 def kind_of(reason: str) -> str | None:
-    """Return the column in which a reason is counted; None for what could not be had, or was no page."""
+    """Return the column in which a reason is counted; None for other failures and drops."""
     return _KINDS.get(reason) or _KINDS.get(reason.partition("/")[0])
 
 
 def set_aside(jobdir: Path, owner: str | None = None) -> dict[str, Counter[str]]:
-    """Count the documents of a crawl that wait for a budget, by owner and by the owner or URL prefix whose budget is
-    used up; of one owner alone, if it is given. Raises InputError."""
+    """Count the documents of a crawl that wait for a budget, by owner and by scope. A scope is the owner or URL prefix
+    whose budget is used up. ``owner``: count its documents alone. Raises InputError."""
     found: dict[str, Counter[str]] = {}
     with StoredCrawl(jobdir) as crawl:
         for scope, entry in crawl.set_aside(owner):
@@ -79,20 +79,22 @@ def refused(
     return by_owner, total
 
 
-def refusals(output: Path, owners: int, jobdir: Path | None = None) -> Iterator[Part]:
-    """Yield a row for each of so many owners, those with the most first, and one for all; then rows of owners and URL
-    prefixes without budget, which only a JOBDIR tells. Raises InputError."""
-    aside = {} if jobdir is None else set_aside(jobdir)
-    by_owner, total = refused(output, aside=aside)
+def refusals(output: Path, owners: int, aside: Mapping[str, Counter[str]] | None = None) -> Iterator[Part]:
+    """Yield a table of owners by their documents that were not fetched: a row for each of the first ``owners``, those
+    with the most first, and one for all. A table of owners and URL prefixes without budget follows.
+
+    ``aside``: the return value of :func:`set_aside` for a JOBDIR; None without one. Raises InputError.
+    """
+    by_owner, total = refused(output, aside=aside or {})
     links = _not_followed(output)
-    if jobdir is None:
+    if aside is None:
         total[_BUDGET] = links.get("parked/budget", 0)
     rows = nlargest(owners, by_owner.items(), key=lambda item: (item[1].total(), item[0]))
     shown = [(name or "(no owner)", *columns(counts).values()) for name, counts in rows]
     title = "\nDocuments that were not fetched, or refused by their server"
     in_all = ("in all", *columns(total).values())
     yield Rows("refused", ("owner", *COLUMNS), shown, title, in_all)
-    spent = {(name, scope): count for name, scopes in aside.items() for scope, count in scopes.items()}
+    spent = {(name, scope): count for name, scopes in (aside or {}).items() for scope, count in scopes.items()}
     most = nlargest(owners, spent.items(), key=lambda item: (item[1], item[0]))
     if most:
         title = "\nDocuments set aside, by the owner or URL prefix that has no budget left (URL_BUDGET)"

@@ -45,7 +45,7 @@ class Request(NamedTuple):
     price: str | None = None
     """What a 402 said of a price; see :data:`crawl4llm.live.request_log.PRICES`."""
     sent: bool = True
-    """Whether a byte of it went out."""
+    """False if no byte of it went out."""
 
     @property
     def day(self) -> str:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.errors import InputError, NoPage
 from crawl4llm.base.input_files import open_input
 from crawl4llm.crawl.seeds import read_seeds
@@ -151,7 +152,8 @@ def _text_to_learn(taker: TextTaker, key: str) -> str:
 
 def _kind(path: Path) -> str:
     if is_clueweb22(path):
-        raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s CORPUS={path}")
+        (corpus,) = quoted([f"CORPUS={path}"])
+        raise InputError(f"{path}: is a ClueWeb22 tree; give a file with ids of its documents, and -s {corpus}")
     if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
         return _ARCHIVES
     with open_input(path):  # says why it cannot be read
