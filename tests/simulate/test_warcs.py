@@ -435,7 +435,8 @@ def test_a_body_that_unpacks_to_far_too_much_is_a_bomb(opened: Callable[..., War
     code: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
     code |= {"br": import_module("brotli").compress, "zstd": pytest.importorskip("backports.zstd").compress}
     bodies = [html_of(1).ljust(5 << 20), html_of(2).ljust((1 << 20) - 1)]
-    bodies.append(html_of(3) + b"".join(random.Random(1).randbytes(9).hex().encode() * 10 for _ in range(6000)))
+    draw = random.Random(1)
+    bodies.append(html_of(3) + b"".join(draw.randbytes(9).hex().encode() * 10 for _ in range(6000)))
     fields = [f"Content-Type: {HTML}", f"Content-Encoding: {', '.join(codings)}"]
     records = []
     for number, body in enumerate(bodies, 1):
