@@ -118,7 +118,9 @@ def test_nothing_is_there_twice(crawled: Crawled) -> None:
     assert {key.removeprefix(crawled.url) for key in check_archive(crawled.output)} == crawled.archived.keys() - {
         "/robots.txt",
         "/.well-known/tdmrep.json",
+        "/packed",
     }
+    assert crawled.failures["/packed"] == "bomb"
     asked = Counter(crawled.asked)
     assert max(asked.values()) == 1
     result = scrapy("archive", "check", str(crawled.output))
