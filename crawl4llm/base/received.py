@@ -64,7 +64,7 @@ _SETTINGS: Final = {
     "CRAWL_BATCH_SIZE": whole(),
     "QUALITY_THRESHOLD": Maybe(NUMBER),
 }
-_SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named(LINE, whole())}
+_SHARD: Final = {"name": ..., "tokens": Maybe(whole()), "sha256": LINE, "languages": named({str}, whole())}
 
 
 def _are_shards(shards: list[Any]) -> bool:
@@ -74,7 +74,7 @@ def _are_shards(shards: list[Any]) -> bool:
 
 WRITTEN: Final = {
     "plan": LINE,
-    "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named(LINE, whole()), Maybe(whole())),
+    "facts": (FILE_NAME, whole(), whole(), whole(), whole(), LINE, named({str}, whole()), Maybe(whole())),
 }
 """The note about a file of an unfinished export."""
 _RUN: Final = (*[whole()] * 7, Maybe(whole()))

@@ -220,7 +220,7 @@ def test_a_damaged_manifest(run: Path, tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_not_purged(name: str, run: Path, tmp_path: Path) -> None:
     run_export(tmp_path / "out", run)
     (tmp_path / "out/manifest.json").write_text(json.dumps(manifest(tmp_path / "out") | {name: 5}))
-    with pytest.raises(InputError, match=r"manifest\.json is damaged; remove the export"):
+    with pytest.raises(InputError, match=r"manifest\.json is damaged[;:] "):
         list(purge_export(tmp_path / "out", Domain("site.example.org")))
 
 

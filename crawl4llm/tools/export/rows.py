@@ -118,6 +118,7 @@ class RowFile:
         self._ends = _read_ends(path)
         try:
             self._file = path.open("rb")
+            self._size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -133,8 +134,10 @@ class RowFile:
         for stop in range(1, len(numbers) + 1):
             if stop == len(numbers) or numbers[stop] != numbers[stop - 1] + 1 or stop - start == _TOGETHER:
                 first, last = numbers[start], numbers[stop - 1]
-                begin = int(self._ends[first - 1]) if first else 0
-                lines = os.pread(self._file.fileno(), int(self._ends[last]) - begin, begin)
+                begin, end = int(self._ends[first - 1]) if first else 0, int(self._ends[last])
+                if not begin <= end <= self._size:
+                    raise InputError(f"{_ends_path(self._path)} is damaged; remove the export and make it again")
+                lines = os.pread(self._file.fileno(), end - begin, begin)
                 yield from self._parse(lines.splitlines())
                 start = stop
 
