@@ -209,7 +209,8 @@ def test_a_live_crawl_is_replayed(shell: Shell, tmp_path: Path) -> None:
         known = shlex.join(["crawl4llm", "corpus", "known", "my live sets", "crawls/0001", *words[at + 2 :]])
         without = shell.next_of(known, SCRAPY_PROJECT="live")
         assert without.startswith("SCRAPY_PROJECT=live crawl4llm crawl influence -s ")
-        assert "KNOWN_URLS" in shell.out(f"{without} -a {shlex.quote(words[at + 1])}")
+        assert "KNOWN_URLS=" in without
+        assert "Crawled 15 of 15 pages" in shell.out(f"{without} -a {shlex.quote(words[at + 1])}")
     finally:
         web.send_signal(signal.SIGINT)
         web.wait(60)
