@@ -30,7 +30,7 @@ _RECEIVED: Final = "crawl4llm_received"
 
 @dataclass(slots=True)
 class _Received:
-    """How many bytes of the body have come that a request is answered with."""
+    """The size of a response's body, as far as it has come."""
 
     size: int = 0
 
