@@ -22,8 +22,6 @@ from tests.testweb import LocalWeb, Logged, Pages, waits
 
 _TEMPLATES = 400
 _HREF = re.compile(rb'href="[^"]*"')
-_NOTICED = 0.1
-"""Seconds after which a server has noticed that the crawler has broken an exchange off; only then it logs its end."""
 _OTHER_SITES = 2
 """Links of a page that lead to other sites."""
 
@@ -152,7 +150,7 @@ class Waits(NamedTuple):
 
 def politeness(requests: Sequence[Logged], delay: float) -> Waits:
     """Return what the servers saw of the delays, robots.txt included."""
-    found = waits(one if one.whole else one._replace(ended=max(one.ended - _NOTICED, one.arrived)) for one in requests)
+    found = waits(requests)
     every = [seconds for of_owner in found.values() for seconds in of_owner]
     early = [
         f"{owner} after {seconds:.3f} s" for owner, of_owner in found.items() for seconds in of_owner if seconds < delay

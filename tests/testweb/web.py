@@ -21,6 +21,8 @@ from tests.testweb.server import Answer, Asked, Logged, Server
 _NOBODYS: Final = "127.255.255.1"
 """An address of this machine at which no server of ours listens."""
 _PER_RANGE: Final = 250
+_NOTICED: Final = 0.1
+"""Seconds after which a server has noticed that the crawler has broken an exchange off; only then it logs its end."""
 _LINK = re.compile(rb"""(?:https?:)?//([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?=[/"'?#\s<>&\\]|\Z)""", re.IGNORECASE)
 
 
@@ -154,18 +156,24 @@ def running(web: LocalWeb) -> Iterator[LocalWeb]:
 def waits(requests: Iterable[Logged]) -> dict[str, list[float]]:
     """Return, by owner (registrable domain), the seconds from the end of each exchange to the next request.
 
-    They are negative where a request came before the last one had ended.
+    They are negative where a request came before the last one had ended. Exchanges that the crawler broke off count as
+    ended 0.1 s before the server logged it, because a server notices late.
     """
     owners: defaultdict[str, list[Logged]] = defaultdict(list)
     for request in sorted(requests, key=lambda request: request.arrived):
         owners[domain_of(request.host)].append(request)
     found: dict[str, list[float]] = {}
     for owner, of_owner in owners.items():
-        ended, found[owner] = of_owner[0].ended, []
+        ended, found[owner] = _end_of(of_owner[0]), []
         for request in of_owner[1:]:
             found[owner].append(request.arrived - ended)
-            ended = max(ended, request.ended)
+            ended = max(ended, _end_of(request))
     return found
+
+
+def _end_of(request: Logged) -> float:
+    """Return when an exchange ended for the crawler, as far as a server can say."""
+    return request.ended if request.whole else max(request.ended - _NOTICED, request.arrived)
 
 
 def _raise_limit() -> None:

@@ -199,7 +199,7 @@ def test_what_pages_say_is_only_text(chromium: Chrome, tmp_path: Path) -> None:
         for place, url in enumerate(HOSTILE)
     ]
     (run / "crawl.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    (run / "settings.json").write_text(json.dumps({"policy": "<img src=x onerror=hacked=1>", "settings": [1]}))
+    (run / "settings.json").write_text(json.dumps({"policy": "<img src=x onerror=hacked=1>"}))
     (run / "stats.json").write_text(json.dumps({"finish_reason": "<script>hacked=1</script>"}))
     with dashboard(run) as url:
         see(chromium, url)
