@@ -6,7 +6,8 @@ Each parser passes here: ten megabytes of ``<p>a`` take 0.6 GB as a tree, and 27
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -21,20 +22,26 @@ BEFORE_ATTRIBUTES: Final = b" \t\n\r\f/\"'"
 """One of these stands before each attribute (HTML Standard, 13.2.5.32 to 13.2.5.40)."""
 START_TAG = re.compile(rb"<[a-zA-Z][^>=]*(?:=\s*(?:\"[^\"]*\"|'[^']*'|)[^>=]*)*")
 ATTRIBUTE = re.compile(rb"(?:=?[^\s/>=]+|=)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]*))?")
-_FORMATTING: Final = b"|".join(
-    b"".join(b"[%b%b]" % (letter.encode(), letter.upper().encode()) for letter in name)
-    for name in ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u")
-)
-"""Names of formatting elements. To search without regard to case would take five times as long."""
-_FORMATTING_START = re.compile(rb"<(?:%b)[\s/>]" % _FORMATTING)
-_FORMATTING_TAG = re.compile(
-    rb"<(?:(?P<start>(?P<name>%b)(?=[\s/>])[^>]*)|/(?P<end>%b)[\s/>])" % (_FORMATTING, _FORMATTING)
-)
-_NO_END_TAG = re.compile(rb"<(?!/)")
+MOST_REOPENED: Final = 2 * MOST_ELEMENTS
+"""Formatting elements that a page's tags reopen, at most. Of the same pages none has more than 88,777."""
 _NOAHS_ARK: Final = 3
 """The most formatting elements of one kind that a parser reopens (HTML Standard, 13.2.4.3)."""
+_FORMATTING: Final = rb"(?:[bisu]|tt|em|big|font|code|small|strong|strike)"
+"""Names of formatting elements, in lower case: to search without regard to case takes five times as long. A page has
+one open ``a`` and one ``nobr`` at most."""
+_PLAIN: Final = rb"(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>=`]+))?)*\s*"
+"""The attributes of a tag that ends at the next ``>`` for every parser."""
+_START = re.compile(rb"<%b[\s/>]" % _FORMATTING)
+_PLAIN_START = re.compile(rb"<(?P<kind>(?P<name>%b)%b)>(?P<end>[^<]*</(?P=name)\s*>)?" % (_FORMATTING, _PLAIN))
+_TAG = re.compile(
+    rb"<(?:(?P<kind>(?P<start>%b)%b)>|/(?P<end>%b)\s*>|(?P<odd>%b[\s/>])"
+    rb"|(?P<inline>/?(?:a|abbr|br|cite|img|label|q|span|sub|sup|wbr)%b/?>))?"
+    % (_FORMATTING, _PLAIN, _FORMATTING, _FORMATTING, _PLAIN)
+)
+_NO_END_TAG = re.compile(rb"<(?!/)")
 
 
+@lru_cache(maxsize=1)  # text and links of a page are read one after the other
 def bounded(html: bytes) -> bytes:
     """Return as much of a page, from its beginning, as has a tree of bounded size: nearly always all of it."""
     return _cut_at_formatting(_cut_at_attributes(_cut_at_elements(html)))
@@ -62,35 +69,57 @@ def _cut_at_attributes(html: bytes) -> bytes:
 
 
 def _cut_at_formatting(html: bytes) -> bytes:
-    """Return the page up to where unclosed formatting elements have made too many: a parser opens them again in each
-    paragraph that follows (HTML Standard, 13.2.4.3)."""
+    """Return the page up to where unclosed formatting elements have made too many: a parser opens them again after each
+    tag that closes an element around them (HTML Standard, 13.2.4.3)."""
     tags = html.count(b"<")
-    if tags * tags <= MOST_ELEMENTS or tags * len(_FORMATTING_START.findall(html)) <= MOST_ELEMENTS:
+    if tags * tags <= MOST_REOPENED:
         return html
-    unclosed: dict[bytes, Counter[bytes]] = {}
-    opened = made = at = 0
-    for tag in _FORMATTING_TAG.finditer(html):
-        if opened:
-            made += opened * html.count(b"<", at, tag.start())
-            if made > MOST_ELEMENTS:
-                return html[:at]
-        at = tag.end()
-        if tag["start"]:
-            kinds = unclosed.setdefault(tag["name"].lower(), Counter())
-            kinds[tag["start"]] += 1
-            opened += kinds[tag["start"]] <= _NOAHS_ARK
+    lower = html.lower()
+    starts = len(_START.findall(lower))
+    if tags * starts <= MOST_REOPENED or tags * _most_open(html, lower, starts) <= MOST_REOPENED:
+        return html
+    return _cut_at_reopened(html, lower)
+
+
+def _most_open(html: bytes, lower: bytes, starts: int) -> int:
+    """Return a number that is no less than that of the formatting elements which are unclosed anywhere. ``starts``:
+    their start tags.
+
+    Only an end tag behind nothing but text is taken for one: others may stand in a script or an attribute's value.
+    """
+    kinds: Counter[bytes] = Counter()
+    closed = 0
+    for tag in _PLAIN_START.finditer(lower):
+        if tag["end"]:
+            closed += 1
         else:
-            opened -= _close(unclosed.get(tag["end"].lower()))
-    return html[:at] if made + opened * html.count(b"<", at) > MOST_ELEMENTS else html
+            kinds[html[slice(*tag.span("kind"))]] += 1
+    alike = sum(number - _NOAHS_ARK for number in kinds.values() if number > _NOAHS_ARK)
+    return starts - closed - alike
 
 
-def _close(kinds: Counter[bytes] | None) -> int:
-    """Close the last open element of a name; return by how many the reopened elements decrease."""
-    if not kinds:
-        return 0
-    last = next(reversed(kinds))
-    kinds[last] -= 1
-    fewer = kinds[last] < _NOAHS_ARK
-    if not kinds[last]:
-        del kinds[last]
-    return fewer
+def _cut_at_reopened(html: bytes, lower: bytes) -> bytes:
+    """Do what :func:`_cut_at_formatting` says, tag by tag.
+
+    An end tag is taken for one if only text and plain inline tags stand between it and the start tag.
+    """
+    kinds: Counter[bytes] = Counter()
+    closable: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    unclosed = reopened = 0
+    for tag in _TAG.finditer(lower):
+        reopened += unclosed
+        if reopened > MOST_REOPENED:
+            return html[: tag.start()]
+        if name := tag["start"]:
+            kind = html[slice(*tag.span("kind"))]
+            closable[name].append(kind)
+            kinds[kind] += 1
+            unclosed += kinds[kind] <= _NOAHS_ARK
+        elif (name := tag["end"]) and closable[name]:
+            kind = closable[name].pop()
+            kinds[kind] -= 1
+            unclosed -= kinds[kind] < _NOAHS_ARK
+        elif not (tag["inline"] or tag["end"]):
+            closable.clear()
+            unclosed += tag["odd"] is not None
+    return html

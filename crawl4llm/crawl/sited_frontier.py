@@ -120,7 +120,7 @@ class SitedFrontier:
 
     def is_unanswered(self, url: str) -> bool:
         """Return whether no HTTP answer has come from the site of a URL."""
-        return bool(owner_of(url)) and self._sites.get(site_of(url)) != _ANSWERED
+        return self._sites.get(site_of(url)) != _ANSWERED and bool(owner_of(url))
 
     def answered(self, url: str) -> None:
         """Note that an HTTP answer came."""
@@ -242,8 +242,8 @@ class SitedFrontier:
 
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be asked for now, or ended; else set it aside."""
-        owner, site = _owner_and_site(lease.entry)
-        if not owner or self._is_open(site):
+        site = site_of(lease.entry.url or lease.entry.key)
+        if self._is_open(site) or not (owner := owner_of(lease.entry.url or lease.entry.key)):
             return True
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:
@@ -273,6 +273,8 @@ class SitedFrontier:
     def _end(self, lease: Lease) -> None:
         """Note the end of a lease: what is set aside of its owner, or its site, may be tried next."""
         self._trying.pop(lease.token, None)
+        if not self._counts:
+            return
         owner, site = _owner_and_site(lease.entry)
         if owner in self._counts:
             if not self._is_open(site):

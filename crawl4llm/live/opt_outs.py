@@ -71,7 +71,10 @@ class OptOuts:
             return verdict
         of_tdm, source = await ask()
         request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
-        return self._judged(request, [*(one for one in of_site if one.place != TDMREP), *of_tdm, *of_page])
+        of_robots = [one for one in of_site if one.place != TDMREP]
+        if not of_tdm and len(of_robots) == len(of_site):
+            return verdict
+        return self._judged(request, [*of_robots, *of_tdm, *of_page])
 
     def _judged(self, request: Request, said: Sequence[Said]) -> Verdict:
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)

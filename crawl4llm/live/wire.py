@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -125,8 +124,8 @@ class WireHandler(HTTP11DownloadHandler):
         if crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
             self._contextFactory = NamedHosts(self._contextFactory)  # type: ignore[assignment]
         self._on_the_wire: set[asyncio.Task[Response]] = set()
-        self._unconnected: dict[bytes, deque[Request]] = {}
-        """Requests that have no connection yet, by their URLs as Twisted writes them."""
+        self._unconnected: dict[str, list[Request]] = {}
+        """Requests that have no connection yet, by host."""
         self._withdraws = crawler.get_extension(Stopping) is not None
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
@@ -172,14 +171,13 @@ class WireHandler(HTTP11DownloadHandler):
     async def _send(self, request: Request) -> Response:
         if self._network is not None:
             self._network.install()
-        led = {host_of(request.url)} if LED in request.meta else set()
-        url = _as_twisted(request.url)
-        unconnected = self._unconnected.setdefault(url, deque())
+        host = host_of(request.url)
+        led = {host} if LED in request.meta else set()
+        unconnected = self._unconnected.setdefault(host, [])
         unconnected.append(request)
         self._led |= led
         exchange = asyncio.ensure_future(super().download_request(request))
         self._on_the_wire.add(exchange)
-        host = host_of(request.url)
         if (seconds := request.meta.get(TRY)) is not None:
             self._tries[host] = None
             timer = asyncio.get_running_loop().call_later(seconds, self._end_try, host, exchange)
@@ -191,7 +189,7 @@ class WireHandler(HTTP11DownloadHandler):
                 raise Withdrawn("the crawl is stopping") from None
             if host in self._too_late:
                 raise TimeoutError(f"{request.url}: no connection in {LONGEST_TRY:g} s") from None
-            if host_of(request.url) in self._withheld:
+            if host in self._withheld:
                 raise NotHeld(request.url) from None
             if verdict(error) == (Outcome.FAILED, DNS):
                 self._check_refusal(request)
@@ -202,7 +200,7 @@ class WireHandler(HTTP11DownloadHandler):
             if request in unconnected:
                 unconnected.remove(request)
             if not unconnected:
-                self._unconnected.pop(url, None)
+                self._unconnected.pop(host, None)
             self._withheld.discard(host)
             self._too_late.discard(host)
             self._tries.pop(host, None)
@@ -253,12 +251,12 @@ class WireHandler(HTTP11DownloadHandler):
         """Send a request over a connection, which has one at a time."""
         address = getattr(connection.transport.getPeer(), "host", None)
         exchange = Exchange(utc_date(), time.monotonic(), ip_address=address)
-        if (host := host_of(_url_of(request))) in self._tries:
+        url = _url_of(request)
+        if (host := host_of(url)) in self._tries:
             self._tries[host] = connection.transport
-        waiting = self._unconnected.get(request.absoluteURI)
-        asked = waiting.popleft() if waiting else None
         if self._crawl is not None:
-            self._guard(connection.transport, self._crawl, _url_of(request), exchange, asked)
+            asked = _taken(self._unconnected.get(host, []), request)
+            self._guard(connection.transport, self._crawl, url, exchange, asked)
         write = request.writeTo
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
@@ -292,6 +290,14 @@ class WireHandler(HTTP11DownloadHandler):
     def _begin_response(self, response: Any, exchange: Exchange) -> Any:
         self._begun = exchange
         return response
+
+
+def _taken(waiting: list[Request], request: Any) -> Request | None:
+    """Remove from those that wait, all of one host, the request that is one of Twisted's; there is mostly one."""
+    for place, asked in enumerate(waiting):
+        if len(waiting) == 1 or _as_twisted(asked.url) == request.absoluteURI:
+            return waiting.pop(place)
+    return None
 
 
 def _as_twisted(url: str) -> bytes:
