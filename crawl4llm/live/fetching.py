@@ -80,8 +80,10 @@ class Fetching:
         kept, NoPage where its body cannot be unpacked, Later where its site cannot be asked for opt-outs now, and
         InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
-            page = _page(lease_of(request), captures_of(request))
-            verdict = await self._opt_outs.of_page(request, page.captures[-1].headers, _head_of(page))
+            capture = (captures := captures_of(request))[-1]
+            start = _start_of(capture)
+            page = _page(lease_of(request), captures)
+            verdict = await self._opt_outs.of_page(request, capture.headers, start)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             await self._reader.read(page)
             attach_page(request, page)
@@ -110,19 +112,19 @@ def _keys_behind(captures: Sequence[Capture]) -> list[str]:
 
 
 def _page(lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
-    """Return the page of the last capture, unread. Raises NoPage if that is not HTML."""
+    """Return the page of the last capture, unread."""
     hops = _keys_behind(captures)
     key = hops[-1] if hops else lease.entry.key
-    capture = captures[-1]
-    if not is_html(Fields(head_fields(capture)).get(CONTENT_TYPE), capture.body):
+    return FetchedPage(key, captures[-1].url, captures[-1].date, captures=captures, hops=hops)
+
+
+def _start_of(capture: Capture) -> bytes:
+    """Return the beginning of a page's HTML, in which opt-outs are looked for. Raises NoPage if it is not HTML, or is
+    damaged."""
+    fields = Fields(head_fields(capture))
+    if not is_html(fields.get(CONTENT_TYPE), capture.body):
         raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
-    return FetchedPage(key, capture.url, capture.date, captures=captures, hops=hops)
-
-
-def _head_of(page: FetchedPage) -> bytes:
-    """Return the beginning of a page's HTML, in which opt-outs are looked for. Raises NoPage if it is damaged."""
-    capture = page.captures[-1]
     try:
-        return html_head(capture.body, Fields(head_fields(capture)), LIMIT)
+        return html_head(capture.body, fields, LIMIT)
     except ValueError as error:
         raise NoPage(f"{capture.url}: {error}", DAMAGED) from error

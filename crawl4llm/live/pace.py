@@ -117,7 +117,6 @@ class Pace:
         """Owners of documents that were given back, after robots.txt was asked for, and have not been sent for yet."""
         crawl.turns = self
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._tries.head_came, signal=signals.headers_received)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:

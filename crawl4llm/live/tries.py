@@ -45,11 +45,6 @@ class Tries:
         if self.of(request.url) is not None:
             request.meta[TRY] = LONGEST_TRY
 
-    def head_came(self, request: Request) -> None:
-        """Note that the site of a request has answered, whatever becomes of the answer."""
-        if (sites := self.of(request.url)) is not None:
-            sites.answered(request.url)
-
     def answered(self, exchange: Exchange) -> None:
         """Note the end of an exchange that was answered."""
         if (sites := self._crawl.sites_of(exchange.url)) is not None:

@@ -199,7 +199,7 @@ class WireHandler(HTTP11DownloadHandler):
             self._led -= led
             if request in unconnected:
                 unconnected.remove(request)
-            if not unconnected:
+            if not self._unconnected.get(host):  # that list may be a later one
                 self._unconnected.pop(host, None)
             self._withheld.discard(host)
             self._too_late.discard(host)
@@ -230,7 +230,10 @@ class WireHandler(HTTP11DownloadHandler):
             exchange.cancel()
 
     def _note(self, request: Request) -> None:
-        """Attach the exchange just begun; Scrapy sends this in the callback chain of the request's own response."""
+        """Attach the exchange just begun; Scrapy sends this in the callback chain of the request's own response. A site
+        whose head came has answered, whatever becomes of the body."""
+        if self._crawl is not None and (sites := self._crawl.sites_of(request.url)) is not None:
+            sites.answered(request.url)
         if self._begun is not None:
             request.meta[_EXCHANGE], self._begun = self._begun, None
 

@@ -95,8 +95,7 @@ class Heard:
         for heard, signals in self._of_pages.get(key, ()):
             if heard[:_TO_THE_SECOND] >= date:
                 found += from_text(signals)
-        scheme, _, rest = url.partition("://")
-        for one in self._of_sites.get(f"{scheme}://{rest.partition('/')[0]}", ()):
+        for one in self._of_sites.get(site_of(url), ()):
             if one.date[:_TO_THE_SECOND] >= date and one.rules is not None:
                 found += one.rules.of(url)
         return list(dict.fromkeys(found))

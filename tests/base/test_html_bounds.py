@@ -37,7 +37,8 @@ for name, tag in HIDDEN.items():
     if name == "letters of a value":
         some = [b"<b x=%b>" % bytes(b"aA"[number >> bit & 1] for bit in range(12)) for number in range(3000)]
     BOMBS[name] = b"".join(b"<p>%b</p>" % one for one in some) + b"<p>a" * 3000
-BOMBS["end tags"] = b"<b>" + b"<small><tt>" * 1500 + b"".join(b"<i x=%d>" % n for n in range(3000)) + b"</tt></small>a" * 3000
+ITALIC = b"".join(b"<i x=%d>" % number for number in range(3000))
+BOMBS["end tags"] = b"<small><tt>" * 1500 + ITALIC + b"</tt></small>a" * 3000
 MOST_MEBIBYTES = 400
 
 PARSE = """
