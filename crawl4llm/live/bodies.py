@@ -92,8 +92,7 @@ class Decompressing(HttpCompressionMiddleware):
 
         A coding that is not known stays, with the field of the head.
         """
-        codings = b",".join(response.headers.getlist("Content-Encoding"))
-        if is_leased(request) or not codings:
+        if is_leased(request) or not (codings := b",".join(response.headers.getlist("Content-Encoding"))):
             return response
         fields = Fields(b"\nContent-Encoding: " + codings)
         try:
