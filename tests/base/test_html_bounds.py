@@ -25,7 +25,7 @@ HIDDEN = {
     "textarea": b"<b x=%d><textarea></b></textarea>",
     "value": b'<b x="></b>%d">',
     "value in an inline tag": b"<b x=%d><img x='></b>'>",
-    "name of a value": b"<b =\"%d></b><i a='\">",
+    "name of a value": b'<b ="%d></b><i a=\'">',
     "cell": b"<b x=%d><table><td></b></table>",
     "blocks": b"<b x=%d>" + b"<div>" * 9 + b"</b>" + b"</div>" * 9,
     "case": b"<B\fX=%d></i>",
