@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 from crawl_helpers import Web
 from demo_helpers import start_python
+from evaluation_helpers import line, write_run
 from graph_corpus import GraphCorpus, NumberScorer
 
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
 from crawl4llm.scoring import passes
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.tools.evaluate.documents import Documents
-from crawl4llm.tools.evaluate.survey import Survey, count_tokens
+from crawl4llm.tools.evaluate.runs import read_runs
+from crawl4llm.tools.evaluate.survey import Subject, Survey, count_tokens
 from simulate.clueweb22.corpus import ClueWeb22Corpus
 
 IN_PROCESS = Options(scoring_workers=0, progress_bar="off")
@@ -57,6 +60,15 @@ class TestSurvey:
     def test_a_corpus_without_inlinks(self, tmp_path: Path) -> None:
         corpus = GraphCorpus(LINKS, TEXTS, holds=["text", "outlinks"])
         assert Survey(corpus, IN_PROCESS, cache=tmp_path).indegree(rater(corpus)) is None
+
+    def test_seeds_of_another_corpus(self, tmp_path: Path) -> None:
+        """Nothing can be reached from them, and a run has pages."""
+        corpus = GraphCorpus(LINKS, TEXTS)
+        path = write_run(tmp_path / "run", [line(0, id="a")])
+        (path / "seeds.txt").write_text("gone\n")
+        survey = Survey(corpus, IN_PROCESS, cache=tmp_path)
+        with pytest.raises(InputError, match=r"run/seeds\.txt: the corpus holds none of its seeds"):
+            Subject(read_runs([path]), survey, rater(corpus))
 
     def test_nothing_is_looked_up_twice(self, tmp_path: Path) -> None:
         corpus = GraphCorpus(LINKS, TEXTS)
@@ -163,6 +175,7 @@ import sys
 from pathlib import Path
 from crawl4llm.scoring import passes
 from crawl4llm.tools.evaluate.survey import Survey
+from crawl4llm.base.errors import InputError
 from crawl4llm.options import Options
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.fasttext_scorer import FastTextScorer

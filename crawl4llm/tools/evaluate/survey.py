@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from crawl4llm.base.crawl_log import NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Corpus
+from crawl4llm.base.run_folder import SEEDS
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
 from crawl4llm.options import Options
 from crawl4llm.scoring.passes import Arrays, Pages, Task, run_pass
@@ -312,6 +313,8 @@ class Subject:
         if (times > 1).any():  # it would count twice in recall
             key = run.keys[int(np.argmax(numbers == pages[times > 1][0]))]
             raise InputError(f"{run.path / NAME} is damaged: it has {key} twice")
+        if len(pages) and run.seeds and (self.survey.documents.numbers_of(run.seeds) == ABSENT).all():
+            raise InputError(f"{run.path / SEEDS}: the corpus holds none of its seeds; is it another corpus's?")
         return CrawledPages(run, numbers, self.scores.influence[numbers], self.scores.tokens[numbers])
 
     def population(self, of_document: Floats, within: Flags | None = None) -> Population:
