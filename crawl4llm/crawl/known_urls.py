@@ -112,6 +112,10 @@ def is_web_url(url: str) -> bool:
     return _WEB_URL.match(url) is not None
 
 
+_MOST_ODD: Final = 100_000
+"""Lines at the beginning of a list that may all be no URLs."""
+
+
 def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a list, plain, gzip or Zstandard, with their numbers, without blank ones and comments (#).
 
@@ -137,6 +141,8 @@ def _read_list(path: Path) -> tuple[_Listed, str, str]:
         else:
             first = first or f"line {number} ({harmless(url[:60])!r})"
             odd += 1
+            if odd >= _MOST_ODD and not found:  # of a bomb all lines would take minutes
+                break
         if len(found) > MOST_LISTED:
             raise InputError(f"{NAME} {path} lists more than {MOST_LISTED:,} URLs; {make_known(f'{path}.set', path)}")
     if not found:

@@ -211,6 +211,9 @@ class SortedRuns:
 
     def _take_next(self, runs: Sequence[_Run]) -> list[Record]:
         """Take from runs what comes next, in order: up to the first end of a loaded block all of it is loaded."""
+        for run in runs:
+            if len(self._head(run)) <= run.skip:
+                raise self._store.damaged(f"run {run.id} begins behind the end of a block")
         bound = min(self._head(run)[-1][0] for run in runs)
         taken: list[Record] = []
         for run in runs:

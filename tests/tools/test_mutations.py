@@ -24,3 +24,14 @@ def test_no_changed_object_does_harm(kind: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 faults" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [("job", 498), ("export", 75), ("export", 76), ("export", 119), ("known", 476)]
+)
+def test_objects_that_once_did(kind: str, number: int) -> None:
+    """A skip behind a block; a folder for a file, twice; a text that is a number; a bomb of lines that are no URLs."""
+    command = [sys.executable, "-m", "benchmarks.mutations", "--only", kind, "--one", str(number)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 faults" in done.stdout

@@ -244,6 +244,8 @@ def _documents(path: Path) -> Iterator[Document]:
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:
+            if not {type(row["id"]), type(row["url"]), type(row["text"])} == {str}:
+                raise TypeError("a document's id, url or text is no text")
             yield Document(**{name: row[name] for name in Document._fields if name in row})  # older ones have fewer
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None

@@ -33,7 +33,7 @@ LISTED = "listed"
 _WORK, _REQUEST, _LOCK = "work", "request.json", "lock"
 _MALFORMED: Final = (
     *(ArithmeticError, AssertionError, EOFError),
-    *(FileNotFoundError, LookupError, TypeError, ValueError),
+    *(FileNotFoundError, IsADirectoryError, NotADirectoryError, LookupError, TypeError, ValueError),
 )
 """Errors that notes and tables give which somebody has changed."""
 _COUNTS: Final = ("documents", "words", "text_bytes", "bytes")
