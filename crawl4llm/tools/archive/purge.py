@@ -239,13 +239,18 @@ def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> Shar
             file.close()
 
 
+def _check_texts(row: Mapping[str, Any]) -> None:
+    """Raise TypeError unless a document's id, URL and text are text."""
+    if not {type(row["id"]), type(row["url"]), type(row["text"])} == {str}:
+        raise TypeError("its id, url or text is no text")
+
+
 def _documents(path: Path) -> Iterator[Document]:
     """Yield the documents in a file of an export. Raises InputError where it cannot be read."""
     try:
         rows = _parquet_rows(path) if path.name.endswith(PARQUET) else _jsonl_rows(path)
         for row in rows:
-            if not {type(row["id"]), type(row["url"]), type(row["text"])} == {str}:
-                raise TypeError("a document's id, url or text is no text")
+            _check_texts(row)
             yield Document(**{name: row[name] for name in Document._fields if name in row})  # older ones have fewer
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error, zstd.ZstdError) as error:
         raise InputError(f"{path} cannot be read as a file of an export: {error!r}") from None
