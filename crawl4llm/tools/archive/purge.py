@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import lru_cache
