@@ -28,6 +28,8 @@ KIND: Final = "urls"
 URL_SCHEME: Final = "blake2b-64 of URLs by RFC 3986"
 MOST_LISTED: Final = 10_000_000
 """URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
+_MOST_ODD: Final = 100_000
+"""Lines at the beginning of a list that may all be no URLs."""
 _WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 
 
@@ -110,10 +112,6 @@ def url_fingerprint(url: str) -> int:
 def is_web_url(url: str) -> bool:
     """Return whether a text begins like a URL that can be crawled."""
     return _WEB_URL.match(url) is not None
-
-
-_MOST_ODD: Final = 100_000
-"""Lines at the beginning of a list that may all be no URLs."""
 
 
 def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:

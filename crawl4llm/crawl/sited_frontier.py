@@ -242,8 +242,8 @@ class SitedFrontier:
 
     def _may_be_asked(self, lease: Lease) -> bool:
         """Return whether a document may be asked for now, or ended; else set it aside."""
-        site = site_of(lease.entry.url or lease.entry.key)
-        if self._is_open(site) or not (owner := owner_of(lease.entry.url or lease.entry.key)):
+        site = site_of(url := lease.entry.url or lease.entry.key)
+        if self._is_open(site) or not (owner := owner_of(url)):
             return True
         key, is_alone = self._offered.get(owner, ("", False))
         if key == lease.entry.key:

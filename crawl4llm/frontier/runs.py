@@ -211,9 +211,6 @@ class SortedRuns:
 
     def _take_next(self, runs: Sequence[_Run]) -> list[Record]:
         """Take from runs what comes next, in order: up to the first end of a loaded block all of it is loaded."""
-        for run in runs:
-            if len(self._head(run)) <= run.skip:
-                raise self._store.damaged(f"run {run.id} begins behind the end of a block")
         bound = min(self._head(run)[-1][0] for run in runs)
         taken: list[Record] = []
         for run in runs:
@@ -308,6 +305,8 @@ class SortedRuns:
         if not run.head:
             records = self._block(run, run.first)
             run.head = records[: len(records) - run.drop] if run.end - run.first == 1 else records
+            if len(run.head) <= run.skip:
+                raise self._store.damaged(f"run {run.id} begins behind the end of its first block")
         return run.head
 
     def _tail(self, run: _Run) -> list[Record]:
@@ -316,6 +315,8 @@ class SortedRuns:
         if not run.tail:
             records = self._block(run, run.end - 1)
             run.tail = records[: len(records) - run.drop]
+            if not run.tail:
+                raise self._store.damaged(f"run {run.id} ends before its last block")
         return run.tail
 
     def _advance(self, run: _Run, taken: int) -> None:

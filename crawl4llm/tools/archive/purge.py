@@ -241,7 +241,7 @@ def _purge_shard(path: Path, new: Path, domain: Domain, *, tokens: bool) -> Shar
 
 def _check_texts(row: Mapping[str, Any]) -> None:
     """Raise TypeError unless a document's id, URL and text are text."""
-    if not {type(row["id"]), type(row["url"]), type(row["text"])} == {str}:
+    if {type(row["id"]), type(row["url"]), type(row["text"])} != {str}:
         raise TypeError("its id, url or text is no text")
 
 
