@@ -35,8 +35,6 @@ from benchmarks.mutated import CHANGES, PROJECT, Act, Subject, make, subjects
 from benchmarks.mutating import TRAP, Mutator
 
 MOST_MB: Final = 300
-_OF_EVALUATE: Final = 330
-"""It takes 290 on a sound run, most of it the libraries for tables and figures."""
 _CPU_SECONDS, _SECONDS, _ADDRESSES = 60, 150, 3 << 30
 _LONGEST_LINE: Final = 3_000
 _TOOLS: Final = [
@@ -166,7 +164,7 @@ def _call(act: Callable[[], None]) -> int:
     return 0
 
 
-def fault_of(name: str, done: Done) -> str | None:
+def fault_of(done: Done) -> str | None:
     """Return what is wrong with the way in which a command ended; None if nothing is."""
     if "Traceback (most recent call last)" in done.out + done.err:
         return f"traceback: {_last_line(done.err if 'Traceback' in done.err else done.out)}"
@@ -174,7 +172,7 @@ def fault_of(name: str, done: Done) -> str | None:
         return f"status {done.status}: {_last_line(done.err)}"
     if done.status and "crawl4llm: error: " not in done.err and "Usage" not in done.out + done.err:
         return f"status {done.status} without a line: {_last_line(done.err)}"
-    if done.megabytes > (_OF_EVALUATE if name == "evaluate" else MOST_MB):
+    if done.megabytes > MOST_MB:
         return f"{done.megabytes:.0f} MB"
     if "secret of the victim" in done.out:
         return "it shows what lies outside"
@@ -215,7 +213,7 @@ class Attack:
                 field.lay(changed)
             is_fresh = not name.startswith(CHANGES)
             done = field.run(act)
-            fault = fault_of(name, done)
+            fault = fault_of(done)
             after = field.beside()
             if after != before:
                 differ = {path for path in {*before, *after} if before.get(path) != after.get(path)}

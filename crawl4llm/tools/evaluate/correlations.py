@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from crawl4llm.tools.evaluate.columns import slices
 from crawl4llm.tools.evaluate.documents import Floats, Integers
@@ -60,7 +60,7 @@ def rank_correlation(x: Floats, y: Floats) -> Correlation:
     value = (xy - mean_part) / math.sqrt(x_spread * y_spread)
     if abs(value) >= 1 or pairs <= 3:
         return Correlation(value, None, None, pairs)
-    reach = norm.ppf((1 + CONFIDENCE) / 2) * np.sqrt((1 + value**2 / 2) / (pairs - 3))
+    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * np.sqrt((1 + value**2 / 2) / (pairs - 3))
     low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
     return Correlation(value, float(low), float(high), pairs)
 

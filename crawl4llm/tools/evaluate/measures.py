@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, binomtest
 
 from crawl4llm.tools.evaluate.columns import stored_rows
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
@@ -58,6 +57,8 @@ class Population:
         n = len(self._ascending)
         if not self.sampled:
             return Estimate.exact(float(self._ascending[n - rank]))
+        from scipy.stats import binom  # 45 MB, which only samples need
+
         share = rank / self.size
         tail = (1 - CONFIDENCE) / 2
         places = [np.ceil(share * n), binom.ppf(1 - tail, n, share) + 1, binom.ppf(tail, n, share)]
@@ -70,6 +71,8 @@ class Population:
         found = n - int(np.searchsorted(self._ascending, value))
         if not self.sampled:
             return Estimate.exact(found)
+        from scipy.stats import binomtest  # as above
+
         interval = binomtest(found, n).proportion_ci(CONFIDENCE, method="wilson")
         return Estimate(*(share * self.size for share in (found / n, interval.low, interval.high)))
 
