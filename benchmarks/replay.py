@@ -203,7 +203,7 @@ def is_same(run: Path, entry: cdxj.Entry, replayed: bytes) -> bool:
     """Whether a page is replayed as our reader finds it, in whatever charset."""
     stored = read_stored(run / "warc", entry.filename, entry.offset, entry.length)
     fields = stored.http.fields if stored.http else stored.record.fields
-    return read_record(run / "warc", entry) in {replayed, html_of(replayed, fields)}
+    return read_record(run / "warc", entry) in {replayed, html_of(replayed, fields).data}
 
 
 def words_of(html: bytes) -> str:

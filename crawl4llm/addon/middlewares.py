@@ -22,9 +22,10 @@ from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.page_writer import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
-from crawl4llm.live.opt_outs import said_of_page
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.live.wire import known_status
+from crawl4llm.optouts.head_fields import said_in_head
+from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.said import as_text
 from crawl4llm.scoring.rating import HtmlPage, RatedText
 from crawl4llm.warc.page_records import utf8
@@ -160,7 +161,8 @@ class PageRecording:
         html = utf8(response.text) if isinstance(response, HtmlResponse) else None
         captures = captures_of(response.request)
         date = captures[-1].date if captures else utc_date()
-        said = said_of_page(self._run.crawler_name, captures[-1].headers if captures else (), html or b"")
+        crawler, headers = self._run.crawler_name, captures[-1].headers if captures else ()
+        said = [*said_in_head(headers, crawler), *said_in_html(html or b"", crawler)]
         self._run.archive.write(
             PageRecord(key, response.url, date, html, response.text, captures=captures),
             {

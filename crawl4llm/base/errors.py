@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from crawl4llm.base import reasons
+
+logger = logging.getLogger(__name__)
 
 
 class InputError(Exception):
@@ -82,3 +87,16 @@ class CorruptRecord(PageError):
     """The document's record is damaged: a broken gzip member, JSON or WARC record."""
 
     reason = reasons.CORRUPT_RECORD
+
+
+@contextmanager
+def reading(page: str) -> Iterator[None]:
+    """Make of an error that nobody foresaw, while a page is read, a failure of that page: it is logged in full, and
+    PageError is raised. Errors of the page's own, of input, of files and of memory stay what they are."""
+    try:
+        yield
+    except (PageError, InputError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        logger.exception("Cannot read %s", page)
+        raise PageError(f"{page}: {error!r}") from error

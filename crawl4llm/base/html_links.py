@@ -4,47 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
-from crawl4llm.base.html_bounds import ATTRIBUTE, BEFORE_ATTRIBUTES, START_TAG, bounded
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.urls import BLANKS, LINE_BREAKS, NORMAL_REFERENCE, SCHEME, normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
-_PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
-"""Without mutation events, which would rewrite ``select`` elements and take four times the time."""
 
 _WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _REFRESH = re.compile(
     r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*).*|'([^']*).*|(.*))""", re.IGNORECASE | re.DOTALL
 )
 
-_HARMLESS_TAGS: Final = 10_000
-"""Tags that take half a second at the worst."""
-_DEEPEST: Final = 1000
-_HARMLESS_ATTRIBUTES: Final = 20_000
-"""Attributes of one element that take half a second; the parser compares each with all before it."""
+_FOREIGN: Final = {"svg", "math"}
+_HTML_WITHIN: Final = {"foreignObject", "foreignobject", "desc", "title", "annotation-xml"}
+"""Elements of theirs in which HTML may stand."""
 _MOST_LINKS: Final = 10_000
 """Links of a page that are read, which takes 0.2 s: twice as many as any of 21,599 real pages has."""
+_MOST_BASES: Final = 100
+"""Elements ``base`` that are looked at for the first which is of HTML."""
 _LONGEST_REFERENCE: Final = 8192
 """Characters of a reference, and of a ``base``, which each relative link repeats."""
 _LONGEST_ANCHOR: Final = 1000
 _HARMLESS_TEXT: Final = 32 << 20
 """Bytes of a page that may be searched for the texts of its links; of links in links each has all of the rest."""
-_NOT_NESTING: Final = (
-    "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
-    "|p|li|dd|dt|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup|rb|rp|rt|rtc|html|head|body"
-)
-"""Elements that hold nothing, or that end without an end tag."""
-_NESTING_TAG = re.compile(
-    rb"<(?:!--.*?(?:-->|\Z)"
-    rb"|(?P<raw>script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</(?P=raw)|\Z)"
-    rb"|(?!(?:%b)\b)(?P<end>/?)(?P<name>[a-z]))" % _NOT_NESTING.encode(),
-    re.IGNORECASE | re.DOTALL,
-)
-"""A tag that begins or ends an element in which others may stand; also what holds no tags, to pass over it."""
 
 
 class HtmlLink(NamedTuple):
@@ -93,29 +80,28 @@ class BaseUrl:
         return normalise_url(start + reference)
 
 
-def html_links(html: bytes, url: str) -> list[HtmlLink]:
-    """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them.
+def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLink]:
+    """Return the links of a page, as :func:`distinct_links` gives them. ``charset``: the one in which it came.
 
-    Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``, as far as
-    :func:`crawl4llm.base.html_bounds.bounded` lets the page be read. Of a page with more
-    than 1,000 elements inside each other, what comes after the thousandth is left out; of one with more than 10,000
-    links, those beyond; of one with an element of more than 20,000 attributes, that and what comes after it. References
-    of more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
+    Links are those of ``a`` and ``area`` elements, ``xlink:href`` of ``svg`` and ``math`` included, and of a meta
+    refresh, resolved against ``base``. Of a page with more than 10,000 links those beyond are left out. References of
+    more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
     """
-    html = bounded(html)
-    tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
-    found = tree.css(_LINKS)  # each search goes over the whole tree
-    base = next((node for node in found if node.tag == "base"), None)
-    nodes = (found if base is None else [node for node in found if node.tag != "base"])[:_MOST_LINKS]
-    boilerplate = {node.mem_id for node in tree.css(_IN_BOILERPLATE)}
-    silent = _silent(tree, len(nodes), len(html))
+    found = page.css(_LINKS)
+    bases = islice((node for node in found if node.tag == "base"), _MOST_BASES)
+    base = next((node for node in bases if not _is_foreign(node)), None)
+    nodes = [node for node in found if node.tag != "base"][:_MOST_LINKS]
+    boilerplate = {node.mem_id for node in page.css(_IN_BOILERPLATE)}
+    silent = _silent(page, len(nodes))
     links = (
         (_reference(node), "" if node.mem_id in silent else _anchor(node), node.mem_id in boilerplate) for node in nodes
     )
-    return distinct_links(links, url, base.attributes["href"] if base else None)
+    return distinct_links(links, url, _href(base) if base else None, charset)
 
 
-def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None) -> list[HtmlLink]:
+def distinct_links(
+    links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None, charset: str = "utf-8"
+) -> list[HtmlLink]:
     """Return links to http and https without their fragments, in page order, one for each target.
 
     Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
@@ -141,48 +127,39 @@ def refresh_target(content: str) -> str | None:
     return next(filter(None, refresh.groups()), None) if refresh else None
 
 
-def _cut_at_depth(html: bytes) -> bytes:
-    """Return the page up to where elements are nested too deeply: parsing takes time with the depth squared."""
-    if html.count(b"<") < _HARMLESS_TAGS:
-        return html
-    depth = 0
-    for tag in _NESTING_TAG.finditer(html):
-        if tag["name"]:
-            depth = max(0, depth - 1) if tag["end"] else depth + 1
-        if depth > _DEEPEST:
-            return html[: tag.start()]
-    return html
-
-
-def _cut_at_attributes(html: bytes) -> bytes:
-    """Return the page up to an element with too many attributes: parsing takes time with their number squared."""
-    if len(html) < 2 * _HARMLESS_ATTRIBUTES:
-        return html
-    if len(html) - len(html.translate(None, BEFORE_ATTRIBUTES)) < _HARMLESS_ATTRIBUTES:
-        return html
-    if max(map(len, START_TAG.findall(html)), default=0) < 2 * _HARMLESS_ATTRIBUTES:
-        return html
-    for tag in START_TAG.finditer(html):
-        if sum(1 for _ in ATTRIBUTE.finditer(html, *tag.span())) > _HARMLESS_ATTRIBUTES:
-            return html[: tag.start()]
-    return html
-
-
-def _silent(tree: LexborHTMLParser, links: int, length: int) -> set[int]:
+def _silent(page: HtmlTree, links: int) -> set[int]:
     """Return the links whose text is not read: each ``a`` in an ``a`` may hold all of the page again, as in ``svg``."""
-    if links * length < _HARMLESS_TEXT:
+    if links * page.length < _HARMLESS_TEXT:
         return set()
-    return {node.mem_id for node in tree.css("a a")[_HARMLESS_TEXT // length :]}
+    return {node.mem_id for node in page.css("a a")[_HARMLESS_TEXT // page.length :]}
+
+
+def _is_foreign(node: LexborNode) -> bool:
+    """Return whether an element is one of ``svg`` or ``math`` (HTML Standard, 13.2.6.5), and not of HTML within."""
+    while (parent := node.parent) is not None:
+        if parent.tag in _HTML_WITHIN:
+            return False
+        if parent.tag in _FOREIGN:
+            return True
+        node = parent
+    return False
 
 
 def _reference(node: LexborNode) -> str | None:
     """Return the reference of an element; None for a ``meta`` that is no refresh."""
+    if node.tag != "meta":
+        return _href(node)
     attributes = node.attributes
-    if "href" in attributes:
-        return attributes["href"] or ""
     if (attributes["http-equiv"] or "").strip().lower() != "refresh":
         return None
     return refresh_target(attributes["content"] or "")
+
+
+def _href(node: LexborNode) -> str:
+    """Return the reference of an element: its ``href``, or else ``xlink:href`` (SVG 2, 16.1.6), which selectors take
+    for one too."""
+    attributes = node.attributes
+    return (attributes["href"] if "href" in attributes else attributes.get("xlink:href")) or ""
 
 
 def _anchor(node: LexborNode) -> str:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.base.reasons import BAD_URL, DAMAGED, NOT_HTML
+from crawl4llm.base.reasons import BAD_URL, NOT_HTML
 from crawl4llm.base.urls import normalise_url
 from crawl4llm.crawl.reorder_buffer import attach_page, is_leased, lease_of
 from crawl4llm.live.capturing import REDIRECTS, captures_of
 from crawl4llm.live.opt_outs import OptOuts
 from crawl4llm.live.reading import FetchedPage, Reader, head_fields
 from crawl4llm.live.web import LiveWeb
-from crawl4llm.optouts.html_meta import LIMIT
 from crawl4llm.optouts.said import as_text
 from crawl4llm.optouts.table import Action
-from crawl4llm.warc.payload import html_head, is_html
+from crawl4llm.warc.payload import is_html
 from crawl4llm.warc.records import CONTENT_TYPE, Fields
 
 if TYPE_CHECKING:
@@ -81,11 +80,19 @@ class Fetching:
         InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
             capture = (captures := captures_of(request))[-1]
-            start = _start_of(capture)
+            if not is_html(Fields(head_fields(capture)).get(CONTENT_TYPE), capture.body):
+                raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
             page = _page(lease_of(request), captures)
-            verdict = await self._opt_outs.of_page(request, capture.headers, start)
-            page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
+            opt_outs = self._opt_outs
+            opt_outs.verdict(request, capture.headers)  # what is opted out already is not read
+            if opt_outs.asks_site(request):
+                await self._reader.look(page)
+                opt_outs.verdict(request, capture.headers, page.said)
+                await opt_outs.ask_site(request)
+                opt_outs.verdict(request, capture.headers, page.said)
             await self._reader.read(page)
+            verdict = opt_outs.verdict(request, capture.headers, page.said)
+            page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             attach_page(request, page)
         return response
 
@@ -116,15 +123,3 @@ def _page(lease: Lease, captures: tuple[Capture, ...]) -> FetchedPage:
     hops = _keys_behind(captures)
     key = hops[-1] if hops else lease.entry.key
     return FetchedPage(key, captures[-1].url, captures[-1].date, captures=captures, hops=hops)
-
-
-def _start_of(capture: Capture) -> bytes:
-    """Return the beginning of a page's HTML, in which opt-outs are looked for. Raises NoPage if it is not HTML, or is
-    damaged."""
-    fields = Fields(head_fields(capture))
-    if not is_html(fields.get(CONTENT_TYPE), capture.body):
-        raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
-    try:
-        return html_head(capture.body, fields, LIMIT)
-    except ValueError as error:
-        raise NoPage(f"{capture.url}: {error}", DAMAGED) from error

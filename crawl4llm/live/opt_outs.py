@@ -8,10 +8,10 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.live.evidence import of_target, why
 from crawl4llm.live.identity import crawler_name
+from crawl4llm.live.reading import OfPages
 from crawl4llm.options import read_options
 from crawl4llm.optouts.decision import Verdict, decide
 from crawl4llm.optouts.head_fields import said_in_head
-from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.table import TDMREP, Action
 
 if TYPE_CHECKING:
@@ -49,40 +49,39 @@ class OptOuts:
         self._crawler = crawler_name(settings)
         self._fetch_opted_out = read_options(settings).opt_out_fetch
 
+    @property
+    def of_pages(self) -> OfPages:
+        """What the processes that read pages need to know."""
+        return OfPages(self._crawler, self._fetch_opted_out)
+
     def check_site(
-        self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite
+        self, request: Request, said: Sequence[Said], sources: Mapping[str, str | None], ask: AskSite | None
     ) -> None:
         """Note with a request what its site says of the document, and by which records. Raises OptedOut if it may not
-        be fetched. ``ask``: asks the site for tdmrep.json, if it was not asked before."""
+        be fetched. ``ask``: asks the site for tdmrep.json; None if it was asked before."""
         request.meta[_SAID], request.meta[_SOURCES], request.meta[_ASK] = said, sources, ask
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.FETCH):
             raise OptedOut(request, verdict, Action.FETCH, sources)
 
-    async def of_page(self, request: Request, headers: HeaderFields, html: bytes) -> Verdict:
-        """Return the verdict of site and page on the page that a request was answered with; ``html`` in UTF-8.
+    def asks_site(self, request: Request) -> bool:
+        """Return whether the site is to be asked for tdmrep.json before its page is kept."""
+        return request.meta.get(_ASK) is not None
 
-        If nothing known so far forbids to keep the page, it waits until the site has been asked for tdmrep.json. Raises
-        OptedOut if the page may not be archived, and the errors of that request.
-        """
-        of_page, of_site = said_of_page(self._crawler, headers, html), request.meta.get(_SAID, ())
-        verdict = self._judged(request, [*of_site, *of_page])
-        if (ask := request.meta.get(_ASK)) is None:
-            return verdict
-        of_tdm, source = await ask()
+    async def ask_site(self, request: Request) -> None:
+        """Ask the site for tdmrep.json, and note what it says. Raises the errors of that request."""
+        of_tdm, source = await request.meta.pop(_ASK)()
         request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
-        of_robots = [one for one in of_site if one.place != TDMREP]
-        if not of_tdm and len(of_robots) == len(of_site):
-            return verdict
-        return self._judged(request, [*of_robots, *of_tdm, *of_page])
+        request.meta[_SAID] = [*(one for one in request.meta[_SAID] if one.place != TDMREP), *of_tdm]
+
+    def verdict(self, request: Request, headers: HeaderFields, of_html: Sequence[Said] = ()) -> Verdict:
+        """Return the verdict on the page that a request was answered with: by what its site says, the head of the
+        response, and the page's HTML. Raises OptedOut if the page may not be archived."""
+        of_site = request.meta.get(_SAID, ())
+        return self._judged(request, [*of_site, *said_in_head(headers, self._crawler), *of_html])
 
     def _judged(self, request: Request, said: Sequence[Said]) -> Verdict:
         verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.ARCHIVE):
             raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
         return verdict
-
-
-def said_of_page(crawler: str, headers: HeaderFields, html: bytes) -> list[Said]:
-    """Return what the head of a response and that of its HTML, in UTF-8, say to the crawler of this name."""
-    return [*said_in_head(headers, crawler), *said_in_html(html, crawler)]

@@ -13,10 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import NoPage
 from crawl4llm.base.html_links import html_links
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Capture, Link, PageRecord
-from crawl4llm.base.reasons import DAMAGED
+from crawl4llm.base.reasons import DAMAGED, ERROR
+from crawl4llm.optouts.decision import decide
+from crawl4llm.optouts.html_meta import said_in_tree
+from crawl4llm.optouts.said import Said
+from crawl4llm.optouts.table import Action
 from crawl4llm.scoring.rating import HtmlPage, PageRater, RatedText, Rating, html_task
 from crawl4llm.scoring.workers import PageTasks, PageWorkers
 from crawl4llm.warc.payload import html_of, may_unpack_to
@@ -32,7 +38,9 @@ class FetchedPage(PageRecord):
     """A page from the network: its HTML is in the body of its last exchange, packed as it was received."""
 
     rating: Rating | RatedText | None = None
-    """None before it was read."""
+    """None before it was read, and if its own signals forbid to keep it."""
+    said: Sequence[Said] = ()
+    """The signals in its HTML."""
 
 
 class Unpacking(NamedTuple):
@@ -59,7 +67,7 @@ class SentPage:
         """Bytes that it may have when it is unpacked."""
         return may_unpack_to(self.body, Fields(self.head), self.unpacking.most)
 
-    def html(self) -> bytes:
+    def html(self) -> Html:
         """Return the HTML in UTF-8. Raises NoPage."""
         try:
             return html_of(self.body, Fields(self.head), self.unpacking.most, as_sent=self.unpacking.is_cut)
@@ -71,9 +79,10 @@ class Reading(NamedTuple):
     """The rating and the links of a page."""
 
     rating: Rating | RatedText | None
-    """None if only its links were wanted."""
+    """None if it was not wanted, or the page's own signals forbid to keep it."""
     links: Sequence[tuple[str, str, bool]]
     """See :class:`crawl4llm.base.html_links.HtmlLink`; plain tuples take a third of the time between processes."""
+    said: Sequence[Said]
 
 
 class Unread(NamedTuple):
@@ -89,52 +98,76 @@ def head_fields(capture: Capture) -> bytes:
     return b"".join(b"\n%b: %b" % one for one in capture.headers)
 
 
-def _read(rater: PageRater, page: SentPage, rate: _Rate | None) -> Reading | Unread:
-    """The task of a worker: unpack a page, rate it unless ``rate`` is None, find its links."""
+def _read(rater: PageRater, page: SentPage, rate: _Rate | None, opt_outs: OfPages) -> Reading | Unread:
+    """The task of a worker: unpack and parse a page once, find its signals and links, and rate it unless ``rate`` is
+    None."""
     try:
         html = page.html()
     except NoPage as error:
         return Unread(str(error), error.reason, error.wanted)
-    rating = None if rate is None else rate(rater, HtmlPage(page.url, html))
-    return Reading(rating, [link[:] for link in html_links(html, page.url)])
+    tree = HtmlTree(html.data)
+    said = said_in_tree(tree, opt_outs.crawler)
+    links = [link[:] for link in html_links(tree, page.url, html.charset)]
+    del tree  # a large one is not to stand beside the extractor's
+    is_kept = not decide(said, fetch_opted_out=opt_outs.fetched).forbids(Action.ARCHIVE)
+    return Reading(rate(rater, HtmlPage(page.url, html.data)) if rate and is_kept else None, links, said)
 
 
 def _rate(rater: PageRater, page: SentPage, rate: _Rate) -> Rating | RatedText:
     """The task of a worker: rate a page that an earlier process has read."""
-    return rate(rater, HtmlPage(page.url, page.html()))
+    return rate(rater, HtmlPage(page.url, page.html().data))
+
+
+class OfPages(NamedTuple):
+    """What decides about signals in pages."""
+
+    crawler: str
+    """Product token in lower case."""
+    fetched: bool
+    """What OPT_OUT_FETCH says."""
 
 
 class Reader:
     """Reads pages in the processes of PageWorkers; if wanted, ratings come with main text and signature."""
 
-    def __init__(self, workers: PageWorkers[PageRater], unpacking: Unpacking, *, text: bool, signature: bool) -> None:
+    def __init__(
+        self, workers: PageWorkers[PageRater], unpacking: Unpacking, opt_outs: OfPages, *, text: bool, signature: bool
+    ) -> None:
         self._workers, self._unpacking = workers, unpacking
         self._rate = html_task(text=text, signature=signature, classes=bool(workers.rater.classifiers))
-        self._reading = PageTasks(workers, partial(_read, rate=self._rate))
-        self._links = PageTasks(workers, partial(_read, rate=None))
+        self._reading = PageTasks(workers, partial(_read, rate=self._rate, opt_outs=opt_outs))
+        self._looking = PageTasks(workers, partial(_read, rate=None, opt_outs=opt_outs))
 
     def lag(self) -> int:
         """Return how many pages wait, if more should not be asked for: what is next had better be chosen by what is in
         them."""
         return self._reading.lag()
 
+    async def look(self, page: FetchedPage) -> None:
+        """Give a page its links and its signals, but no rating. Raises NoPage if its body cannot be unpacked, or it
+        cannot be parsed."""
+        self._note(page, await self._looking.run(self._sent(page)))
+
     async def read(self, page: FetchedPage) -> None:
-        """Give a page its links and its rating. Raises NoPage if its body cannot be unpacked, and InputError if the
+        """Give a page its links, its signals and its rating. Raises NoPage as :meth:`look` does, and InputError if the
         scorer does.
 
-        A page that ends or hangs its worker has its links all the same: another task finds them. If it ends that too,
-        it has none.
+        A page that ends or hangs its worker has links and signals all the same: another task finds them.
         """
-        sent = self._sent(page)
-        found = await self._reading.run(sent)
+        found = await self._reading.run(self._sent(page))
         if isinstance(found, Rating):
-            page.rating, found = found, await self._links.run(sent)
+            page.rating = found
+            await self.look(page)
+        else:
+            self._note(page, found)
+
+    def _note(self, page: FetchedPage, found: Reading | Unread | Rating) -> None:
+        if isinstance(found, Rating):
+            raise NoPage(f"{page.url}: cannot be parsed", found.reason or ERROR)
         if isinstance(found, Unread):
             raise NoPage(f"{page.url}: {found.message}", found.reason, wanted=found.wanted)
-        links: Sequence[tuple[str, str, bool]] = ()
-        if isinstance(found, Reading):
-            page.rating, links = page.rating or found.rating, found.links
-        page.outlinks = [Link(url, url, anchor, boilerplate) for url, anchor, boilerplate in links]
+        page.rating, page.said = page.rating or found.rating, found.said
+        page.outlinks = [Link(url, url, anchor, boilerplate) for url, anchor, boilerplate in found.links]
         if isinstance(page.rating, RatedText) and page.rating.text:
             page.beside = _CHARACTER_BYTES * len(page.rating.text)
 

@@ -150,7 +150,8 @@ class Robots:
         if is_leased(request):
             of_tdm, tdm_source = await self._tdm_files.said(request.url, rules)
             sources = {ROBOTS_TXT: source, TDMREP: tdm_source}
-            ask = partial(self._tdm_files.said_of_page, request.url, rules)
+            is_known = self._tdm_files.is_known(request.url)
+            ask = None if is_known else partial(self._tdm_files.said_of_page, request.url, rules)
             self._opt_outs.check_site(request, [*rules.said(request.url), *of_tdm], sources, ask)
 
     def tell(self, listener: Callable[..., None]) -> None:

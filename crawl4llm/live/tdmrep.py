@@ -78,6 +78,10 @@ class TdmFiles:
             await self._asked(site, rules)
         return self._said(site, url)
 
+    def is_known(self, url: str) -> bool:
+        """Return whether the site of a URL was asked for its file before."""
+        return self._of(site_of(url)).fetched is not None
+
     async def said_of_page(self, url: str, rules: Rules) -> tuple[list[Said], str | None]:
         """Return the same for a page that has come and is to be kept. If the file was never asked for, it is asked for
         first. If the site does not answer, the page is kept. Raises errors that tell nothing about the file."""

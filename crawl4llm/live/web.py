@@ -165,7 +165,8 @@ class LiveWeb:
     def rating(self, workers: PageWorkers[PageRater], *, text: bool, signature: bool) -> RatePages:
         """Return what gives pages the ratings that they got when they were fetched."""
         unpacking = Unpacking(self._settings.getint("DOWNLOAD_MAXSIZE") or None, bool(self.options.body_limit))
-        self._reader = Reader(workers, unpacking, text=text, signature=signature)
+        of_pages = OptOuts(self._settings).of_pages
+        self._reader = Reader(workers, unpacking, of_pages, text=text, signature=signature)
         return self._reader.ratings
 
     def seeds_wait(self) -> bool:

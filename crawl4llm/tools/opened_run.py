@@ -64,9 +64,10 @@ class Page:
     def links(self) -> list[HtmlLink]:
         """The links of the HTML: ``url``, ``anchor``, and whether it is ``boilerplate``. Raises PageError."""
         from crawl4llm.base.html_links import html_links
+        from crawl4llm.base.html_tree import HtmlTree
 
         html = self.html
-        return [] if html is None else html_links(html, self.url)
+        return [] if html is None else html_links(HtmlTree(html), self.url)
 
 
 class OpenedRun:

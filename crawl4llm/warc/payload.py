@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from w3lib.encoding import html_to_unicode
-
+from crawl4llm.base import charsets
 from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
@@ -19,8 +18,6 @@ from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field
 
 _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
-_NO_CHARSETS: Final = {"punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
-"""Codecs of Python that no browser takes for a page's charset (Encoding Standard, 4.2)."""
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 _LARGEST_BODY: Final = 1 << 28
@@ -29,57 +26,25 @@ _NO_BOMB, _MOST_RATIO = 1 << 20, 100
 """Bytes to which any body may unpack, and how many times its own; of 2,500 real bodies the highest ratio is 29."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
-_MOST_HEADS: Final = 1 << 14
-"""Bytes in which most pages have their head."""
-_BYTES_OF_ONE: Final = 4
-"""Bytes that an ASCII character takes at most, in any charset."""
-_HEAD_END = re.compile(rb"</head", re.IGNORECASE)
 _MOST_CODINGS: Final = 5
 """Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
 
 
-def html_in_utf8(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> bytes:
+def html_in_record(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> charsets.Html:
     """Return the HTML that a record holds, in UTF-8. Raises as :func:`html_of` does."""
     return html_of(entity(data, record, http), http.fields if http else record.fields, most)
 
 
-def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
-    """Return the HTML of a response's body, in UTF-8; characters that its charset does not have are replaced.
+def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> charsets.Html:
+    """Return the HTML of a response's body, in UTF-8, as :func:`crawl4llm.base.charsets.html_in_utf8` does.
 
-    ``fields`` are of the response's head. The charset is that of the byte order mark, the head or the document's own
-    declaration (HTML Standard, 13.2.3); without any, UTF-8 where that fits, else windows-1252. Raises ValueError where
-    a coding is damaged or there are too many. Raises Bomb for a body that unpacks to far more than it has, and TooLarge
-    for one of more than ``most`` bytes, coded or not.
+    ``fields`` are of the response's head. Raises ValueError if a coding is damaged or there are too many. Raises Bomb
+    for a body that unpacks to far more than it has, and TooLarge for one of more than ``most`` bytes, coded or not.
 
     A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
     ``most`` bytes instead, and has to be in the codings that its head says.
     """
-    return _in_utf8(decoded(body, fields, most, as_sent=as_sent), fields)
-
-
-def _in_utf8(body: bytes, fields: Fields) -> bytes:
-    try:
-        charset, text = html_to_unicode(fields.text(CONTENT_TYPE), body, auto_detect_fun=_guess_charset)
-        if charset.replace("_", "-") not in _NO_CHARSETS:
-            return text.encode()
-    except (LookupError, UnicodeError):  # a codec that is not for text, as ``hex``, or for host names only, as ``idna``
-        pass
-    return body.decode(_guess_charset(body), "replace").encode()
-
-
-def html_head(body: bytes, fields: Fields, most: int) -> bytes:
-    """Return the beginning of what :func:`html_of` returns of a body as it was sent: up to the end of the head, about,
-    or so many bytes. No more of the body is decoded than that takes, so that damage behind is not seen."""
-    codings = _codings(fields)
-    html = b""
-    for length in (_MOST_HEADS, _BYTES_OF_ONE * most):
-        start = body
-        for coding in codings:
-            start = _decode(start, coding, length)
-        html = _in_utf8(start[:length], fields)[:most]
-        if len(start) < length or _HEAD_END.search(html):
-            break
-    return html
+    return charsets.html_in_utf8(decoded(body, fields, most, as_sent=as_sent), fields.text(CONTENT_TYPE))
 
 
 def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
@@ -184,16 +149,6 @@ def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> byt
         if isinstance(error, Damaged) and is_marked(b"", coding):
             return body
         raise ValueError(f"content coding {coding}: {error}") from error
-
-
-def _guess_charset(body: bytes) -> str:
-    """Return the charset of a body that says none; one that is cut within its last character is UTF-8 no less."""
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        cut_there = error.reason == "unexpected end of data" and not body[: error.start].isascii()
-        return "utf-8" if cut_there else "windows-1252"
-    return "utf-8"
 
 
 _TO_HTML: Final = ("Envelope", "Payload-Metadata", "HTTP-Response-Metadata", "HTML-Metadata")

@@ -17,7 +17,7 @@ from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.warc.page_records import digest
-from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.payload import html_in_record
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import (
     LONGEST_LINE,
@@ -209,7 +209,7 @@ def read_record(directory: Path, entry: Entry) -> bytes:
     if stored.http is None or stored.record.fields.text(_HEADERS) == RECONSTRUCTED:
         return stored.payload
     try:
-        return html_in_utf8(stored.data, stored.record, stored.http)
+        return html_in_record(stored.data, stored.record, stored.http).data
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 

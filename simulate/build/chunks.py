@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from crawl4llm.base.errors import MissingRecord, PageError
+from crawl4llm.base.errors import MissingRecord, PageError, reading
 from crawl4llm.base.files import replacing
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR, NO_TEXT
@@ -86,13 +86,14 @@ class PageReader:
     def read(self, key: str, without_text: str | None = None) -> Page | Unreadable:
         """Return a page; ``without_text`` is the reason why no text is to be extracted."""
         try:
-            page = self._source.page(key)
+            with reading(key):
+                page = self._source.page(key)
+                links = self._links(page.outlinks or [])
+                said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
         except PageError as error:
             logger.debug("%s", error)
             return Unreadable(error.reason)
         text, remark = ("", without_text) if without_text else self._text(page)
-        links = self._links(page.outlinks or [])
-        said = [*from_text(page.opt_outs), *said_in_html(page.html or b"", "")]
         return Page(clean_url(page.url), page.date, page.html is not None, text, links, remark, as_text(said))
 
     def _text(self, page: PageRecord) -> tuple[str, str | None]:

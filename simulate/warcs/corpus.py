@@ -6,19 +6,21 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from crawl4llm.base.charsets import Html
 from crawl4llm.base.command_lines import command, index_command
-from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError
+from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoHtml, PageError, reading
 from crawl4llm.base.html_links import HtmlLink, html_links
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.optouts.html_meta import said_in_html
+from crawl4llm.optouts.html_meta import said_in_tree
 from crawl4llm.optouts.said import as_text, from_text
-from crawl4llm.warc.payload import entity, html_in_utf8, html_of, wat_links
+from crawl4llm.warc.payload import entity, html_in_record, html_of, wat_links
 from crawl4llm.warc.reader import RecordReader, StoredRecord
 from crawl4llm.warc.records import TARGET_URI, Name, field_name
 from simulate.warcs.files import list_files, read_failure
@@ -92,12 +94,18 @@ class WarcCorpus:
         stored = self._content(number, key)
         page = PageRecord(key, stored.record.url, stored.record.date, hops=hops)
         page.language = next(filter(None, map(stored.record.fields.text, _LANGUAGES)), None)
-        if self._index.kind(number) == TEXT:
-            page.text = _text(stored)
-        else:
-            page.html = self._html(number, stored)
-        page.outlinks = self._links(number, key, page.html)
-        said = [*from_text(self._index.signals(number)), *said_in_html(page.html or b"", "")]
+        said = from_text(self._index.signals(number))
+        with reading(stored.at):
+            if self._index.kind(number) == TEXT:
+                page.text = _text(stored)
+                page.outlinks = self._wat_links(number, key)
+            else:
+                html = self._html(number, stored)
+                page.html, tree = html.data, HtmlTree(html.data)
+                said += said_in_tree(tree, "")
+                page.outlinks = self._wat_links(number, key)
+                if page.outlinks is None:
+                    page.outlinks = self._resolved(html_links(tree, key, html.charset), key)
         page.opt_outs = as_text(said) if said else ""
         return page
 
@@ -126,13 +134,19 @@ class WarcCorpus:
         number, at, _ = self._reach(key)
         if self._index.kind(number) == TEXT:
             raise NoHtml(f"CORPUS {self.given}: holds only the text of {key}")
-        return self._html(number, self._content(number, at))
+        return self._html(number, self._content(number, at)).data
 
     def outlinks(self, key: str) -> list[Link]:
         """Return the page's links in page order; empty where neither HTML nor WAT is held."""
         number, at, _ = self._reach(key)
-        has_html = self._index.kind(number) != TEXT and not self._index.links_place(number).length
-        return self._links(number, at, self.html(key) if has_html else None) or []
+        if (links := self._wat_links(number, at)) is not None:
+            return links
+        if self._index.kind(number) == TEXT:
+            return []
+        stored = self._content(number, at)
+        with reading(stored.at):
+            html = self._html(number, stored)
+            return self._resolved(html_links(HtmlTree(html.data), at, html.charset), at)
 
     def inlinks(self, key: str) -> list[Link]:
         """Return an empty list: WARC files do not record inlinks."""
@@ -265,11 +279,11 @@ class WarcCorpus:
             raise read_failure(self._root / self._files[place.file][0], place.offset, place.length, self._make)
         return number, at, hops
 
-    def _html(self, number: int, stored: StoredRecord) -> bytes:
+    def _html(self, number: int, stored: StoredRecord) -> Html:
         """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""
         try:
             if self._index.kind(number) != REVISITED:
-                return html_in_utf8(stored.data, stored.record, stored.http, self._largest)
+                return html_in_record(stored.data, stored.record, stored.http, self._largest)
             _, original = self._original(stored)
             body = entity(original.data, original.record, original.http)
             head = stored.http or original.http
@@ -300,15 +314,14 @@ class WarcCorpus:
             raise CorruptRecord(f"{stored.at}: is of another page; if the file has changed, run {self._make}")
         return stored
 
-    def _links(self, number: int, key: str, html: bytes | None) -> list[Link] | None:
-        place = self._index.links_place(number)
-        wat = self._files[place.file][2]
-        if wat is not None and place.length:
-            links = _wat_links(self._reader.read(wat, place.offset, place.length), key)
-        elif html is not None:
-            links = html_links(html, key)
-        else:
+    def _wat_links(self, number: int, key: str) -> list[Link] | None:
+        """Return the links in the WAT file; None if there is none, or it does not have the page."""
+        place, wat = self._index.links_place(number), self._files[self._index.place(number).file][2]
+        if wat is None or not place.length:
             return None
+        return self._resolved(_wat_links(self._reader.read(wat, place.offset, place.length), key), key)
+
+    def _resolved(self, links: Sequence[HtmlLink], key: str) -> list[Link]:
         resolved = ((link, self._link_target(link.url)) for link in links)
         return [Link(link.url, target, link.anchor, link.boilerplate) for link, target in resolved if target != key]
 

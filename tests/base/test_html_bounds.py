@@ -46,10 +46,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, ".")
 from crawl4llm.base.html_links import html_links
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.scoring.text import EXTRACTORS, extract_text
 from tests.base.test_html_bounds import BOMBS
 html = BOMBS[sys.argv[1]]
-html_links(html, "http://a.test/")
+html_links(HtmlTree(html), "http://a.test/")
 for name in sys.argv[2:]:
     extract_text(html, EXTRACTORS[name])
 status = Path("/proc/self/status").read_text()  # getrusage() would count the memory of who started this process

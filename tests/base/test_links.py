@@ -7,13 +7,14 @@ import tracemalloc
 
 import pytest
 
-from crawl4llm.base.html_links import BaseUrl, HtmlLink, _cut_at_attributes, html_links, refresh_target
+from crawl4llm.base.html_links import BaseUrl, HtmlLink, html_links, refresh_target
+from crawl4llm.base.html_tree import HtmlTree, _cut_at_attributes
 
 PAGE = "https://site.example/folder/page.html?query#fragment"
 
 
 def urls(html: str, page: str = PAGE) -> list[str]:
-    return [link.url for link in html_links(html.encode(), page)]
+    return [link.url for link in html_links(HtmlTree(html.encode()), page)]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_elements_that_link_in_page_order() -> None:
         <link rel=next href=/no><img src=/no><form action=/no></form><p>
         <a href="a">one</a> <map><area href=b alt=" two  words "></map> <a name=no>no</a> <a href=c><b>th</b>ree
         lines</a>"""
-    assert html_links(html.encode(), PAGE) == [
+    assert html_links(HtmlTree(html.encode()), PAGE) == [
         HtmlLink("https://site.example/refreshed", "", False),
         HtmlLink("https://site.example/folder/a", "one", False),
         HtmlLink("https://site.example/folder/b", "two words", False),
@@ -79,12 +80,12 @@ def test_boilerplate_is_what_stands_in_header_footer_and_nav() -> None:
     html = """<header><p><a href=a>x</a></p></header><nav><ul><li><a href=b>x</a></ul></nav>
         <main><a href=c>x</a><article><footer><map><area href=d></map></footer></article></main><div class=nav>
         <a href=e>x</a></div>"""
-    assert [link.boilerplate for link in html_links(html.encode(), PAGE)] == [True, True, False, True, False]
+    assert [link.boilerplate for link in html_links(HtmlTree(html.encode()), PAGE)] == [True, True, False, True, False]
 
 
 def test_one_link_for_each_target_the_first_with_a_text() -> None:
     html = '<nav><a href=a><img></a></nav><a href=b>b</a><a href="./a#x">text</a><a href=a>other</a><a href=b#>c</a>'
-    assert html_links(html.encode(), PAGE) == [
+    assert html_links(HtmlTree(html.encode()), PAGE) == [
         HtmlLink("https://site.example/folder/a", "text", False),
         HtmlLink("https://site.example/folder/b", "b", False),
     ]
@@ -177,7 +178,7 @@ def test_meta_refresh(content: str, target: str | None) -> None:
 )
 def test_hostile_pages_end_soon(html: bytes) -> None:
     start = time.process_time()
-    html_links(html, PAGE)
+    html_links(HtmlTree(html), PAGE)
     assert time.process_time() - start < 5
 
 
@@ -210,7 +211,7 @@ def test_links_in_links_take_no_more_memory_than_the_page(nest: str) -> None:
     opening = "".join(f'<a href="/{number}">{number} {"" if "svg" in nest else "<object>"}' for number in range(1000))
     html = (nest.format(opening) + "x " * 500_000).encode()
     tracemalloc.start()
-    links = html_links(html, PAGE)
+    links = html_links(HtmlTree(html), PAGE)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30 << 20
@@ -222,7 +223,7 @@ def test_links_in_links_take_no_more_memory_than_the_page(nest: str) -> None:
 
 def test_few_links_in_links_keep_their_texts() -> None:
     html = b"<svg><a href=/1>one <a href=/2>two</a></a></svg>"
-    assert [link.anchor for link in html_links(html, PAGE)] == ["one two", "two"]
+    assert [link.anchor for link in html_links(HtmlTree(html), PAGE)] == ["one two", "two"]
 
 
 @pytest.mark.parametrize("attribute", ["a{} ", "a{}=1 ", "a{}='>' ", 'a{}="<>"/', "<a{}\n"])
@@ -231,10 +232,27 @@ def test_a_page_is_read_up_to_an_element_with_too_many_attributes(attribute: str
     many = "".join(map(attribute.format, range(80_000)))
     html = f"<a href=/before>x</a><p {many}>text</p><a href=/after>y</a>".encode()
     assert _cut_at_attributes(html) == b"<a href=/before>x</a>"
-    assert [link.url for link in html_links(html, PAGE)] == ["https://site.example/before"]
+    assert [link.url for link in html_links(HtmlTree(html), PAGE)] == ["https://site.example/before"]
 
 
 def test_many_elements_with_attributes_are_read() -> None:
     html = b"".join(b'<a href="/%d" class="a b" data-x=\'{"a": 1}\' hidden>x</a>\n' % number for number in range(9000))
     assert _cut_at_attributes(html) == html
-    assert len(html_links(html, PAGE)) == 9000
+    assert len(html_links(HtmlTree(html), PAGE)) == 9000
+
+
+def test_links_of_svg_and_math() -> None:
+    """SVG 2, 16.1.6: ``href``, or else ``xlink:href``, which HTML itself does not have."""
+    html = (
+        '<svg><a xlink:href="svg">drawn</a><a href="first" xlink:href="second">two</a><base xlink:href="/elsewhere/">'
+        '<foreignObject><base href="/base/"></foreignObject></svg>'
+        '<math><a xlink:href="math">x</a></math><a xlink:href="none">no link</a><svg><area xlink:href="area"/></svg>'
+    )
+    assert urls(html) == [f"https://site.example/base/{name}" for name in ("svg", "first", "math", "area")]
+
+
+def test_many_bases_in_deep_drawings_are_read_soon() -> None:
+    html = "<svg>" + "<g>" * 900 + '<base xlink:href="/x/">' * 20_000 + '<a href="y">'
+    began = time.process_time()
+    urls(html)
+    assert time.process_time() - began < 5

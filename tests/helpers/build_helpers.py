@@ -95,14 +95,15 @@ def first_members(path: Path, count: int) -> bytes:
 
 
 class Hostile(ClueWeb22Corpus):
-    """Some of its pages hang or end the process that reads their text, or reads them at all."""
+    """Some of its pages hang or end the process that reads their text, or reads them at all; one raises what nobody
+    foresaw."""
 
     def text(self, key: str) -> str:
         self._harm(key, {1: self._hang, 2: self._end})
         return super().text(key)
 
     def page(self, key: str) -> PageRecord:
-        self._harm(key, {3: self._hang})
+        self._harm(key, {3: self._hang, 4: self._fail})
         return super().page(key)
 
     def _harm(self, key: str, harms: dict[int, Any]) -> None:
@@ -111,6 +112,9 @@ class Hostile(ClueWeb22Corpus):
 
     def _hang(self) -> None:
         time.sleep(600)
+
+    def _fail(self) -> None:
+        raise KeyError("href")
 
     def _end(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

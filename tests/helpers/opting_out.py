@@ -68,7 +68,11 @@ IN_HTML = (
     '<meta\n  name="robots"\n  content="noai"\n>',
     '<!-- a > b </head> --><meta name="robots" content="noai">',
     '<script>"<!-- </head>"</script><style>p > a {}</style><meta name="robots" content="noai">',
-    f'<style>{"p { color: red } " * 2500}</style><meta name="robots" content="noai">',
+    f'<style>{"p { color: red } " * 5000}</style><meta name="robots" content="noai">',
+    '<meta name="robots" data-x="a > b" content="noai">',
+    '<meta name="r&#111;bots" content="no&#x61;i">',
+    '<noscript><img src="/pixel"></noscript><meta name="robots" content="noai">',
+    '</head><body><p>robots</p><meta name="robots" content="noai">',
     '<meta name="tdm-reservation" content="1">',
     '<meta name="TDM-Reservation" content=" 1 ">',
     '<meta name="tdm-reservation" content="1"><meta name="tdm-policy" content="https://example.com/policy">',
@@ -88,7 +92,8 @@ NOTHING_SAID: Sequence[tuple[Sequence[tuple[str, str]], str]] = (
     ([], '<!-- <meta name="robots" content="noai"> -->'),
     ([], '<title>robots: noai</title><meta name="description" content="noai, noindex and other robots">'),
     ([], '<meta name="otherbot" content="noai">'),
-    ([], '</head><body><p>robots</p><meta name="robots" content="noai">'),
+    ([], '<template><meta name="robots" content="noai"></template>'),
+    ([], '<script>\'<meta name="robots" content="noai">\'</script>'),
 )
 
 
@@ -116,7 +121,7 @@ def html(name: str, tags: str) -> str:
 
 
 def opted_out() -> list[Page]:
-    """Sixty pages, each with another signal."""
+    """Sixty-four pages, each with another signal."""
     pages = [Page(f"/head-{n}", fields, html(f"head{n}", "").encode()) for n, fields in enumerate(IN_HEADS)]
     pages += [Page(f"/meta-{n}", [], html(f"meta{n}", tags).encode()) for n, tags in enumerate(IN_HTML)]
     noai = '<meta name="robots" content="noai">'

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from crawl4llm.base.errors import InputError
-from crawl4llm.base.html_links import html_links
+from crawl4llm.base.errors import InputError, NoPage
+from crawl4llm.base.html_links import HtmlLink, html_links
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.pages import Capture, Link, PageRecord
-from crawl4llm.base.reasons import KILLED, TIMEOUT
-from crawl4llm.live.reading import FetchedPage, Reader, Unpacking
+from crawl4llm.base.reasons import ERROR, KILLED, TIMEOUT
+from crawl4llm.live.reading import FetchedPage, OfPages, Reader, Unpacking
 from crawl4llm.live.web import LiveCorpus
 from crawl4llm.scoring.length import LengthScorer
 from crawl4llm.scoring.rating import PageRater, RatedText, Rating
@@ -40,10 +41,17 @@ def extractor(html: str) -> str:
     return html
 
 
+def links_but_of_one(page: HtmlTree, url: str, charset: str) -> list[HtmlLink]:
+    if "unforeseen" in url:
+        raise KeyError(url)
+    return html_links(page, url, charset)
+
+
 @pytest.fixture(scope="module")
 def workers() -> Iterator[PageWorkers[PageRater]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EXTRACTORS, "trafilatura", extractor)
+        patch.setattr("crawl4llm.live.reading.html_links", links_but_of_one)
         with PageWorkers(PageRater(LiveCorpus(), NanForOne(), "trafilatura"), processes=2, time_limit=1.0) as workers:
             workers.start()
             yield workers
@@ -64,7 +72,8 @@ def html_in(page: PageRecord) -> bytes:
 
 
 def reader_of(workers: PageWorkers[PageRater], *, text: bool = False, signature: bool = False) -> Reader:
-    return Reader(workers, Unpacking(10_000_000, is_cut=True), text=text, signature=signature)
+    unpacking, of_pages = Unpacking(10_000_000, is_cut=True), OfPages("testbot", fetched=False)
+    return Reader(workers, unpacking, of_pages, text=text, signature=signature)
 
 
 def read(reader: Reader, pages: list[FetchedPage]) -> None:
@@ -83,7 +92,7 @@ def test_a_page_that_ends_or_hangs_its_process_has_links_and_harms_no_other(work
     reader = reader_of(workers, text=True, signature=True)
     read(reader, pages)
     for page in pages:
-        found = html_links(html_in(page), page.key)
+        found = html_links(HtmlTree(html_in(page)), page.key)
         assert page.outlinks == [Link(one.url, one.url, one.anchor, one.boilerplate) for one in found]
         assert page.outlinks, page.key
     assert all(page.html is None for page in pages), "what waits is what was sent"
@@ -103,6 +112,26 @@ def test_a_page_that_ends_or_hangs_its_process_has_links_and_harms_no_other(work
 def test_a_scorer_that_gives_no_number_fails_its_pages(workers: PageWorkers[PageRater]) -> None:
     with pytest.raises(InputError, match=r"nan\.test"):
         read(reader_of(workers), [unread("nan", "nan")])
+
+
+def test_an_error_that_nobody_foresaw_fails_its_page(workers: PageWorkers[PageRater]) -> None:
+    pages = [unread("unforeseen", "text"), unread("other", "text <a href=x>")]
+    reader = reader_of(workers)
+    with pytest.raises(NoPage) as raised:
+        read(reader, pages[:1])
+    assert (raised.value.reason, raised.value.wanted) == (ERROR, True)
+    read(reader, pages[1:])
+    assert [link.url for link in pages[1].outlinks or ()] == ["http://other.test/folder/x"]
+
+
+def test_a_page_that_says_no_is_not_rated(workers: PageWorkers[PageRater]) -> None:
+    page = unread("opted-out", "<meta name=robots content=noarchive><a href=x>")
+    reader = reader_of(workers)
+    read(reader, [page])
+    assert page.rating is None
+    assert [one.value for one in page.said] == ["noarchive"]
+    asyncio.run(reader.look(other := unread("seen", "<meta name=testbot content=noai>kill")))
+    assert [one.value for one in other.said] == ["noai"], "it was not given to the extractor"
 
 
 def test_no_more_is_asked_for_while_many_pages_wait(workers: PageWorkers[PageRater]) -> None:

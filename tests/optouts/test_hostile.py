@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawl4llm.optouts.head_fields import said_in_head
-from crawl4llm.optouts.html_meta import LIMIT, said_in_html
+from crawl4llm.optouts.html_meta import said_in_html
 from crawl4llm.optouts.robots_rules import LIMIT as ROBOTS_LIMIT
 from crawl4llm.optouts.robots_rules import parse
 from crawl4llm.optouts.said import as_text, from_text
@@ -82,8 +82,9 @@ def _memory_of_a_tdmrep(body: bytes) -> int:
         b"<script>'" + NOAI + b"'</script>",
         b"<title>" + NOAI + b"</title>",
         b"<style>" + NOAI,
-        b"<head></head>" + NOAI,
-        b"<head>" + b" " * LIMIT + NOAI,
+        b"<template>" + NOAI + b"</template>",
+        b"<svg><title>" + NOAI.replace(b"<", b"&lt;") + b"</title></svg>",
+        b"<p title='" + NOAI + b"'>",
         b'<meta name="description" content="robots: noai">',
         b'<meta content="noai">robots',
         b"<metaname=robots content=noai>",
@@ -113,7 +114,7 @@ def test_a_meta_in_any_spelling(html: bytes) -> None:
 )
 def test_html_ends_soon(unit: bytes) -> None:
     began = time.process_time()
-    said_in_html(b"robots noindex tdm-" + unit * (LIMIT // len(unit)), "testbot")
+    said_in_html(b"robots noindex tdm-" + unit * ((1 << 20) // len(unit)), "testbot")
     assert time.process_time() - began < 5  # quadratic would be minutes
 
 

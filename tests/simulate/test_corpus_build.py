@@ -240,12 +240,13 @@ def test_a_page_that_hangs_or_kills_costs_only_itself(tmp_path: Path, monkeypatc
     monkeypatch.setattr(build_pool, "_SECONDS_PER_PAGE", 0.0)
     source = Hostile(write_tree(tmp_path / "source", files=["en0000-00"], records=6))
     summary = build(source, tmp_path / "tree", time_limit=0.8)
-    assert summary.counts["documents"] == 5
+    assert summary.counts["documents"] == 4
     assert summary.counts["without text: timeout"] == 1
     assert summary.counts["without text: killed"] == 1
     assert summary.counts["unreadable: timeout"] == 1
+    assert summary.counts["unreadable: error"] == 1
     texts = [record and record["Clean-Text"] for record in json_records(tmp_path / "tree", "txt")]
-    assert texts == [f"Text of {KEYS[0]}.", "", "", None, f"Text of {KEYS[4]}.", f"Text of {KEYS[5]}."]
+    assert texts == [f"Text of {KEYS[0]}.", "", "", None, None, f"Text of {KEYS[5]}."]
     pages = ClueWeb22Corpus(tmp_path / "tree")
     assert pages.html(KEYS[2]) == source.html(KEYS[2])
     assert [link.key for link in pages.outlinks(KEYS[2])] == [KEYS[3], None, None]

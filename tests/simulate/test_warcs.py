@@ -361,6 +361,27 @@ def test_charsets(opened: Callable[..., WarcCorpus], body: bytes, content_type: 
     assert corpus.html(url_of(1)).decode().endswith("<p>é")
 
 
+def test_links_are_in_the_charset_of_the_page(opened: Callable[..., WarcCorpus]) -> None:
+    """URL Standard, 4.3: the query is, the path is not."""
+    body = "<meta charset=windows-1252><a href='/é?é'>x</a>".encode("cp1252")
+    corpus = opened(response(url_of(1), http(body, fields=["Content-Type: text/html"])))
+    wanted = url_of(1).rpartition("/")[0] + "/%C3%A9?%E9"
+    assert [link.url for link in corpus.outlinks(url_of(1))] == [wanted]
+    assert [link.url for link in corpus.page(url_of(1)).outlinks or ()] == [wanted]
+
+
+def test_an_error_that_nobody_foresaw_fails_its_page(
+    opened: Callable[..., WarcCorpus], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = opened(response(url_of(1), http(html_of(1))))
+    monkeypatch.setattr(corpus_module, "html_links", lambda *_: {}["href"])
+    for read in (corpus.page, corpus.outlinks):
+        with pytest.raises(PageError, match="href") as raised:
+            read(url_of(1))
+        assert raised.value.reason == ERROR
+    assert "Traceback" in caplog.text
+
+
 @pytest.mark.parametrize(
     "charset", ["hex", "base64", "rot13", "idna", "punycode", "undefined", "unicode_escape", "utf-7", "\N{SNOWMAN}"]
 )

@@ -32,7 +32,7 @@ from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
 from crawl4llm.warc.cdxj import REVISIT_MIME, IndexLine, parse_index_line
-from crawl4llm.warc.payload import html_in_utf8
+from crawl4llm.warc.payload import html_in_record
 from crawl4llm.warc.reader import RecordReader
 
 VERSION: Final = "1.1.1"
@@ -200,7 +200,7 @@ class _Titles:
             return self._by_digest.get(digest, "")
         try:
             stored = self._records.read(*line.place)
-            title = title_of(html_in_utf8(stored.data, stored.record, stored.http, _LARGEST_PAGE))
+            title = title_of(html_in_record(stored.data, stored.record, stored.http, _LARGEST_PAGE).data)
         except (PageError, ValueError):
             return ""
         self._by_digest[digest] = title = harmless(title)[:_LONGEST_TITLE]

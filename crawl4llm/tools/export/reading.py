@@ -16,7 +16,7 @@ from crawl4llm.optouts.said import Said
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.cdxj import SIGNALS
-from crawl4llm.warc.payload import decoded, entity, html_in_utf8, may_be_html
+from crawl4llm.warc.payload import decoded, entity, html_in_record, may_be_html
 from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE
 
@@ -81,7 +81,7 @@ class Reader:
         try:
             if not may_say(decoded(entity(data, record, http), fields, self._largest)):
                 return []
-            return said_in_html(html_in_utf8(data, record, http, self._largest), "")
+            return said_in_html(html_in_record(data, record, http, self._largest).data, "")
         except ValueError as error:
             raise CorruptRecord(f"{at}: {error}") from error
 
