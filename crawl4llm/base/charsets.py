@@ -48,7 +48,7 @@ class Html(NamedTuple):
 
     data: bytes
     """In UTF-8."""
-    charset: str
+    charset: str = UTF_8
     """The one in which it came, by its name in the Encoding Standard: queries of its links are encoded in it."""
 
 

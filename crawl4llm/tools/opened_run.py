@@ -23,6 +23,7 @@ from crawl4llm.tools._storage_view import run_folder
 from crawl4llm.warc import cdxj
 
 if TYPE_CHECKING:
+    from crawl4llm.base.charsets import Html
     from crawl4llm.base.html_links import HtmlLink
 
 Form = Literal["arrow", "pandas", "dicts"]
@@ -40,25 +41,25 @@ class Page:
     url: str
     influence: float | None
     """None where it was not computed."""
-    _content: Callable[[], bytes] = field(repr=False)
+    _content: Callable[[], Html] = field(repr=False)
     _has_html: bool = field(repr=False)
-    _kept_text: Callable[[], bytes] | None = field(repr=False)
+    _kept_text: Callable[[], Html] | None = field(repr=False)
     _extractor: str = field(repr=False)
 
     @property
     def html(self) -> bytes | None:
         """The HTML in UTF-8; None where the corpus held only text. Raises PageError where the record is damaged."""
-        return self._content() if self._has_html else None
+        return self._content().data if self._has_html else None
 
     @property
     def text(self) -> str:
         """The main text: as archived (WARC_TEXT, or the corpus's own), else what the crawl's extractor finds in the
         HTML. Raises PageError where the record is damaged, InputError where the extractor is not installed."""
         if self._kept_text is not None or not self._has_html:
-            return (self._kept_text or self._content)().decode("utf-8", "replace")
+            return (self._kept_text or self._content)().data.decode("utf-8", "replace")
         from crawl4llm.scoring.text import extract_text, load_extractor
 
-        return extract_text(self._content(), load_extractor(self._extractor))
+        return extract_text(self._content().data, load_extractor(self._extractor))
 
     @property
     def links(self) -> list[HtmlLink]:
@@ -66,8 +67,10 @@ class Page:
         from crawl4llm.base.html_links import html_links
         from crawl4llm.base.html_tree import HtmlTree
 
-        html = self.html
-        return [] if html is None else html_links(HtmlTree(html), self.url)
+        if not self._has_html:
+            return []
+        html = self._content()
+        return html_links(HtmlTree(html.data), self.url, html.charset)
 
 
 class OpenedRun:
@@ -161,11 +164,11 @@ def open_run(path: str | Path) -> OpenedRun:
     return OpenedRun(output)
 
 
-def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], bytes]:
-    def read() -> bytes:
-        from crawl4llm.warc.reader import read_record
+def _reader(folder: Path, entry: cdxj.Entry) -> Callable[[], Html]:
+    def read() -> Html:
+        from crawl4llm.warc.reader import read_page
 
-        return read_record(folder, entry)
+        return read_page(folder, entry)
 
     return read
 

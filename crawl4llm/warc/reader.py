@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from crawl4llm.base.charsets import Html
 from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.inflating import ZSTD_START, Damaged, inflate_start
@@ -201,24 +202,29 @@ def read_record(directory: Path, entry: Entry) -> bytes:
     first record of that digest that is there; all of the index is searched for it. Raises MissingRecord where the file
     is gone, CorruptRecord where the record is damaged or another than the entry says, ArchiveError for other failures.
     """
+    return read_page(directory, entry).data
+
+
+def read_page(directory: Path, entry: Entry) -> Html:
+    """Return what :func:`read_record` does, with the charset in which it came."""
     if entry.mime == REVISIT_MIME:
         return _original(directory, entry)
     stored = read_stored(directory, entry.filename, entry.offset, entry.length)
     if digest(stored.payload) != entry.digest:
         raise CorruptRecord(f"{stored.at}: not the content that the index describes")
     if stored.http is None or stored.record.fields.text(_HEADERS) == RECONSTRUCTED:
-        return stored.payload
+        return Html(stored.payload)
     try:
-        return html_in_record(stored.data, stored.record, stored.http).data
+        return html_in_record(stored.data, stored.record, stored.http)
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
-def _original(directory: Path, revisit: Entry) -> bytes:
+def _original(directory: Path, revisit: Entry) -> Html:
     for entry in read(directory / INDEX_NAME):
         if entry.digest == revisit.digest and entry.mime != REVISIT_MIME:
             with suppress(MissingRecord):
-                return read_record(directory, entry)
+                return read_page(directory, entry)
     raise MissingRecord(f"{directory / INDEX_NAME} leads to no record of the payload {revisit.digest}")
 
 

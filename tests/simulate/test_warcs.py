@@ -34,12 +34,14 @@ from warc_helpers import (
     write,
 )
 
-from crawl4llm.base.errors import Bomb, CorruptRecord, InputError, MissingRecord
+from crawl4llm.base.errors import Bomb, CorruptRecord, InputError, MissingRecord, PageError
 from crawl4llm.base.pages import Corpus, Link, PageRecord
+from crawl4llm.base.reasons import ERROR
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.verdicts import verdict
 from crawl4llm.warc import payload as warc_payload
 from crawl4llm.warc.records import Fields
+from simulate.warcs import corpus as corpus_module
 from simulate.warcs.corpus import WarcCorpus
 from simulate.warcs.index_build import DEFAULTS, IndexOptions
 
@@ -446,7 +448,7 @@ def test_a_body_is_inflated_so_far_and_no_further(
     monkeypatch.setattr(warc_payload, "_LARGEST_BODY", 1 << 20)
     fields = Fields(f"\nContent-Type: {HTML}\nContent-Encoding: {coding}".encode())
     body = b"<p>" + random.Random(1).randbytes(1 << 20).hex().encode()
-    assert warc_payload.html_of(code(body), fields) == body[: 1 << 20]
+    assert warc_payload.html_of(code(body), fields).data == body[: 1 << 20]
 
 
 @pytest.mark.parametrize("codings", [["gzip"], ["gzip", "gzip"], ["deflate"], ["br"], ["zstd"]])
