@@ -150,9 +150,9 @@ def _reference(node: LexborNode) -> str | None:
     if node.tag != "meta":
         return _href(node)
     attributes = node.attributes
-    if (attributes["http-equiv"] or "").strip().lower() != "refresh":
+    if (attributes.get("http-equiv") or "").strip().lower() != "refresh":
         return None
-    return refresh_target(attributes["content"] or "")
+    return refresh_target(attributes.get("content") or "")
 
 
 def _href(node: LexborNode) -> str:

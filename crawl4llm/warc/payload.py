@@ -7,6 +7,7 @@ shows it.
 from __future__ import annotations
 
 import re
+from types import NoneType
 from typing import Any, Final
 
 from crawl4llm.base import charsets
@@ -166,23 +167,27 @@ def wat_links(block: bytes, url: str) -> list[HtmlLink]:
     head = _dict(_dict(html).get("Head"))
     links: list[tuple[str | None, str, bool]] = [
         (refresh_target(_text(meta.get("content"))), "", False)
-        for meta in map(_dict, head.get("Metas") or ())
+        for meta in map(_dict, _list(head.get("Metas")))
         if _text(meta.get("http-equiv")).lower() == "refresh"
     ]
     links += [
         (_text(link.get("url")), _text(link.get("text") or link.get("alt")), False)
-        for link in map(_dict, _dict(html).get("Links") or ())
-        if link.get("path") in _LINKS
+        for link in map(_dict, _list(_dict(html).get("Links")))
+        if _text(link.get("path")) in _LINKS
     ]
     return distinct_links(links, url, _text(head.get("Base")))
 
 
 def _dict(value: object) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
+    if not isinstance(value, (dict, NoneType)):
         raise ValueError(f"{type(value).__name__} in the place of an object")  # noqa: TRY004 - the data is at fault
-    return value
+    return value or {}
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, (list, NoneType)):
+        raise ValueError(f"{type(value).__name__} in the place of a list")  # noqa: TRY004 - as above
+    return value or []
 
 
 def _text(value: object) -> str:

@@ -179,6 +179,20 @@ def test_a_damaged_wat_record(tmp_path: Path, block: bytes) -> None:
         corpus.outlinks(url_of(1))
 
 
+@pytest.mark.parametrize("html", [{"Links": 7}, {"Head": {"Metas": True}}, {"Links": {}}, {"Links": ["x"]}])
+def test_a_wat_record_with_other_values(tmp_path: Path, html: object) -> None:
+    write(tmp_path / "x.warc.gz", page(1))
+    write(tmp_path / "x.warc.wat.gz", wat(1, html))
+    with pytest.raises(CorruptRecord, match="not the JSON of a WAT file"):
+        WarcCorpus(tmp_path, tmp_path / "index").outlinks(url_of(1))
+
+
+def test_a_link_of_a_wat_record_whose_path_is_no_text(tmp_path: Path) -> None:
+    write(tmp_path / "x.warc.gz", page(1))
+    write(tmp_path / "x.warc.wat.gz", wat(1, {"Links": [{"path": ["A@/href"], "url": "/x"}]}))
+    assert WarcCorpus(tmp_path, tmp_path / "index").outlinks(url_of(1)) == []
+
+
 def test_texts_are_required_of_every_file(opened: Callable[..., WarcCorpus], tmp_path: Path) -> None:
     write(tmp_path / "collection" / "x.warc.wet.gz", wet(1, "eins"))
     write(tmp_path / "collection" / "x.warc.gz", page(1))
