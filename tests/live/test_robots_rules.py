@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, group_of, parse, product_token, text_of
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, groups_of, parse, product_token, text_of
 
 SITE = "http://example.com"
 
@@ -252,7 +252,7 @@ def test_there_is_a_line_for_each_url_that_is_forbidden(paths: list[str], path: 
 
 def test_directives_of_a_group_are_in_order() -> None:
     text = "user-agent: foo\nallow: /b\ndisallow: /a # why\nsitemap: /s\nuser-agent: bar\ndisallow: /c"
-    assert list(group_of(text, "foo")) == [("allow", "/b"), ("disallow", "/a")]
+    assert groups_of(text, "foo")["foo"] == [("allow", "/b"), ("disallow", "/a")]
 
 
 @pytest.mark.parametrize(
