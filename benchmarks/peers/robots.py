@@ -261,7 +261,7 @@ _NAMES = "one crawler has one name here, and a User-agent line too (RFC 9309, 2.
 _URLS = "a URL with other letters equals its percent-encoding, as in document keys"
 _RESERVED = "%62 is b (RFC 9309, 2.2.2, table)"
 _ALWAYS = "robots.txt itself is always allowed (RFC 9309, 2.2.2)"
-_DIGITS = "names of crawlers may have digits here, as GPT4Bot: a group of theirs is not that of another"
+_DIGITS = "digits belong to a crawler's name"
 _GOOGLE: Final = {
     "GoogleOnly_AcceptUserAgentUpToFirstSpace: Foo Bar ": "a name has no blank: this is Foo's, which is allowed",
     "ID_Encoding: FooBot http://foo.bar/foo/bar/ツ": _URLS,

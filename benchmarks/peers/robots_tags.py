@@ -19,7 +19,7 @@ from crawl4llm.optouts.table import Action
 _CRAWLER: Final = "testbot"
 _NAMES: Final = {"isNoIndex": Action.EXPORT, "isNoFollow": Action.EXPAND, "isNoCache": Action.ARCHIVE}
 """What forbids here what a peer calls so."""
-_NONE = "none is noindex, nofollow, as Google's and Bing's documents say, and not noarchive"
+_NONE = "none is noindex and nofollow, as Google's documentation says, and not noarchive"
 _PRAGMA = "Pragma: no-cache is about caches between a server and a browser, and not about archives"
 KNOWN: Final = {
     "testHTTPHeaders: none: isNoCache": _NONE,

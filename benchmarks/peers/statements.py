@@ -43,6 +43,7 @@ class Tests:
         values by name. ``octets``: literals are bytes, each a character, as in C++."""
         self._constants = {**CONSTANTS, **constants}
         self._calls = calls
+        self._octets = octets
         self._words_of_all = list(words_of(source, octets=octets))
         self.test = ""
         """Name of the test that runs."""
@@ -68,10 +69,9 @@ class Tests:
         """Yield the methods of a class, or TESTs; set the fields."""
         rows: list[list[str]] = []
         is_test, at, words = False, 0, self._words_of_all
-        start = next((i for i, word in enumerate(words) if word.text == "class"), 0)
-        at = next((i + 1 for i in range(start, len(words)) if words[i].text == "{"), 0) if start else 0
-        if not any(word.text == "@" for word in words):
-            at = 0
+        if not self._octets:  # Java: all is in a class
+            start = next((i for i, word in enumerate(words) if word.text == "class"), len(words))
+            at = next((i + 1 for i in range(start, len(words)) if words[i].text == "{"), len(words))
         begun = at
         while at < len(words):
             word = words[at]

@@ -43,7 +43,7 @@ class Pattern:
 
     @property
     def is_prefix(self) -> bool:
-        """Whether the text has no wildcard."""
+        """True if the text has no wildcard."""
         return len(self._parts) == 1 and not self._is_whole
 
     def matches(self, path: str) -> bool:
@@ -65,7 +65,7 @@ class Pattern:
 
 
 class PathRule(NamedTuple):
-    """A pattern, and what the rules with it say."""
+    """A pattern with the values that its rules have."""
 
     pattern: Pattern
     written: str
@@ -77,7 +77,7 @@ class PathRules:
     """Rules by path: of those that match, the longest counts, and of several as long the first."""
 
     def __init__(self, rules: Iterable[tuple[str, str]]) -> None:
-        """``rules``: patterns, and what each says. Those with the same pattern count as one."""
+        """``rules``: patterns as they were written, each with a value. Rules with the same pattern count as one."""
         by_text: dict[str, PathRule] = {}
         for written, said in rules:
             pattern = Pattern(written)

@@ -1,8 +1,8 @@
 """The rules of a robots.txt for one crawler, by RFC 9309: bytes in, what may be fetched out.
 
-Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. protego, Scrapy's reader, ends a run of
-User-agent lines at any directive (RFC 9309, 2.2.4, does not), matches names of crawlers by their beginnings, and reads
-a ``%`` without two hexadecimal digits as no ``%25``.
+Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. Scrapy's, protego, differs: any
+directive ends a run of User-agent lines, against 2.2.4 of the RFC. It finds names of crawlers within others, and a
+``%`` without two hexadecimal digits does not equal ``%25``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LINE = re.compile(
 _AFTER_NAME = re.compile(r"[^\s:]*\s*:|\s+")
 _LONGEST_LINE: Final = 8 * 2083 - 1
 """Characters of a line that are read; the rest is ignored, as by Google's parser."""
-_BREAKS = re.compile(r"(?:<br\s*/?>\s*)+\Z", re.IGNORECASE)
-"""What ends the lines of a robots.txt that an editor has made HTML."""
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+"""The tag that ends the lines of a robots.txt if an editor has made HTML of it."""
 _OF_THE_RFC: Final = {"agent", "allow", "disallow"}
 _RULES: Final = {"allow", "disallow", "content-usage"}
 """Lines that end a run of User-agent lines, and hold for all agents of the run. Content-Usage does too, since its draft
@@ -132,9 +132,10 @@ def text_of(body: bytes) -> str:
 
 
 def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
-    """Return the directives that are for a crawler, for all (``*``), and for those that collect training data, by
-    product token in lower case; and those that stand outside of groups, or hold for all wherever they stand
-    (NO_GROUP).
+    """Return directives by the crawler that they are for, a product token in lower case.
+
+    They are those for the crawler, for all (``*``), and for crawlers that collect training data. NO_GROUP has the
+    lines outside of groups, and those that hold for all wherever they stand.
 
     A rule is for all agents of a run of User-agent lines, which only rules end (RFC 9309, 2.2 and 2.2.4). Any other
     line is for the agents that were named since the last directive that is no User-agent line. After ``User-agent: a``,
@@ -145,7 +146,7 @@ def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
     run: set[str] | None = None
     named: set[str] = set()
     is_run_over = is_named = False
-    """Whether a rule has come since the last agent, and whether any directive has."""
+    """A rule has come since the last agent; any directive has."""
     for name, value in _directives(text):
         if name == "agent":
             if run is None or is_run_over:
@@ -192,7 +193,7 @@ def _directives(text: str) -> Iterator[tuple[str, str]]:
     for line in _LINE_END.split(text):
         line = line[:_LONGEST_LINE].partition("#")[0].strip()  # noqa: PLW2901
         if line.endswith(">"):
-            line = _BREAKS.sub("", line)  # noqa: PLW2901
+            line = _BREAK.split(line, 1)[0].rstrip()  # noqa: PLW2901
         if not line:
             continue
         name = _LINE.match(line)

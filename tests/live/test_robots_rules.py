@@ -268,7 +268,12 @@ def test_hostile_patterns_are_bounded(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["disallow: /*a*a*a*a*a*a*a*b\n", "user-agent: a\n", "disallow: /a$\n", "user-agent: *\ndisallow: /\n", "a"]
+    "line",
+    [
+        *("disallow: /*a*a*a*a*a*a*a*b\n", "user-agent: a\n", "disallow: /a$\n", "user-agent: *\ndisallow: /\n", "a"),
+        *("<br" + " " * 50, f"{'<br>' * 4000}x>\n", f"user-agent{'x' * 16_000}\n", f"disallow{' ' * 16_000}\n"),
+        *(f"disallow: /{'%' * 16_000}\n", f"user-agent: mozilla/{'x' * 16_000}\n", f"crawl-delay: {'9' * 16_000}\n"),
+    ],
 )
 def test_hostile_files_take_no_time(line: str) -> None:
     body = b"user-agent: *\n" + (line * (LIMIT // len(line))).encode()
@@ -399,9 +404,9 @@ def test_the_line_that_forbids_a_url_is_the_longest_that_matches(path: str, line
 def test_there_is_a_line_for_each_url_that_is_forbidden(paths: list[str], path: str) -> None:
     rules = parse("".join(["user-agent: *\n", *(f"disallow: {one}\n" for one in paths)]).encode(), "foo")
     url = f"http://h.example/{path}"
-    if not rules.allows(url):
-        rule = rules.line_against(url).removeprefix("disallow: ")
-        assert rule in {one.strip() for one in paths}
+    if (line := rules.line_against(url)) is not None:
+        assert line.removeprefix("disallow: ") in {one.strip() for one in paths}
+    assert rules.allows(url) is (line is None)
 
 
 def test_directives_of_a_group_are_in_order() -> None:
