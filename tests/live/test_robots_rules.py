@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 import tracemalloc
 
@@ -398,6 +399,23 @@ def test_the_line_that_forbids_a_url_is_the_longest_that_matches(path: str, line
     rules = parse("".join(["user-agent: *\n", *(f"disallow: {one}\n" for one in lines)]).encode(), "foo")
     assert not rules.allows(f"http://h.example{path}")
     assert rules.line_against(f"http://h.example{path}") == line
+
+
+PATTERN = st.text("/ab*$", min_size=1, max_size=6).map(lambda text: f"/{text}")
+RULE = st.tuples(st.sampled_from(["allow", "disallow"]), PATTERN)
+
+
+@given(st.lists(RULE, min_size=1, max_size=5), st.text("/ab$", max_size=8))
+def test_rules_are_those_of_regular_expressions(rules: list[tuple[str, str]], path: str) -> None:
+    """The longest that matches counts, and allow before disallow; a ``$`` within a pattern counts as three characters,
+    as it is encoded."""
+    matching = []
+    for name, pattern in rules:
+        begins = ".*".join(re.escape(part) for part in pattern.removesuffix("$").split("*"))
+        if re.fullmatch(begins + ("" if pattern.endswith("$") else ".*"), f"/{path}"):
+            matching.append((len(pattern) + 2 * pattern[:-1].count("$"), name == "allow"))
+    text = "user-agent: *\n" + "".join(f"{name}: {pattern}\n" for name, pattern in rules)
+    assert allowed(text, "foo", f"/{path}") is max(matching, default=(0, True))[1]
 
 
 @given(st.lists(st.text("/ab*$", min_size=1, max_size=6), max_size=8), st.text("/ab", max_size=8))
