@@ -140,9 +140,8 @@ class Robots:
         if request.meta.get("dont_obey_robotstxt") or not request.url.startswith(("http://", "https://")):
             return
         rules, source = await self._rules(site_of(request.url))
-        if not rules.allows(request.url):
+        if (line := rules.line_against(request.url)) is not None:
             self._count("forbidden")
-            line = rules.line_against(request.url)
             raise Forbidden(
                 f"{request.url}: robots.txt forbids it", ROBOTS, wanted=False, why=why(of_target(line, request), source)
             )

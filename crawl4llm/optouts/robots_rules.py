@@ -1,20 +1,21 @@
 """The rules of a robots.txt for one crawler, by RFC 9309: bytes in, what may be fetched out.
 
-Groups are told apart here, paths are matched by protego. That matches names of crawlers by their beginnings, lets any
-directive end the head of a group (RFC 9309, 2.2.4, does not), and holds the rules for all other crawlers in memory too.
+Google's parser (github.com/google/robotstxt) decides what the RFC leaves open. Scrapy's, protego, differs: any
+directive ends a run of User-agent lines, against 2.2.4 of the RFC. It finds names of crawlers within others, and a
+``%`` without two hexadecimal digits does not equal ``%25``.
 """
 
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
-from protego import Protego
-
-from crawl4llm.optouts.robots_lines import NO_GROUP, SIGNAL_LINES, TRAINING, RobotsSignals
+from crawl4llm.optouts.patterns import path_of
+from crawl4llm.optouts.robots_lines import NO_GROUP, SIGNAL_LINES, TRAINING, RobotsSignals, may_fetch, size_of
+from crawl4llm.optouts.table import DISALLOW
 
 if TYPE_CHECKING:
     from crawl4llm.optouts.robots_lines import Line
@@ -27,27 +28,31 @@ _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF_8_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?")
 """A byte order mark, or what an editor has left of it."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""RFC 9309, 2.2: these end a line, and nothing else that Python and protego take for a line's end."""
+"""RFC 9309, 2.2: these end a line, and nothing else that Python takes for a line's end."""
 _NO_TEXT = re.compile("[\udc80-\udcff\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Bytes that are not UTF-8, and the other ends of lines."""
 _LINE = re.compile(
     r"(?P<agent>user[ -]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
-    r"|(?P<crawl_delay>crawl[ -]delay)|(?P<content_signal>content-signal)|(?P<content_usage>content-usage)"
-    r"|(?P<license>license)",
+    r"|(?:(?P<crawl_delay>crawl[ -]delay)|(?P<content_signal>content-signal)|(?P<content_usage>content-usage)"
+    r"|(?P<license>license))(?=[\s:])",
     re.IGNORECASE,
 )
-"""Names of directives, misspelt ones as protego and Google's parser take them."""
-_AFTER_NAME = re.compile(r"\s*:\s*|\s+|\Z")
-_WITHIN_HEADS: Final = {"crawl-delay", "content-signal", "license"}
-"""Lines that do not end the head of a group: RFC 9309 (2.2.4) has them as records of others. Content-Usage does: its
-draft makes it a rule."""
+"""Names of directives, misspelt ones as Google's parser takes them. It also takes longer names that begin so."""
+_AFTER_NAME = re.compile(r"[^\s:]*\s*:|\s+")
+_LONGEST_LINE: Final = 8 * 2083 - 1
+"""Characters of a line that are read; the rest is ignored, as by Google's parser."""
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+"""The tag that ends the lines of a robots.txt if an editor has made HTML of it."""
+_OF_THE_RFC: Final = {"agent", "allow", "disallow"}
+_RULES: Final = {"allow", "disallow", "content-usage"}
+"""Lines that end a run of User-agent lines, and hold for all agents of the run. Content-Usage does too, since its draft
+makes it a rule of the group (draft-ietf-aipref-attach, 3)."""
+_SECONDS = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 _MOZILLA = re.compile(r"mozilla/\S*\s*\(\s*compatible\s*;\s*(?P<name>[^\s;/()]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\s;/(),]+")
-_AROUND_PATH = re.compile(r"\A[^/]*//[^/?#]*|#.*")
-_LONGEST_SEARCHED: Final = 1 << 16
-"""Characters of rules in which the one that forbids a URL is looked for; that takes a millisecond."""
-_BYTES_OF_RULES, _BYTES_A_RULE, _BYTES_A_STAR = 3000, 1000, 70
-"""Memory of what is parsed without any rule, of a rule besides its text, and of each ``*`` in it; a test measures."""
+_ROBOTS_TXT: Final = "/robots.txt"
+_BYTES_OF_RULES: Final = 1500
+"""Memory of what is parsed without any rule; a test measures it."""
 
 
 class Rules:
@@ -55,12 +60,12 @@ class Rules:
 
     def __init__(self, lines: Iterable[Line] = (), signals: RobotsSignals | None = None) -> None:
         """Take the directives of the crawler's own group; without any, all is allowed."""
-        lines = [line for line in lines if line[0] not in SIGNAL_LINES]
+        lines = list(lines)
+        self._rules = may_fetch(lines)
         self._signals = signals or None
-        text = "".join(f"{name}:{value}\n" for name, value in lines)
-        self._text = text
-        self._parsed = Protego.parse(f"user-agent:*\n{text}") if lines else None
-        self.size = _BYTES_OF_RULES + sum(_size(value) for _, value in lines) if lines else 0
+        self.crawl_delay = max(_delays(lines), default=None)
+        """Seconds that the site asks to be left alone between two requests, if it does; of several the most."""
+        self.size = _BYTES_OF_RULES + size_of(self._rules) if lines else 0
         if signals:
             self.size += signals.size
         """Bytes of memory, roughly, and rather too many."""
@@ -76,26 +81,22 @@ class Rules:
 
     def allows(self, url: str) -> bool:
         """Return whether the URL may be fetched."""
-        return self._parsed is None or self._parsed.can_fetch(url, "*")
+        return self.line_against(url) is None
 
-    def line_against(self, url: str) -> str:
-        """Return the line that forbids a URL: of those that match it the longest (RFC 9309, 2.2.2).
+    def line_against(self, url: str) -> str | None:
+        """Return the line that forbids a URL: the longest of those that match it (RFC 9309, 2.2.2); None if it is
+        allowed, as robots.txt itself always is."""
+        path = path_of(url)
+        if path.partition("?")[0] == _ROBOTS_TXT:
+            return None
+        rule = self._rules.of(path)
+        return None if rule is None or rule.said[0] != DISALLOW else f"{DISALLOW}: {rule.written}"
 
-        Of a file whose rules are too many to be gone through for each URL, a description.
-        """
-        if len(self._text) > _LONGEST_SEARCHED:
-            return f"the longest that matches of {self._text.count(chr(10)):,} lines"
-        path = "/" + unquote(_AROUND_PATH.sub("", url)).removeprefix("/")
-        rules = (line.partition(":")[2] for line in self._text.splitlines() if line.startswith("disallow"))
-        matching = sorted((rule for rule in rules if _matches(unquote(rule), path)), key=len, reverse=True)
-        # What is percent-encoded is compared more exactly by protego, whose word counts.
-        found = next((rule for rule in matching if not Rules([("disallow", rule)]).allows(url)), None)
-        return "disallow" if found is None else f"disallow: {found}"
 
-    @property
-    def crawl_delay(self) -> float | None:
-        """Seconds that the site asks to be left alone between two requests, if it does."""
-        return None if self._parsed is None else self._parsed.crawl_delay("*")
+def _delays(lines: Iterable[Line]) -> Iterator[float]:
+    for name, value in lines:
+        if name == "crawl-delay" and _SECONDS.fullmatch(value) and math.isfinite(seconds := float(value)):
+            yield seconds
 
 
 ALLOW_ALL: Final = Rules()
@@ -130,38 +131,41 @@ def text_of(body: bytes) -> str:
     return _NO_TEXT.sub(_percent_encoded, text)
 
 
-def group_of(text: str, crawler: str) -> Iterator[tuple[str, str]]:
-    """Yield the directives, as name and value, that are for a crawler.
-
-    All groups that name its product token count as one; if there are none, those for ``*`` (RFC 9309, 2.2.1).
-    """
-    yield from _own(groups_of(text, crawler), crawler)
-
-
 def groups_of(text: str, crawler: str) -> dict[str, list[Line]]:
-    """Return the directives that are for a crawler, for all (``*``), and for those that collect training data, by
-    product token in lower case; and those that stand outside of groups, or hold for all wherever they stand
-    (NO_GROUP). Only rules end the head of a group (2.2 and 2.2.4).
+    """Return directives by the crawler that they are for, a product token in lower case.
+
+    They are those for the crawler, for all (``*``), and for crawlers that collect training data. NO_GROUP has the
+    lines outside of groups, and those that hold for all wherever they stand.
+
+    A rule is for all agents of a run of User-agent lines, which only rules end (RFC 9309, 2.2 and 2.2.4). Any other
+    line is for the agents that were named since the last directive that is no User-agent line. After ``User-agent: a``,
+    ``Crawl-delay: 9``, ``User-agent: b`` and ``Disallow: /x`` the delay is for a, and the rule for both.
     """
     wanted = {crawler.lower(), "*", *TRAINING}
     groups: dict[str, list[Line]] = {NO_GROUP: []}
-    agents: set[str] | None = None
-    in_head = False
+    run: set[str] | None = None
+    named: set[str] = set()
+    is_run_over = is_named = False
+    """A rule has come since the last agent; any directive has."""
     for name, value in _directives(text):
         if name == "agent":
-            if not in_head or agents is None:
-                agents, in_head = set(), True
+            if run is None or is_run_over:
+                run = set()
+            if is_named:
+                named = set()
+            is_run_over = is_named = False
             agent = "*" if value.partition(" ")[0] == "*" else product_token(value).rstrip("*")
             if agent in wanted:
-                agents.add(agent)
+                run.add(agent)
+                named.add(agent)
                 groups.setdefault(agent, [])
             continue
-        in_head = in_head and name in _WITHIN_HEADS
+        is_named, is_run_over = True, is_run_over or name in _RULES
         if not value:
             continue
-        if name == "license" or (agents is None and name in SIGNAL_LINES):
+        if name == "license" or (run is None and name in SIGNAL_LINES):
             groups[NO_GROUP].append((name, value))
-        for agent in agents or ():
+        for agent in (run or ()) if name in _RULES else named:
             groups[agent].append((name, value))
     return groups
 
@@ -180,34 +184,26 @@ def product_token(user_agent: str) -> str:
 
 
 def _directives(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines that say something of interest here: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and
-    SIGNAL_LINES."""
-    for line in map(str.strip, _LINE_END.split(text)):
+    """Yield name and value of each directive: ``agent``, ``allow``, ``disallow``, ``crawl-delay``, and SIGNAL_LINES;
+    others without name and value.
+
+    A blank may stand for the colon. In a line of the RFC nothing but the value may follow it then: Google's parser
+    takes other lines for prose.
+    """
+    for line in _LINE_END.split(text):
+        line = line[:_LONGEST_LINE].partition("#")[0].strip()  # noqa: PLW2901
+        if line.endswith(">"):
+            line = _BREAK.split(line, 1)[0].rstrip()  # noqa: PLW2901
+        if not line:
+            continue
         name = _LINE.match(line)
         after = name and _AFTER_NAME.match(line, name.end())
-        if name is not None and after:
-            kind = str(name.lastgroup).replace("_", "-")
-            yield kind, line[after.end() :].partition("#")[0].strip()
-
-
-def _matches(rule: str, path: str) -> bool:
-    """Return whether a rule with ``*`` and ``$`` (RFC 9309, 2.2.3) matches a path."""
-    first, *others = rule.removesuffix("$").split("*")
-    if not path.startswith(first):
-        return False
-    at = len(first)
-    for part in others[:-1] if rule.endswith("$") else others:
-        if (found := path.find(part, at)) < 0:
-            return False
-        at = found + len(part)
-    if not rule.endswith("$"):
-        return True
-    return path.endswith(others[-1], at) if others else at == len(path)
-
-
-def _size(value: str) -> int:
-    """Return the memory of a rule; protego makes two of one with a ``$``."""
-    return (6 * len(value) + _BYTES_A_STAR * value.count("*") + _BYTES_A_RULE) * (2 if "$" in value else 1)
+        if name is None or not after:
+            yield "", ""
+            continue
+        kind, value = str(name.lastgroup).replace("_", "-"), line[after.end() :].strip()
+        if after[0].endswith(":") or kind not in _OF_THE_RFC or len(value.split(None, 1)) == 1:
+            yield kind, value
 
 
 def _percent_encoded(found: re.Match[str]) -> str:

@@ -65,6 +65,8 @@ def _rule(entry: Any) -> tuple[Pattern, bool, str] | None:
     is_reserved = _RESERVED.get(str(entry.get("tdm-reservation")))
     if is_reserved is None or not isinstance(location, str) or not 0 < len(location) <= _LONGEST:
         return None
+    if not location.startswith(("/", "*")):
+        location = f"/{location}"
     return Pattern(location), is_reserved, policy if isinstance(policy, str) and len(policy) <= _LONGEST else ""
 
 

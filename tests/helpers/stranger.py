@@ -255,20 +255,23 @@ def text_of(body: bytes) -> str:
 def groups_of(body: bytes) -> dict[str, list[tuple[str, str]]]:
     """Lines of a robots.txt by product token (RFC 9309, 2.2.1); those of no group under an empty string."""
     groups: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    agents: list[str] = [""]
-    in_head = False
+    agents, named = [""], [""]
+    in_head = is_named = False
     for line in re.split(r"\r\n|\r|\n", text_of(body)):
         name, colon, value = line.partition("#")[0].partition(":")
         name, value = name.strip().lower(), value.strip()
         if not colon:
             continue
         if name == "user-agent":
-            agents = [] if not in_head else agents
-            agents.append(re.split(r"[\s/;(),]", value.lower() or "-")[0])
-            in_head = True
+            agents = agents if in_head else []
+            named = named if is_named else []
+            for those in (agents, named):
+                those.append(re.split(r"[\s/;(),]", value.lower() or "-")[0])
+            in_head = is_named = True
             continue
-        in_head = in_head and name not in {"allow", "disallow", "content-signal", "content-usage"}
-        for agent in agents:
+        is_rule = name in {"allow", "disallow", "content-usage"}
+        in_head, is_named = in_head and not is_rule, False
+        for agent in agents if is_rule else named:
             groups[agent].append((name, value))
     return groups
 
@@ -279,6 +282,7 @@ def rules_for(groups: dict[str, list[tuple[str, str]]], token: str) -> list[tupl
 
 def allows(lines: list[tuple[str, str]], url: str) -> bool:
     rules = "".join(f"{name}: {value}\n" for name, value in lines if name in {"allow", "disallow"})
+    rules = re.sub("%(?![0-9A-Fa-f]{2})", "%25", rules)
     return bool(Protego.parse(f"User-agent: *\n{rules}").can_fetch(url, "x"))
 
 

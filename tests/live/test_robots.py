@@ -88,6 +88,7 @@ SITES: Mapping[str, tuple[Answer | Sequence[Answer], tuple[str, ...]]] = {
     "not compressed": (robots(RULES, **{"Content-Encoding": "gzip"}), UNKNOWN),
     "slow": (robots()._replace(seconds=30), UNKNOWN),
     "by name": (robots(b"User-agent: *\nDisallow: /\nUser-agent: TestBot/2\nDisallow: /private\n"), SOME),
+    "another's delay": (robots(RULES + b"User-agent: SlowBot\nCrawl-delay: 3600\n"), SOME),
     "by part of a name": (robots(b"User-agent: test\nDisallow: /\nUser-agent: testbots\nDisallow: /\n"), ALL),
 }
 RAW = {
@@ -253,6 +254,21 @@ def test_redirects_to_another_host_hold_for_the_site_first_asked(tmp_path: Path)
     found = ends(tmp_path / "run")
     assert found == {url: "robots" if url == f"{site.url}/private/page" else "crawled" for url in seeds}
     assert [asked.path for asked in other.asked].count("/robots.txt") == 2, "one name of it is one site, one another"
+
+
+def test_a_percent_sign_in_a_rule(tmp_path: Path) -> None:
+    """The delay of another crawler does not park the site, as one for all does."""
+    rules = b"User-agent: *\nDisallow: /50%-off/\nUser-agent: SlowBot\nCrawl-delay: 3600\n"
+    pages = {"/50%25-off/a": text_page(1, []), "/50%-off/a": text_page(1, []), "/50": text_page(2, [])}
+    with serve({**pages, "/robots.txt": robots(rules)}) as site:
+        seeds = [f"{site.url}/50%-off/a", f"{site.url}/50"]
+        result = crawl_live(seeds, tmp_path / "run", CRAWL_BATCH_SIZE=0)
+    assert result.returncode == 0, result.stderr
+    assert ends(tmp_path / "run") == {f"{site.url}/50%25-off/a": "robots", f"{site.url}/50": "crawled"}
+    assert {asked.path for asked in site.asked} == {"/robots.txt", "/.well-known/tdmrep.json", "/50"}
+    (failed,) = map(json.loads, (tmp_path / "run/failures.jsonl").read_text().splitlines())
+    assert failed["rule"] == "disallow: /50%-off/"
+    assert Verdicts(tmp_path / "run", "testbot").problems == []
 
 
 def test_targets_of_redirects_are_checked(tmp_path: Path) -> None:

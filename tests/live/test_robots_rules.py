@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 import tracemalloc
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, group_of, parse, product_token, text_of
+from crawl4llm.optouts.robots_rules import ALLOW_ALL, LIMIT, Rules, groups_of, parse, product_token, signals_of, text_of
 
 SITE = "http://example.com"
 
@@ -117,6 +118,65 @@ def allowed(text: str | bytes, crawler: str, path: str) -> bool:
         ("user-agent: *\ndisallow: /fish*.php", "foo", "/Fish.PHP /fish", "/fish.php /fishheads/catfish.php?a"),
         ("user-agent: *\ndisallow: *", "foo", "", "/ /a"),
         ("user-agent: *\ndisallow: fish", "foo", "/fish", ""),
+        # Google: a run of names ends with its first rule, also an empty one; what is no rule belongs to nobody's run.
+        (
+            "user-agent: a\n\n# why\nfoo: bar\nuser-agent: foo\n\ndisallow: /a\nuser-agent: b\ndisallow: /b",
+            "foo",
+            "/b",
+            "/a",
+        ),
+        ("user-agent: foo\nallow:\nuser-agent: b\ndisallow: /", "foo", "/", ""),
+        ("user-agent: foo\ncrawl-delay: 9\nuser-agent: *\ndisallow: /a", "foo", "/b", "/a"),
+        (
+            "user-agent: foo\ndisallow: /a\nuser-agent: b\ndisallow: /\nuser-agent: foo\nallow: /a/b",
+            "foo",
+            "/ /a/b",
+            "/a",
+        ),
+        # Google: names that begin so; lines without a colon have two words, others are prose; a comment ends a line.
+        ("user-agents: foo\ndisallowed: /a\nallowed: /a/b", "foo", "/a/b", "/a"),
+        ("user-agent: foo\ndisallow /a\ndisallow /b or not\nuser-agent is a name\ndisallow: /c", "foo", "/b", "/a /c"),
+        ("user-agent: foo\ndisallow\nuser-agent: b\ndisallow: /a", "foo", "/", "/a"),
+        ("user-agent#: foo\ndisallow: /", "foo", "/", ""),
+        ("user-agent: foo\ndisallow /a:b", "foo", "/a", "/a:b"),
+        # A robots.txt that an editor has made HTML.
+        ("<html>\n<body>\nuser-agent: *<BR>\ndisallow: /a<br />\ncrawl-delay: 9<br><br/>\n</body>", "foo", "/", "/a"),
+        # RFC 9309, 2.2.2: of rules as long, however they are written, allow counts.
+        ("user-agent: foo\ndisallow: /a*c\nallow: /ab*", "foo", "/abc", "/a-c"),
+        ("user-agent: foo\nallow: /%7ea\ndisallow: /~a", "foo", "/~a", ""),
+        # Google: an allowed index.html allows its folder, and no more.
+        (
+            "user-agent: *\nallow: /a/index.html\ndisallow: /",
+            "foo",
+            "/a/ /a/index.html",
+            "/ /a /a/b /a/?c /a/index.htm",
+        ),
+        ("user-agent: *\nallow: /a/index.htm?x\ndisallow: /", "foo", "/a/ /a/index.htm?x", "/a/index.htm"),
+        ("user-agent: *\nallow: index.html\ndisallow: /", "foo", "", "/ /index.html"),
+        ("user-agent: *\ndisallow: /a/index.html", "foo", "/a/", "/a/index.html"),
+        # A % without two hexadecimal digits is %25, in rule and URL.
+        ("user-agent: *\ndisallow: /50%-off/", "foo", "/50-off/ /50", "/50%-off/a /50%25-off/a"),
+        ("user-agent: *\ndisallow: /50%25-off/", "foo", "/50/", "/50%-off/a /50%25-off/a"),
+        (
+            "user-agent: *\ndisallow: /a%\ndisallow: /b%4\ndisallow: /c%zz",
+            "foo",
+            "/a /b4",
+            "/a% /a%25b /b%4 /b%254 /c%zz",
+        ),
+        # 2.2.2: reserved characters equal their encoding, but for the delimiters of paths and queries.
+        ("user-agent: *\ndisallow: /a?b=c&d='e'", "foo", "/a?b=c", "/a?b=c&d='e' /a?b%3Dc%26d=%27e%27"),
+        ("user-agent: *\ndisallow: /*?", "foo", "/who%3F /who%3f", "/who? /a/b?c"),
+        ("user-agent: *\ndisallow: /a%2Fb\ndisallow: /c/d", "foo", "/a/b /c%2Fd", "/a%2fb /c/d"),
+        # A pattern is no reference: its dots stay, a name alone is no path, nor is a URL.
+        ("user-agent: *\ndisallow: /.", "foo", "/ /a", "/.git /.git/config"),
+        ("user-agent: *\ndisallow: /a/../b", "foo", "/b /a", ""),
+        ("user-agent: *\ndisallow: http://example.com/a", "foo", "/a", ""),
+        # `*` and `$` within a path.
+        ("user-agent: *\ndisallow: /a$b", "foo", "/a /ab", "/a$b /a%24bc"),
+        ("user-agent: *\ndisallow: /a***b$\ndisallow: /*/*c", "foo", "/abc", "/a/b /ab /x/c"),
+        ("user-agent: *\ndisallow: /$", "foo", "/a /?a /$", "/"),
+        # robots.txt itself is always allowed.
+        ("user-agent: *\ndisallow: *", "foo", "/robots.txt /robots.txt?a", "/robots.txt/a"),
         # Google: the query counts, the fragment does not.
         ("user-agent: *\ndisallow: /*?id=", "foo", "/a#?id=b", "/a?id=b /a?id="),
     ],
@@ -197,7 +257,24 @@ def test_500_kib_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["disallow: /*a*a*a*a*a*a*a*b\n", "user-agent: a\n", "disallow: /a$\n", "user-agent: *\ndisallow: /\n", "a"]
+    "rule", ["*a*a*a*a*a*a*{}b", "/*" + "a" * 40 + "{}b", "*a" * 20 + "{}$", "/" + "*a" * 8000 + "{}b"]
+)
+def test_hostile_patterns_are_bounded(rule: str) -> None:
+    """A regular expression would take years. Here the time is that of one search for each part of each pattern."""
+    body = "user-agent: *\n" + "".join(f"disallow: {rule.format(n)}\n" for n in range(LIMIT // len(rule)))
+    rules = parse(body.encode(), "foo")
+    began = time.process_time()
+    assert rules.allows(f"{SITE}/{'a' * 2083}")  # URLLENGTH_LIMIT
+    assert time.process_time() - began < 1  # 0.05 s measured
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("disallow: /*a*a*a*a*a*a*a*b\n", "user-agent: a\n", "disallow: /a$\n", "user-agent: *\ndisallow: /\n", "a"),
+        *("<br" + " " * 50, f"{'<br>' * 4000}x>\n", f"user-agent{'x' * 16_000}\n", f"disallow{' ' * 16_000}\n"),
+        *(f"disallow: /{'%' * 16_000}\n", f"user-agent: mozilla/{'x' * 16_000}\n", f"crawl-delay: {'9' * 16_000}\n"),
+    ],
 )
 def test_hostile_files_take_no_time(line: str) -> None:
     body = b"user-agent: *\n" + (line * (LIMIT // len(line))).encode()
@@ -212,6 +289,89 @@ def test_any_bytes_give_rules(body: bytes, more: str) -> None:
     rules = parse(b"user-agent: *\ndisallow: /x\n" + body, "foo")
     assert isinstance(rules.allows(f"{SITE}/{more}"), bool)
     assert isinstance(parse(body, "foo"), Rules)
+
+
+GROUPS_WITH_DELAYS = """\
+user-agent: *
+crawl-delay: 1
+user-agent: SlowBot
+crawl-delay: 3600
+sitemap: /s
+user-agent: a
+user-agent: b
+
+# both
+crawl-delay: 5
+user-agent: c
+disallow: /x
+user-agent: d
+crawl-delay: 7
+disallow: /y
+"""
+
+
+@pytest.mark.parametrize(
+    ("crawler", "delay", "forbidden"),
+    [
+        *(("foo", 1, "/x"), ("SlowBot", 3600, "/x"), ("a", 5, "/x"), ("b", 5, "/x"), ("c", None, "/x"), ("d", 7, "/y")),
+    ],
+)
+def test_a_delay_is_for_the_crawlers_just_named(crawler: str, delay: float | None, forbidden: str) -> None:
+    rules = parse(GROUPS_WITH_DELAYS.encode(), crawler)
+    assert rules.crawl_delay == delay
+    assert [path for path in ("/x", "/y") if not rules.allows(SITE + path)] == [forbidden]
+
+
+def test_the_delay_of_another_is_not_that_of_all() -> None:
+    slow = "user-agent: SlowBot\ncrawl-delay: 3600\n"
+    for text in (
+        f"{slow}user-agent: *\ndisallow: /x",
+        f"user-agent: *\nfoo: 1\n{slow}",
+    ):
+        assert parse(text.encode(), "foo").crawl_delay is None
+    assert parse(b"user-agent: *\nuser-agent: SlowBot\ncrawl-delay: 3600\n", "foo").crawl_delay == 3600
+
+
+def test_signals_are_for_the_crawlers_just_named() -> None:
+    """But rules, as Content-Usage is by its draft, are for all of a run; and licences for everybody."""
+    others = "user-agent: *\ncontent-signal: search=yes\nuser-agent: OtherBot\n"
+    for text, said in (
+        (f"{others}content-signal: ai-train=no\ndisallow: /x", []),
+        (f"{others}content-usage: train-ai=n", ["train-ai=n"]),
+        (f"{others}license: https://h/license", ["https://h/license"]),
+        (f"{others}disallow:\nuser-agent: *\ncontent-signal: ai-train=no", ["ai-train=no"]),
+        ("user-agent: OtherBot\ncontent-signal: ai-train=no\nuser-agent: *\nallow: /", []),
+        ("user-agent: OtherBot\ncontent-usage: train-ai=n\nuser-agent: *\nallow: /", []),
+    ):
+        for signals in (parse(text.encode(), "foo").said(f"{SITE}/"), signals_of(text.encode(), "foo").of(f"{SITE}/")):
+            assert [one.value for one in signals] == said, text
+
+
+@pytest.mark.parametrize(
+    ("lines", "delay"),
+    [
+        ("crawl-delay: 10\ncrawl-delay: 3", 10),
+        ("crawl-delay: 3\nuser-agent: foo\ncrawl-delay: 10", 10),
+        *(
+            (f"crawl-delay: {value}", None)
+            for value in ("soon", "-1", "inf", "nan", "1e9", "1_0", "10s", "9" * 400, "")
+        ),
+        *((f"crawl-delay{value}", 2.5) for value in (":2.5", " 2.5", " : 2.5 # s", ": 2.50")),
+        ("crawl-delay: .5", 0.5),
+        ("crawl delay: 5", 5),
+        ("crawl-delays: 5", None),
+    ],
+)
+def test_values_of_delays(lines: str, delay: float | None) -> None:
+    """Of several the longest counts."""
+    assert parse(f"user-agent: foo\n{lines}".encode(), "foo").crawl_delay == delay
+
+
+def test_a_line_is_read_as_far_as_google_does() -> None:
+    """16,663 characters; the rest of a line is left out."""
+    path = "/" + "a" * (8 * 2083 - 1 - len("disallow: /"))
+    rules = parse(f"user-agent: *\ndisallow: {path}bc\nallow: {path[:-3]}bc\n".encode(), "foo")
+    assert [rules.allows(SITE + one) for one in (path, f"{path}x", path[:-1])] == [False, False, True]
 
 
 def test_crawl_delay() -> None:
@@ -241,18 +401,35 @@ def test_the_line_that_forbids_a_url_is_the_longest_that_matches(path: str, line
     assert rules.line_against(f"http://h.example{path}") == line
 
 
+PATTERN = st.text("/ab*$", min_size=1, max_size=6).map(lambda text: f"/{text}")
+RULE = st.tuples(st.sampled_from(["allow", "disallow"]), PATTERN)
+
+
+@given(st.lists(RULE, min_size=1, max_size=5), st.text("/ab$", max_size=8))
+def test_rules_are_those_of_regular_expressions(rules: list[tuple[str, str]], path: str) -> None:
+    """The longest that matches counts, and allow before disallow; a ``$`` within a pattern counts as three characters,
+    as it is encoded."""
+    matching = []
+    for name, pattern in rules:
+        begins = ".*".join(re.escape(part) for part in pattern.removesuffix("$").split("*"))
+        if re.fullmatch(begins + ("" if pattern.endswith("$") else ".*"), f"/{path}"):
+            matching.append((len(pattern) + 2 * pattern[:-1].count("$"), name == "allow"))
+    text = "user-agent: *\n" + "".join(f"{name}: {pattern}\n" for name, pattern in rules)
+    assert allowed(text, "foo", f"/{path}") is max(matching, default=(0, True))[1]
+
+
 @given(st.lists(st.text("/ab*$", min_size=1, max_size=6), max_size=8), st.text("/ab", max_size=8))
 def test_there_is_a_line_for_each_url_that_is_forbidden(paths: list[str], path: str) -> None:
     rules = parse("".join(["user-agent: *\n", *(f"disallow: {one}\n" for one in paths)]).encode(), "foo")
     url = f"http://h.example/{path}"
-    if not rules.allows(url):
-        rule = rules.line_against(url).removeprefix("disallow: ")
-        assert rule in {one.strip() for one in paths}
+    if (line := rules.line_against(url)) is not None:
+        assert line.removeprefix("disallow: ") in {one.strip() for one in paths}
+    assert rules.allows(url) is (line is None)
 
 
 def test_directives_of_a_group_are_in_order() -> None:
     text = "user-agent: foo\nallow: /b\ndisallow: /a # why\nsitemap: /s\nuser-agent: bar\ndisallow: /c"
-    assert list(group_of(text, "foo")) == [("allow", "/b"), ("disallow", "/a")]
+    assert groups_of(text, "foo")["foo"] == [("allow", "/b"), ("disallow", "/a")]
 
 
 @pytest.mark.parametrize(

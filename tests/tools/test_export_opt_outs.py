@@ -110,8 +110,9 @@ def test_it_holds_for_pages_of_other_sources_that_are_no_younger(tmp_path: Path)
         (ROBOTS, 200, "http://b.example"),
         (b"\xff\xfe\x00" * 1000, 200, SITE),
         (b"User-agent: otherbot\nContent-Usage: train-ai=n\n", 200, SITE),
+        (b"User-agent: *\nContent-Signal: search=yes\nUser-agent: otherbot\nContent-Signal: ai-train=no\n", 200, SITE),
     ],
-    ids=["not-found", "another-site", "binary", "another-crawler"],
+    ids=["not-found", "another-site", "binary", "another-crawler", "another-crawler-after-all"],
 )
 def test_what_does_not_speak_of_a_page_changes_nothing(tmp_path: Path, body: bytes, status: int, site: str) -> None:
     other = (capture(f"{site}/robots.txt", body, status=status), "robots.txt", {"site": site})
