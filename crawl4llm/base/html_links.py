@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawl4llm.base.html_bounds import ATTRIBUTE, BEFORE_ATTRIBUTES, START_TAG, bounded
-from crawl4llm.base.urls import BLANKS, LINE_BREAKS, NORMAL_REFERENCE, SCHEME, normalise_url
+from crawl4llm.base.references import BaseUrl
+from crawl4llm.base.urls import normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 _PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 """Without mutation events, which would rewrite ``select`` elements and take four times the time."""
 
-_WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _REFRESH = re.compile(
     r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*).*|'([^']*).*|(.*))""", re.IGNORECASE | re.DOTALL
 )
@@ -58,43 +58,9 @@ class HtmlLink(NamedTuple):
     """True inside ``header``, ``footer`` and ``nav``."""
 
 
-class BaseUrl:
-    """The URL that a page's references are relative to."""
-
-    def __init__(self, url: str) -> None:
-        self._url = normalise_url(url)
-        self._without_query = self._url.partition("?")[0]
-        self._folder = self._without_query[: self._without_query.rfind("/") + 1]
-        self._scheme, _, rest = self._url.partition("//")
-        self._origin = f"{self._scheme}//{rest.partition('/')[0]}"
-
-    def resolve(self, reference: str) -> str | None:
-        """Return the normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
-        if reference.startswith("#"):
-            return self._url
-        if normal := NORMAL_REFERENCE.fullmatch(reference):
-            origin, rest = normal.groups()
-            url = (origin or (self._origin if rest.startswith("/") else self._folder)) + rest
-            return normalise_url(url) if "/." in url else url
-        reference = LINE_BREAKS.sub("", reference.strip(BLANKS))
-        if SCHEME.match(reference):
-            return normalise_url(reference) if _WEB_URL.match(reference) else None
-        if reference.startswith("//"):
-            reference = self._scheme + reference
-            return normalise_url(reference) if _WEB_URL.match(reference) else None
-        if reference.startswith("/"):
-            start = self._origin
-        elif reference.startswith("?"):
-            start = self._without_query
-        elif reference.startswith("#") or not reference:
-            start = self._url
-        else:
-            start = self._folder
-        return normalise_url(start + reference)
-
-
-def html_links(html: bytes, url: str) -> list[HtmlLink]:
-    """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them.
+def html_links(html: bytes, url: str, charset: str = "utf-8") -> list[HtmlLink]:
+    """Return the links of a page given in UTF-8, as :func:`distinct_links` gives them. ``charset``: the one in which it
+    came.
 
     Links are those of ``a`` and ``area`` elements and of a meta refresh, resolved against ``base``, as far as
     :func:`crawl4llm.base.html_bounds.bounded` lets the page be read. Of a page with more
@@ -112,18 +78,20 @@ def html_links(html: bytes, url: str) -> list[HtmlLink]:
     links = (
         (_reference(node), "" if node.mem_id in silent else _anchor(node), node.mem_id in boilerplate) for node in nodes
     )
-    return distinct_links(links, url, base.attributes["href"] if base else None)
+    return distinct_links(links, url, base.attributes["href"] if base else None, charset)
 
 
-def distinct_links(links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None) -> list[HtmlLink]:
+def distinct_links(
+    links: Iterable[tuple[str | None, str, bool]], url: str, base: str | None, charset: str = "utf-8"
+) -> list[HtmlLink]:
     """Return links to http and https without their fragments, in page order, one for each target.
 
     Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
-    that has a text counts. A page's link to itself is none.
+    that has a text counts. A page's link to itself is none. Queries are encoded in ``charset``, the page's.
     """
-    page = BaseUrl(url)
+    page = BaseUrl(url, charset)
     start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
-    resolve = (BaseUrl(start) if start else page).resolve
+    resolve = (BaseUrl(start, charset) if start else page).resolve
     found: dict[str, HtmlLink] = {}
     for reference, text, boilerplate in links:
         if reference is None or len(reference) > _LONGEST_REFERENCE:

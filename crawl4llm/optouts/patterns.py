@@ -5,7 +5,7 @@ Matched without regular expressions: a hostile pattern takes time in proportion 
 
 from __future__ import annotations
 
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import key_by_rfc_3986, normalise_url
 
 _HOST = "http://h"
 
@@ -23,9 +23,9 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         """Percent-encoding is normalised, as it is in URLs. What begins with neither ``/`` nor ``*`` is taken to begin
-        with a slash."""
+        with a slash. A pattern is no URL, and no browser takes a backslash in it for a slash."""
         leading = "" if text.startswith("/") else "/"
-        normal = normalise_url(_HOST + leading + text)[len(_HOST) :]
+        normal = key_by_rfc_3986(_HOST + leading + text)[len(_HOST) :]
         self.text = normal[1:] if text.startswith("*") else normal
         """The pattern, normalised. The longest one that matches counts."""
         self._is_whole = self.text.endswith("$")
