@@ -1,7 +1,7 @@
 """Base: the words of the project and the ground under all other rooms.
 
 - ``errors``, ``reasons``, ``stats``: exceptions, reasons for which documents are dropped or fail, and statistics.
-- ``urls``, ``domains``, ``html_links``: URLs, registrable domains and opted-out ones, the links of an HTML page.
+- ``urls``, ``references``, ``domains``, ``html_links``: URLs, references, registrable domains, a page's links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
 - ``own_json``: JSON that a crawl writes for itself.

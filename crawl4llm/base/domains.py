@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Collection
-from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.urls import PLAIN_HOST, host_of
+from crawl4llm.base.urls import PLAIN_HOST, host_named, host_of
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
 
-OWNER_RULES: Final = f"2, tldextract {version('tldextract')}"
+OWNER_RULES: Final = f"3, tldextract {version('tldextract')}"
 """Stands for all that :func:`owner_of` goes by: where it is another, the owners of some URLs may be others."""
 
 
@@ -91,7 +90,7 @@ def owner_of(url: str) -> str:
 def ascii_host(url: str) -> str:
     """Return the host of a URL in the form that domains are compared in; empty where it has none."""
     plain = PLAIN_HOST.match(url)
-    return plain[1] if plain else _ascii(host_of(url))
+    return plain[1] if plain else host_of(url).removesuffix(".")
 
 
 _LONGEST_NAME = 253
@@ -104,13 +103,13 @@ class Domain:
 
     def __init__(self, given: str) -> None:
         """Raise InputError where that is none."""
-        self.name = _ascii(given)
+        self.name = host_named(given)
         if not _DOMAIN.fullmatch(self.name):
             raise InputError(f"{given!r} is not a domain; give it like example.com")
 
     def holds(self, url: str) -> bool:
         """Return whether a URL is of this domain."""
-        host = _ascii(host_of(url))
+        host = ascii_host(url)
         return host == self.name or host.endswith(f".{self.name}")
 
 
@@ -131,11 +130,3 @@ def domain_to_purge(given: str, *, whole_suffix: bool) -> Domain:
             "to remove them all, --whole-suffix too"
         )
     return domain
-
-
-def _ascii(host: str) -> str:
-    """Return a host in the form that URLs are compared in: lower case, ASCII (RFC 3490), no dot at the end."""
-    if not host.isascii():
-        with suppress(UnicodeError):
-            host = host.encode("idna").decode()
-    return host.lower().removesuffix(".")

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborNode
 
 from crawl4llm.base.html_tree import HtmlTree
-from crawl4llm.base.urls import BLANKS, LINE_BREAKS, NORMAL_REFERENCE, SCHEME, normalise_url
+from crawl4llm.base.references import BaseUrl
+from crawl4llm.base.urls import normalise_url
 
 _LINKS: Final = "a[href], area[href], meta[http-equiv][content], base[href]"
 _IN_BOILERPLATE: Final = ", ".join(f"{part} {link}" for part in ("header", "footer", "nav") for link in ("a", "area"))
 
-_WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 _REFRESH = re.compile(
     r"""\s*[\d.]+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*).*|'([^']*).*|(.*))""", re.IGNORECASE | re.DOTALL
 )
@@ -45,41 +45,6 @@ class HtmlLink(NamedTuple):
     """True inside ``header``, ``footer`` and ``nav``."""
 
 
-class BaseUrl:
-    """The URL that a page's references are relative to."""
-
-    def __init__(self, url: str) -> None:
-        self._url = normalise_url(url)
-        self._without_query = self._url.partition("?")[0]
-        self._folder = self._without_query[: self._without_query.rfind("/") + 1]
-        self._scheme, _, rest = self._url.partition("//")
-        self._origin = f"{self._scheme}//{rest.partition('/')[0]}"
-
-    def resolve(self, reference: str) -> str | None:
-        """Return the normalised URL of a reference (RFC 3986, 5.2.2; HTML Standard, 2.4.2), if it is http or https."""
-        if reference.startswith("#"):
-            return self._url
-        if normal := NORMAL_REFERENCE.fullmatch(reference):
-            origin, rest = normal.groups()
-            url = (origin or (self._origin if rest.startswith("/") else self._folder)) + rest
-            return normalise_url(url) if "/." in url else url
-        reference = LINE_BREAKS.sub("", reference.strip(BLANKS))
-        if SCHEME.match(reference):
-            return normalise_url(reference) if _WEB_URL.match(reference) else None
-        if reference.startswith("//"):
-            reference = self._scheme + reference
-            return normalise_url(reference) if _WEB_URL.match(reference) else None
-        if reference.startswith("/"):
-            start = self._origin
-        elif reference.startswith("?"):
-            start = self._without_query
-        elif reference.startswith("#") or not reference:
-            start = self._url
-        else:
-            start = self._folder
-        return normalise_url(start + reference)
-
-
 def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLink]:
     """Return the links of a page, as :func:`distinct_links` gives them. ``charset``: the one in which it came.
 
@@ -105,11 +70,11 @@ def distinct_links(
     """Return links to http and https without their fragments, in page order, one for each target.
 
     Each of ``links`` is reference (None for no link), text and boilerplate flag. Of several to one target the first
-    that has a text counts. A page's link to itself is none.
+    that has a text counts. A page's link to itself is none. Queries are encoded in ``charset``, the page's.
     """
-    page = BaseUrl(url)
+    page = BaseUrl(url, charset)
     start = page.resolve(base) if base and len(base) <= _LONGEST_REFERENCE else None
-    resolve = (BaseUrl(start) if start else page).resolve
+    resolve = (BaseUrl(start, charset) if start else page).resolve
     found: dict[str, HtmlLink] = {}
     for reference, text, boilerplate in links:
         if reference is None or len(reference) > _LONGEST_REFERENCE:

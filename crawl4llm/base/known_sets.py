@@ -112,9 +112,11 @@ class KnownSet:
     """A file of one kind of known things, open. It must not be written to in place: whoever makes another set puts it
     in its place by renaming it."""
 
-    def __init__(self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True) -> None:
+    def __init__(
+        self, path: Path, kind: str, scheme: str, named_by: str, *, whole: bool = True, former: str | None = None
+    ) -> None:
         """Open it, and with ``whole`` read it to the end once, which checks it. ``named_by``: the setting or option
-        that names it. Raises InputError where it cannot be used."""
+        that names it; ``former``: another scheme that it may have. Raises InputError where it cannot be used."""
         self.path = path
         told = f"{named_by} {path}"
         try:
@@ -126,7 +128,9 @@ class KnownSet:
             raise InputError(f"{told} cannot be read: {error.strerror}") from None
         if head.kind != kind:
             raise InputError(f"{told} is a set of known {head.kind}, not of known {kind}")
-        if head.scheme != scheme:
+        self.is_former = head.scheme == former
+        """True if its scheme is the former one."""
+        if head.scheme != scheme and not self.is_former:
             raise InputError(
                 f"{told} was made by {head.scheme!r:.60}, not by {scheme!r}, as is known here; make it anew"
             )

@@ -1,23 +1,31 @@
 """URLs as identities: the document key of a URL, and the form under which a forgiving look-up files it.
 
-The key is the URL normalised by RFC 3986, so that two spellings of one URI are one document:
+The parser of the URL Standard (https://url.spec.whatwg.org/, 4.4) reads a text, so that it leads to the host and path
+to which it leads browsers. RFC 3986 then normalises the parsed URL, so that two spellings of one URI are one document:
 
-- scheme and host in lower case (6.2.2.1), a host with other letters in its ASCII form (RFC 3490);
-- percent-encoding in upper case and only where it is needed (6.2.2.1, 6.2.2.2); what no URI may hold (blanks, other
-  alphabets, brackets in a path) is encoded as UTF-8 (2.5, and RFC 3987, 3.1);
+- scheme and host in lower case (6.2.2.1), a host with other letters in its ASCII form (UTS 46, non-transitional), an
+  address in its usual form;
+- percent-encoding in upper case and only where it is needed (6.2.2.1, 6.2.2.2); blanks, other alphabets and the rest
+  that no URI may hold are encoded as UTF-8 (2.5, and RFC 3987, 3.1), in a query by the page's charset;
 - no dot segments (6.2.2.3), no default or empty port, ``/`` for an empty path (6.2.3);
 - no fragment, which is never sent to a server (3.5).
 
-The order and content of the query stay as they are: they may matter to the server.
+The order and content of the query stay as they are: they may matter to the server. A text that
+the parser refuses is no link. It has a key by RFC 3986 alone, under which archives may hold it.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import quote, urlsplit
+
+import webencodings
+from ada_url import join_url
 
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 BLANKS: Final = "".join(map(chr, range(0x21)))
@@ -27,7 +35,9 @@ _IN_HOST: Final = "!$&'()*+,;="
 _IN_ADDRESS: Final = _IN_HOST + ":[]"
 _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
-_ORIGIN: Final = r"https?://[a-z0-9.-]+(?::(?!(?:80|443)/)[0-9]+)?"
+_NAME: Final = "(?:[a-z0-9.-]*\\.)?[a-z][a-z0-9-]*"
+"""A host that stays as it is. One that ends in a number may be an address (URL Standard, 3.5)."""
+_ORIGIN: Final = rf"https?://{_NAME}(?::(?!(?:80|443)/)[1-9][0-9]{{0,3}})?"
 _PATH: Final = rf"[{_IN_PATH}{_UNRESERVED}]*"
 _QUERY: Final = rf"(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
 _NORMAL = re.compile(rf"({_ORIGIN})(/{_PATH})({_QUERY})(?:#.*)?", re.DOTALL)
@@ -37,13 +47,19 @@ NORMAL_REFERENCE: Final = re.compile(rf"({_ORIGIN}(?=/))?((?!//|[?#]|[^/?]*:|\Z)
 """References (RFC 3986, 4.2) that become such a URL as they stand: an origin, if there is one, and a path with its
 query."""
 _WEB_URL = re.compile(r"(https?)://([^/?]*)([^?]*)(\?.*)?", re.IGNORECASE | re.DOTALL)
+_WEB_SCHEME = re.compile(r"https?:", re.IGNORECASE)
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 LINE_BREAKS = re.compile(r"[\t\n\r]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _PORT = re.compile(r":([0-9]*)\Z")
 _PORT_OF_ADDRESS = re.compile(r"(?<=\]):([0-9]*)\Z")
 _UNRESERVED_CHARACTER = re.compile(rf"[{_UNRESERVED}]")
 _INDEX_PAGES: Final = ("/", "/index.html", "/index.htm")
+_LONGEST_NAME: Final = 1000
+"""Characters of a host that is put into ASCII by RFC 3490, which takes time with the square of their number."""
+_NO_URL: Final = "about:blank"
+"""A base to which nothing is relative."""
 
 
 def normalise_url(url: str) -> str:
@@ -52,17 +68,61 @@ def normalise_url(url: str) -> str:
     Bytes that are not UTF-8 may come as surrogate escapes. URLs of other schemes than http and https keep all but their
     fragment.
     """
-    if normal := _NORMAL.fullmatch(url):
+    if (parsed := parse_url(url)) is not None:
+        return parsed
+    key = key_by_rfc_3986(url)
+    return parse_url(key) or key
+
+
+def parse_url(reference: str, base: str | None = None, charset: str = "utf-8") -> str | None:
+    """Return the document key of a URL, or of a reference relative to another; None if it is refused by the parser of
+    the URL Standard, or of another scheme than http and https.
+
+    A query is encoded in ``charset``, a label of the page's (URL Standard, 4.4, query state); all else as UTF-8.
+    ``base`` is a document key.
+    """
+    if base is None and (normal := _NORMAL.fullmatch(reference)):
         origin, path, query = normal.groups()
         return f"{origin}{_remove_dot_segments(path) or '/'}{query}"
+    reference = LINE_BREAKS.sub("", reference.strip(BLANKS)).partition("#")[0]
+    if not _WEB_SCHEME.match(reference) and (base is None or SCHEME.match(reference)):
+        return None
+    # A query has no part in what the parser decides, which would encode some of what RFC 3986 lets stand.
+    rest, mark, query = reference.partition("?")
+    try:
+        parts = _WEB_URL.fullmatch(join_url(base or _NO_URL, _without_surrogates(rest) + mark))
+    except ValueError:
+        return None
+    if parts is None:
+        return None
+    scheme, authority, path, query_of_base = parts.groups()
+    query = f"?{_in_charset(query, charset)}" if mark else query_of_base or ""
+    return f"{scheme}://{_authority(authority, scheme)}{_encode(path, _IN_PATH)}{_encode(query, _IN_QUERY)}"
+
+
+def key_by_rfc_3986(url: str) -> str:
+    """Return the key of a URL without the URL Standard's parser, by RFC 3986 and 3490 alone.
+
+    All keys were once made so. Texts that the parser refuses still have such a key.
+    """
     url = LINE_BREAKS.sub("", url.strip(BLANKS)).partition("#")[0]
     parts = _WEB_URL.fullmatch(url)
     if parts is None:
-        return _other_url(url)
+        other = _other_url(url)
+        return key_by_rfc_3986(other) if _WEB_URL.match(other) else other
     scheme, authority, path, query = parts.groups()
     scheme = scheme.lower()
     path = _remove_dot_segments(_encode(path, _IN_PATH)) or "/"
     return f"{scheme}://{_authority(authority, scheme)}{path}{_encode(query or '', _IN_QUERY)}"
+
+
+def former_key(url: str) -> str:
+    """Return the key that a URL, given or as its document key, had when all were made by RFC 3986 and 3490 alone:
+    ``http://fass.de/`` of ``http://faß.de/`` and of ``http://xn--fa-hia.de/``."""
+    parts = _WEB_URL.fullmatch(url)
+    if parts is not None and "xn--" in parts[2]:
+        url = f"{parts[1]}://{_A_LABEL.sub(_u_label, parts[2])}{parts[3]}{parts[4] or ''}"
+    return key_by_rfc_3986(url)
 
 
 @lru_cache(maxsize=1024)
@@ -86,9 +146,10 @@ def lookup_form(key: str) -> str:
 
 
 def _other_url(url: str) -> str:
+    url = _encode(url, _IN_QUERY + "[]")
     scheme = SCHEME.match(url)
     prefix = scheme.group().lower() if scheme else ""
-    return prefix + _encode(url[len(prefix) :], _IN_QUERY + "[]")
+    return prefix + url[len(prefix) :]
 
 
 def _authority(authority: str, scheme: str) -> str:
@@ -96,13 +157,54 @@ def _authority(authority: str, scheme: str) -> str:
     port = (_PORT_OF_ADDRESS if host.startswith("[") else _PORT).search(host)
     if port:
         host = host[: port.start()]
-    if not host.isascii():
+    if not host.isascii() and len(host) <= _LONGEST_NAME:
         with suppress(UnicodeError):  # it is no domain name then, but still another one than others
             host = host.encode("idna").decode()
     host = _encode(host, _IN_ADDRESS if host.startswith("[") else _IN_HOST).lower()
     host = _ESCAPE.sub(lambda escape: escape[0].upper(), host)
     suffix = f":{port[1]}" if port and port[1] not in {"", _DEFAULT_PORTS[scheme]} else ""
     return f"{_encode(userinfo, _IN_ADDRESS)}{at}{host}{suffix}"
+
+
+def _without_surrogates(text: str) -> str:
+    """Return a text that is UTF-8: bytes that came as surrogate escapes percent-encoded, halves of surrogate pairs
+    replaced (Infra Standard, 4.6, scalar value string)."""
+    return text if text.isascii() else _SURROGATE.sub(_percent_encoded, text)
+
+
+def _percent_encoded(surrogate: re.Match[str]) -> str:
+    byte = ord(surrogate[0]) - 0xDC00
+    return f"%{byte:02X}" if 0x80 <= byte <= 0xFF else "\ufffd"
+
+
+def _in_charset(query: str, charset: str) -> str:
+    """Return a query with its characters as percent-encoded bytes of a charset (URL Standard, 1.3)."""
+    if query.isascii():
+        return query
+    query = _without_surrogates(query)
+    encoding = webencodings.lookup(charset)
+    if encoding is None or encoding.name.startswith(_TO_UTF_8):
+        return query
+    return _NOT_ASCII.sub(partial(_encoded, encoding.codec_info.encode), query)
+
+
+def _encoded(encode: Callable[[str, str], tuple[bytes, int]], text: re.Match[str]) -> str:
+    return "".join(map(_IN_QUERIES.__getitem__, encode(text[0], _LACKING)[0]))
+
+
+def _references(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that a charset lacks: their references in HTML, percent-encoded."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(character)}%3B" for character in lacking), error.end
+
+
+_LACKING: Final = "crawl4llm.references"
+codecs.register_error(_LACKING, _references)
+_TO_UTF_8: Final = ("utf", "replacement", "x-user-defined")
+"""Charsets in which no query is encoded (Encoding Standard, 4.3); x-user-defined has codes for no character of text."""
+_NOT_ASCII = re.compile("[^\\0-\x7f]+")
+_IN_QUERIES: Final = [quote(bytes([byte]), safe=f"{_IN_QUERY}%") for byte in range(256)]
 
 
 def _encode(part: str, allowed: str) -> str:
@@ -138,15 +240,33 @@ def _remove_dot_segments(path: str) -> str:
     return "/" + "/".join(segments)
 
 
-PLAIN_HOST: Final = re.compile(r"https?://([a-z0-9.-]*[a-z0-9-])(?::[0-9]*)?[/?#]")
+_NO_NAME = re.compile(r"[\0-\x20/\\?#@:\[\]]")
+_A_LABEL = re.compile(r"(?<![^.@])xn--([a-z0-9-]{1,59})(?![^.:])")
+_DEVIATIONS: Final = frozenset("ß\u03c2\u200c\u200d")
+"""Characters that RFC 3490 takes for others, or for none, and UTS 46 does not (UTS 46, 4)."""
+
+
+def _u_label(label: re.Match[str]) -> str:
+    with suppress(UnicodeError):
+        if _DEVIATIONS.intersection(text := label[1].encode().decode("punycode")):
+            return text
+    return label[0]
+
+
+PLAIN_HOST: Final = re.compile(rf"https?://({_NAME})(?::[0-9]*)?[/?#]")
 """Hosts that need no parsing; most URLs have one, and finding it so takes a tenth of the time."""
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL in lower case, without its port; empty where it has none."""
+    """Return the host of a URL as its document key has it, without brackets and port; empty where it has none."""
     if plain := PLAIN_HOST.match(url):
         return plain[1]
     try:
-        return urlsplit(url).hostname or ""
+        return urlsplit(normalise_url(url)).hostname or ""
     except ValueError:  # such as a bracket without its pair
         return ""
+
+
+def host_named(name: str) -> str:
+    """Return a host that is given alone, as URLs have it, without a dot at its end; empty if it cannot be one."""
+    return "" if _NO_NAME.search(name) else host_of(f"http://{name}/").removesuffix(".")

@@ -7,7 +7,6 @@ A URL is known by 64 bits of the BLAKE2b of its document key (:mod:`crawl4llm.ba
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from array import array
 from bisect import bisect_left
@@ -20,17 +19,18 @@ from crawl4llm.base.errors import InputError, Why
 from crawl4llm.base.input_files import input_lines
 from crawl4llm.base.known_sets import Fingerprints, KnownSet, fingerprint, is_known_set, make_known
 from crawl4llm.base.terminal import harmless
-from crawl4llm.base.urls import normalise_url
+from crawl4llm.base.urls import former_key, normalise_url, parse_url
 
 NAME: Final = "KNOWN_URLS"
 """The setting."""
 KIND: Final = "urls"
-URL_SCHEME: Final = "blake2b-64 of URLs by RFC 3986"
+URL_SCHEME: Final = "blake2b-64 of URLs by the URL Standard and RFC 3986"
+_FORMER_SCHEME: Final = "blake2b-64 of URLs by RFC 3986"
+"""Of older sets, which are asked for the keys that URLs had then."""
 MOST_LISTED: Final = 10_000_000
 """URLs that a list may have: they take 8 bytes of memory each, and some seconds of each start."""
 _MOST_ODD: Final = 100_000
 """Lines at the beginning of a list that may all be no URLs."""
-_WEB_URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 
 
 class KnownUrls:
@@ -64,8 +64,7 @@ class KnownUrls:
 
     def why(self, url: str) -> Why | None:
         """Return the first file that has a URL; None where it is not known."""
-        wanted = url_fingerprint(url)
-        return next((Why(f"{NAME} {one.path.name}") for one in self._files if wanted in one.fingerprints), None)
+        return next((Why(f"{NAME} {one.path.name}") for one in self._files if one.has(url)), None)
 
 
 class _KnownFile:
@@ -74,16 +73,22 @@ class _KnownFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fault = ""
+        self._key_of = normalise_url
         self.fingerprints: Fingerprints | _Listed
         try:
             is_set = is_known_set(path)
         except OSError as error:
             raise InputError(f"{NAME} {path} cannot be read: {error.strerror}") from None
         if is_set:
-            found = KnownSet(path, KIND, URL_SCHEME, NAME)
+            found = KnownSet(path, KIND, URL_SCHEME, NAME, former=_FORMER_SCHEME)
             self.fingerprints, self.identity = Fingerprints(*found.table(KIND)), found.identity
+            self._key_of = former_key if found.is_former else normalise_url
         else:
             self.fingerprints, self.identity, self.fault = _read_list(path)
+
+    def has(self, url: str) -> bool:
+        """Return whether a URL is in it."""
+        return _fingerprint(self._key_of(url)) in self.fingerprints
 
 
 class _Listed:
@@ -106,12 +111,16 @@ class _Listed:
 
 def url_fingerprint(url: str) -> int:
     """Return what stands for a URL, in whatever spelling of its document key."""
-    return fingerprint(normalise_url(url).encode("utf-8", "surrogatepass"))
+    return _fingerprint(normalise_url(url))
+
+
+def _fingerprint(key: str) -> int:
+    return fingerprint(key.encode("utf-8", "surrogatepass"))
 
 
 def is_web_url(url: str) -> bool:
-    """Return whether a text begins like a URL that can be crawled."""
-    return _WEB_URL.match(url) is not None
+    """Return whether a text is a URL that can be crawled."""
+    return parse_url(url) is not None
 
 
 def listed_urls(path: Path, named_by: str) -> Iterator[tuple[int, str]]:

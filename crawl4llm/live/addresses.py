@@ -16,7 +16,7 @@ from typing import Final
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.input_files import input_lines
-from crawl4llm.base.urls import host_of, normalise_url
+from crawl4llm.base.urls import host_named
 from crawl4llm.options import Options
 
 _NOT_PUBLIC_4: Final = tuple(
@@ -157,7 +157,7 @@ def read_hosts(path: Path) -> dict[str, list[str]]:
                 if fault:
                     raise InputError(f"DNS_HOSTS {path}, line {number}: {fault}; write ADDRESS HOST ...")
                 for name in names:
-                    hosts.setdefault(_normal(name), []).append(address)
+                    hosts.setdefault(host_named(name), []).append(address)
     except OSError as error:
         raise InputError(f"DNS_HOSTS {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -174,11 +174,6 @@ def _fault(address: str, names: Sequence[str]) -> str | None:
     if not names:
         return "it has no host"
     for name in names:
-        if set(name) & _DELIMITERS or not _HOST.fullmatch(_normal(name)) or written_addresses(name):
+        if set(name) & _DELIMITERS or not _HOST.fullmatch(host_named(name)) or written_addresses(name):
             return f"{name!r} is not the name of a host"
     return None
-
-
-def _normal(name: str) -> str:
-    """Return a host as document keys have it."""
-    return host_of(normalise_url(f"http://{name}/")).removesuffix(".")

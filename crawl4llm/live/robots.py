@@ -8,15 +8,14 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urljoin
 
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
-from w3lib.url import safe_url_string
 
 from crawl4llm.base.errors import NoPage, PageError
 from crawl4llm.base.reasons import CERTIFICATE, DNS, HELD, REFUSED, ROBOTS, ROBOTS_UNKNOWN
+from crawl4llm.base.references import redirect_target
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.crawl.reorder_buffer import is_leased
 from crawl4llm.live.bodies import MOST_UNPACKED
@@ -334,11 +333,5 @@ def _answer(response: Response, source: str | None) -> _Answer:
 
 def _target(response: Response) -> str | None:
     """Return where a redirect leads; None where that is nowhere."""
-    location = response.headers.get("Location")
-    if not location:
-        return None
-    try:
-        url = Request(urljoin(response.url, safe_url_string(location))).url
-        return url if HAS_HOST.match(url) else None
-    except ValueError:
-        return None
+    url = redirect_target(response.url, response.headers.get("Location") or b"")
+    return url if url is not None and HAS_HOST.match(url) else None

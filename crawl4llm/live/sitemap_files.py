@@ -12,10 +12,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
-from urllib.parse import urljoin
 from xml.parsers import expat  # no entities: a document type ends the reading
 
-from crawl4llm.base.urls import BLANKS, normalise_url
+from crawl4llm.base.references import BaseUrl
+from crawl4llm.base.urls import BLANKS
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.optouts.robots_rules import text_of
 
@@ -185,8 +185,5 @@ def _key(given: str, base: str) -> str | None:
     given = given.strip(BLANKS)
     if len(given) > _LONGEST:
         return None
-    try:
-        key = normalise_url(urljoin(base, given))
-    except ValueError:
-        return None
-    return key if HAS_HOST.match(key) else None
+    key = BaseUrl(base).resolve(given)
+    return key if key is not None and HAS_HOST.match(key) else None

@@ -12,13 +12,11 @@ import logging
 import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urljoin
-
-from w3lib.url import safe_url_string
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.reasons import HELD
+from crawl4llm.base.references import redirect_target
 from crawl4llm.base.urls import site_of
 from crawl4llm.live.capturing import REDIRECTS
 from crawl4llm.live.places import Later
@@ -135,8 +133,8 @@ class TdmFiles:
                 if response.status == 429 or response.status >= 500 or "dataloss" in response.flags:
                     return None, source
                 return response.body if response.status == 200 else b"", source
-            target = urljoin(url, safe_url_string(response.headers.get("Location") or b""))
-            if not target.startswith(("http://", "https://")) or owner_of(target) != owner_of(site):
+            target = redirect_target(url, response.headers.get("Location") or b"")
+            if target is None or owner_of(target) != owner_of(site):
                 return b"", source
             url = target
         return b"", source

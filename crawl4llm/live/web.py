@@ -15,7 +15,7 @@ from crawl4llm.base.errors import InputError, MissingRecord
 from crawl4llm.base.pages import Corpus, utc_date
 from crawl4llm.base.processes import return_freed_memory
 from crawl4llm.base.run_folder import LIVE
-from crawl4llm.base.urls import host_of, normalise_url
+from crawl4llm.base.urls import parse_url
 from crawl4llm.crawl.control import CONTROL, Control, read_control
 from crawl4llm.crawl.inject_folder import InjectFolder
 from crawl4llm.crawl.turns import RealClock
@@ -49,7 +49,7 @@ class LiveCorpus:
 
     def is_key(self, text: str) -> bool:
         """Return whether ``text`` is a normalised URL of the web."""
-        return text.startswith(("http://", "https://")) and host_of(text) != "" and normalise_url(text) == text
+        return parse_url(text) == text
 
     def url(self, key: str) -> str:
         """Return the URL of a key, which is one."""
@@ -57,8 +57,7 @@ class LiveCorpus:
 
     def resolve(self, url: str) -> str | None:
         """Return the key of a URL; None for one that is not of the web."""
-        key = normalise_url(url)
-        return key if self.is_key(key) else None
+        return parse_url(url)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.is_key(key)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from crawl4llm.base.references import BaseUrl
 from crawl4llm.base.urls import normalise_url, site_of
 from crawl4llm.optouts.robots_lines import RobotsSignals
 from crawl4llm.optouts.robots_rules import signals_of
@@ -54,8 +55,9 @@ def of_site(purpose: str, site: str, date: str, status: int, location: str, body
     ``body``: decoded. ``crawler``: the product token of the crawler that asked for it.
     """
     if status in _REDIRECTS:
-        if location.endswith(_ROBOTS_PATH) and location.startswith(("http://", "https://")):
-            return OfSite(site, date, None, site_of(location))
+        target = BaseUrl(f"{site}{_ROBOTS_PATH}").resolve(location)
+        if target and target.endswith(_ROBOTS_PATH) and (other := site_of(target)) != site:
+            return OfSite(site, date, None, other)
         return None
     if not 200 <= status < 300:
         return None

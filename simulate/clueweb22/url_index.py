@@ -31,7 +31,7 @@ from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.base.within import is_within, within
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of the index's files; an index of another version is made anew."""
 MANIFEST: Final = "index.json"
 HASH_BYTES, PART_BYTES, ITEM_BYTES = 8, 3, 5

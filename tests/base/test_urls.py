@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawl4llm.base.urls import lookup_form, normalise_url
+from crawl4llm.base.urls import former_key, host_named, host_of, lookup_form, normalise_url
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,8 @@ from crawl4llm.base.urls import lookup_form, normalise_url
         ("http://example.org/%7euser/%c3%a9", "http://example.org/~user/%C3%A9"),
         ("http://example.org/é?ö", "http://example.org/%C3%A9?%C3%B6"),
         ("http://example.org/caf\udce9", "http://example.org/caf%E9"),
-        ("http://example.org/[a]{b}|c\\d^e`", "http://example.org/%5Ba%5D%7Bb%7D%7Cc%5Cd%5Ee%60"),
+        ("http://example.org/[a]{b}|c^e`?\\", "http://example.org/%5Ba%5D%7Bb%7D%7Cc%5Ee%60?%5C"),
+        ("http:\\\\example.org\\a", "http://example.org/a"),
         ("http://example.org/100%", "http://example.org/100%25"),
         ("http://example.org/%zz%4", "http://example.org/%25zz%254"),
         ("http://example.org/a/./b/../c", "http://example.org/a/c"),
@@ -38,7 +39,20 @@ from crawl4llm.base.urls import lookup_form, normalise_url
         ("http://example.org/a//b", "http://example.org/a//b"),
         ("http://example.org/a/b?x=/../y", "http://example.org/a/b?x=/../y"),
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
-        ("http:/example.org/a", "http:/example.org/a"),
+        ("http://faß.example/", "http://xn--fa-hia.example/"),
+        ("http:/example.org/a", "http://example.org/a"),
+        ("http:///example.org/a", "http://example.org/a"),
+        ("http:example.org", "http://example.org/"),
+        ("http://example.org:08080/", "http://example.org:8080/"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("http://example.org\\@evil.example/", "http://example.org/@evil.example/"),
+        # Refused by the URL Standard: the keys that archives have.
+        ("http://a b.example/c d", "http://a%20b.example/c%20d"),
+        ("http://localhost:port/", "http://localhost%3Aport/"),
+        ("http://example.org:65536/", "http://example.org:65536/"),
+        ("http://1.2.3.4.5/", "http://1.2.3.4.5/"),
+        ("http://[::1/", "http://[::1/"),
+        ("http:", "http:"),
         ("ftp://Example.org/A#b", "ftp://Example.org/A"),
         ("URN:uuid:1 2", "urn:uuid:1%202"),
         ("no url", "no%20url"),
@@ -62,6 +76,9 @@ def test_document_key(url: str, key: str) -> None:
 @example("https:// /")
 @example("https://.\u3002")
 @example("HTTP://[::")
+@example("%68ttp://a b/../c")
+@example("%41b:c")
+@example("http://\u2064./")
 def test_any_text_has_one_key(url: str) -> None:
     key = normalise_url(url)
     assert normalise_url(key) == key
@@ -100,3 +117,62 @@ def test_lookups_forgive(one: str, other: str) -> None:
 )
 def test_lookups_tell_apart(one: str, other: str) -> None:
     assert lookup_form(one) != lookup_form(other)
+
+
+@pytest.mark.parametrize(
+    ("url", "former"),
+    [
+        ("http://faß.example/", "http://fass.example/"),
+        ("http://xn--fa-hia.example/a", "http://fass.example/a"),
+        ("http://www.xn--fa-hia.example:81", "http://www.fass.example:81/"),
+        ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
+        ("http://xn--a-ecp.example/", "http://xn--a-ecp.example/"),
+        ("http://h/xn--fa-hia", "http://h/xn--fa-hia"),
+        ("http://h/a\\b", "http://h/a%5Cb"),
+        ("http://h/a/../b", "http://h/b"),
+    ],
+)
+def test_former_keys(url: str, former: str) -> None:
+    assert former_key(url) == former
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://User@H.Example:81/", "h.example"),
+        ("http://h\\@other/", "h"),
+        ("http://0x7f.1:80/", "127.0.0.1"),
+        ("http://127.0.0.1/", "127.0.0.1"),
+        ("http://[::FFFF:1.2.3.4]:80/", "::ffff:102:304"),
+        ("http://faß.example./", "xn--fa-hia.example."),
+        ("http:h", "h"),
+        ("ftp://H/x", "h"),
+        ("http://a b/", "a%20b"),
+        ("http://", ""),
+        ("mailto:x@y", ""),
+        ("", ""),
+    ],
+)
+def test_hosts(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("Faß.Example.", "xn--fa-hia.example"),
+        ("a\u3002b", "a.b"),
+        ("0x7f.1", "127.0.0.1"),
+        ("a_b", "a_b"),
+        ("a:80", ""),
+        ("http://a", ""),
+        ("a/b", ""),
+        ("a\\b", ""),
+        ("u@a", ""),
+        ("a b", ""),
+        ("[::1]", ""),
+        ("", ""),
+    ],
+)
+def test_a_host_alone(name: str, host: str) -> None:
+    assert host_named(name) == host
