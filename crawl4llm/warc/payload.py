@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from w3lib.encoding import html_to_unicode
 
+from crawl4llm.base.chunked import joined
 from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
@@ -21,8 +22,6 @@ _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
 _NO_CHARSETS: Final = {"punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
 """Codecs of Python that no browser takes for a page's charset (Encoding Standard, 4.2)."""
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
-_LINE_END = re.compile(rb"\r?\n")
 _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _NO_BOMB, _MOST_RATIO = 1 << 20, 100
@@ -125,7 +124,7 @@ def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
-    return _join_chunks(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
+    return joined(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
 
 
 def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
@@ -152,20 +151,6 @@ def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
     if not as_sent:
         raise TooLarge("the page is larger than DOWNLOAD_MAXSIZE")
     return body[:most]
-
-
-def _join_chunks(body: bytes) -> bytes:
-    """Undo chunking (RFC 9112, 7.1); a body that is not chunked stays as it is, one that is cut short ends there."""
-    chunks: list[bytes] = []
-    at = 0
-    while line := _CHUNK_SIZE.match(body, at):
-        at = line.end() + int(line[1], 16)
-        chunks.append(body[line.end() : at])
-        end = _LINE_END.match(body, at)
-        if at == line.end() or end is None:
-            break
-        at = end.end()
-    return b"".join(chunks) if chunks else body
 
 
 def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:
