@@ -122,7 +122,7 @@ def _start_of(capture: Capture) -> bytes:
     """Return the beginning of a page's HTML, in which opt-outs are looked for. Raises NoPage if it is not HTML, or is
     damaged."""
     fields = Fields(head_fields(capture))
-    if not is_html(fields.get(CONTENT_TYPE), capture.body):
+    if not is_html(fields.listed(CONTENT_TYPE), capture.body):
         raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
     try:
         return html_head(capture.body, fields, LIMIT)

@@ -26,6 +26,9 @@ _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _NO_BOMB, _MOST_RATIO = 1 << 20, 100
 """Bytes to which any body may unpack, and how many times its own; of 2,500 real bodies the highest ratio is 29."""
+_CHUNKED = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*(?:,|$)", re.IGNORECASE)
+_QUOTED = re.compile(rb'"[^"]*"?')
+_MEDIA_TYPE = re.compile(rb"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+")
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
 _MOST_HEADS: Final = 1 << 14
@@ -108,7 +111,7 @@ def _bomb(received: int) -> int:
 
 def _codings(fields: Fields) -> list[str]:
     """Return the content codings of a body, the outermost first. Raises ValueError for too many."""
-    codings = fields.text(_CONTENT_ENCODING).lower().split(",")
+    codings = fields.listed(_CONTENT_ENCODING).decode("latin-1").lower().split(",")
     if len(codings) > _MOST_CODINGS:
         raise ValueError(f"{len(codings)} content codings")
     return [coding.strip().removeprefix("x-") for coding in reversed(codings)]
@@ -124,7 +127,7 @@ def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
-    return joined(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
+    return joined(body) if _CHUNKED.search(http.fields.listed(_TRANSFER_ENCODING)) else body
 
 
 def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
@@ -140,9 +143,11 @@ def may_be_html(content_type: bytes) -> bool:
 
 
 def media_type(content_type: bytes) -> bytes:
-    """Return the media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
-    kind = content_type.partition(b";")[0].strip().lower()
-    return b"" if kind == b"application/http" else kind
+    """Return the media type in a Content-Type, of several the last that is one (Fetch, "extract a MIME type"); empty if
+    none is, and for that of HTTP messages, which says nothing of the payload."""
+    kinds = (one.partition(b";")[0].strip().lower() for one in _QUOTED.sub(b"", content_type).split(b","))
+    types = [kind for kind in kinds if _MEDIA_TYPE.fullmatch(kind) and kind != b"*/*"]
+    return b"" if not types or types[-1] == b"application/http" else types[-1]
 
 
 def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:

@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple
 
 from crawl4llm.base.urls import lookup_form
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of all files of the index; one of another version is made anew."""
 HTML, TEXT, REVISITED, FAILED = 0, 1, 2, 3
 """Kinds of documents: pages with their HTML, texts of pages, pages whose HTML is held as another one's (a crawl's own

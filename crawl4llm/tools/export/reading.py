@@ -76,7 +76,7 @@ class Reader:
         stored = self.content(row)
         record, http, data, at = stored
         fields = http.fields if http else record.fields
-        if not may_be_html(fields.get(CONTENT_TYPE)):
+        if not may_be_html(fields.listed(CONTENT_TYPE)):
             return []
         try:
             if not may_say(decoded(entity(data, record, http), fields, self._largest)):
