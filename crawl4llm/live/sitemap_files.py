@@ -46,6 +46,11 @@ _DECLARED = re.compile(rb"""\s*<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([\w.:-]
 _LINE = re.compile(r"^[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
 
 
+_ROOTS: Final = {"urlset", "sitemapindex", "rss", "feed", "RDF"}
+"""Of sitemaps, and of feeds, which a site may have as sitemaps (sitemaps.org/protocol.html#otherformats): RSS 2.0, Atom
+and RSS 1.0."""
+_ENTRIES: Final = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
+"""Entries, and the element of each that has the URL; Atom's has it in an attribute (RFC 4287, 4.2.7)."""
 _WEB_ADDRESS = re.compile(r"\s*https?://", re.IGNORECASE)
 _BEFORE: Final = "\ufeff\0 \t\r\n"
 _NO_CHARSETS: Final = {"punycode", "raw-unicode-escape", "unicode-escape", "utf-7"}
@@ -73,8 +78,8 @@ def named_sitemaps(robots: bytes, site: str) -> list[str]:
 
 
 def read_sitemap(data: bytes, url: str, most: int, is_wanted: Callable[[str], bool]) -> Listing | None:
-    """Return what a sitemap has, XML or text, gzip or not, also where it is cut: the first ``most`` pages of those that
-    are wanted. None where it is no sitemap."""
+    """Return what a sitemap has, XML, a feed or text, gzip or not, also where it is cut: the first ``most`` pages of
+    those that are wanted. None where it is no sitemap."""
     reader = _Reader(url, most, is_wanted)
     with suppress(_Enough, Damaged, expat.ExpatError):
         for part in _decoded(_parts(data)):
@@ -139,7 +144,7 @@ class _Reader:
         self._prefix = ""
         """Of a sitemap's own elements."""
         self._within: str | None = None
-        """``url`` or ``sitemap``, within such an element."""
+        """The name of the entry within which the parser is."""
         self._loc: list[str] | None = None
         self._length = 0
 
@@ -186,16 +191,19 @@ class _Reader:
             raise _Enough
         prefix, _, kind = name.rpartition(":")
         if not self.is_sitemap:
-            if kind not in {"urlset", "sitemapindex"}:
+            if kind not in _ROOTS:
                 raise _Enough
-            self.is_sitemap, self._prefix = True, prefix
+            self.is_sitemap, self._prefix = True, "" if kind == "RDF" else prefix
         if prefix != self._prefix:  # such as image:loc
             return
-        if kind in {"url", "sitemap"}:
+        if kind in _ENTRIES:
             if self._loc is None:  # some write <loc><url>
                 self._within = kind
-        elif kind == "loc" and self._within is not None:
-            self._loc, self._length = [], 0
+        elif self._within is not None and kind == _ENTRIES[self._within]:
+            if "href" not in attributes:
+                self._loc, self._length = [], 0
+            elif attributes.get("rel", "alternate") == "alternate":
+                self._add(self.pages, attributes["href"])
 
     def _characters(self, text: str) -> None:
         self._is_heard = True
@@ -208,9 +216,9 @@ class _Reader:
         prefix, _, kind = name.rpartition(":")
         if prefix != self._prefix:
             return
-        if kind == "loc" and self._loc is not None:
+        if self._loc is not None and self._within is not None and kind == _ENTRIES[self._within]:
             if self._length <= _LONGEST:
-                self._add(self.pages if self._within == "url" else self.maps, "".join(self._loc))
+                self._add(self.maps if self._within == "sitemap" else self.pages, "".join(self._loc))
             self._loc = None
         elif kind == self._within and self._loc is None:
             self._within = None

@@ -18,7 +18,7 @@ from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
 from crawl4llm.base.inflating import InflateError, TooMuch
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
-_ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,17}"
+_ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
 """In an ARC record's first line: what tells it from other lines. Few lines of text have an IP address and a number."""
 _ARC_START: Final = rb"[A-Za-z][A-Za-z0-9+.-]*:(?=[^\n]* -?\d{1,17}\r?\n)[^\n]*? (?:%b) [^\n]*\n" % _ARC_ADDRESS_DATE
 RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+[ \t]*\r?\n|%b" % _ARC_START)
@@ -33,7 +33,7 @@ _ARC_LINE = re.compile(rb"(.*?) (%b) (.*?)(?<![^ ])(-?\d+)\r?\n" % _ARC_ADDRESS_
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 _STATUS_LINE = re.compile(rb"HTTP(?:/[\d.]+)?[ \t]+(\d{3})", re.IGNORECASE)
-_FOLD = re.compile(rb"\r?\n[ \t]+")
+_FOLD = re.compile(rb"(?<![ \t])[ \t]*\r?\n[ \t]+")  # from the first blank only: time is linear
 _PADDED_NAME = re.compile(rb"(\n[^\s:]+)[ \t]+:")
 
 Name = NewType("Name", bytes)

@@ -143,6 +143,20 @@ def test_what_is_no_sitemap(data: bytes) -> None:
     assert read(data) is None
 
 
+RSS = b"<rss version='2.0'><channel><link>http://a.example/</link>%b</channel></rss>"
+RSS_ITEM = b"<item><title>x</title><link>http://a.example/%d</link><guid>http://a.example/guid</guid></item>"
+ATOM = b"<feed xmlns='http://www.w3.org/2005/Atom'><link href='http://a.example/'/>%b</feed>"
+ATOM_ENTRY = b"<entry><link href='/%d'/><link rel='edit' href='/edit'/><content src='/none'/></entry>"
+RDF = b"<rdf:RDF xmlns:rdf='r' xmlns='http://purl.org/rss/1.0/'><channel><link>/</link></channel>%b</rdf:RDF>"
+RDF_ITEM = b"<item rdf:about='/about'><link>\n/%d </link></item>"
+
+
+@pytest.mark.parametrize(("feed", "entry"), [(RSS, RSS_ITEM), (ATOM, ATOM_ENTRY), (RDF, RDF_ITEM)])
+def test_feeds(feed: bytes, entry: bytes) -> None:
+    """Their entries' own links, not those of the feed."""
+    assert pages(feed % b"".join(entry % number for number in (1, 2, 3))) == ["/1", "/2", "/3"]
+
+
 def test_a_document_type_ends_it() -> None:
     laughs = b'<!DOCTYPE u [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>' + urlset("http://a.example/&b;")
     assert read(laughs) is None

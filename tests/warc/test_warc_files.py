@@ -250,7 +250,7 @@ def test_arc_files(tmp_path: Path, index: Path, suffix: str) -> None:
         ),
         ("http://a.example/v2 10.0.0.1 20200203040506 text/html 200 fac0 - 209 a.arc %d", "http://a.example/v2"),
         ("http://a.example/minutes 10.0.0.1 202002030405 text/html %d", "http://a.example/minutes"),
-        ("http://a.example/long-date 10.0.0.1 2020020304050699 text/html %d", "http://a.example/long-date"),
+        ("http://a.example/long-date 10.0.0.1 202002030405069999 text/html %d", "http://a.example/long-date"),
         ("http://a.example/no-type 10.0.0.1 20200203040506  %d", "http://a.example/no-type"),
         ("http://a.example/odd-type 10.0.0.1 20200203040506 @[=*] a/b; c=d %d", "http://a.example/odd-type"),
         ("http://a.example/ipv6 2001:db8::1 20200203040506 text/html %d", "http://a.example/ipv6"),
@@ -302,7 +302,7 @@ def test_lines_of_text_that_begin_no_arc_record_and_that_take_no_time() -> None:
 def test_fields_are_folded_and_padded_as_writers_have_put_them(tmp_path: Path, index: Path) -> None:
     fields = [
         "WARC-Record-ID :\r\n <urn:uuid:1>",
-        "warc-payload-digest\t:\r\n\tsha1:\r\n A",
+        "warc-payload-digest\t:\r\n\tsha1: \t\r\n A",
         "Content-Type: application/http",
     ]
     body = html_of(1)
