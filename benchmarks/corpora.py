@@ -21,7 +21,7 @@ from crawl4llm.base.files import whole_folder
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.options import cores
-from crawl4llm.warc.payload import html_in_record
+from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.reader import open_records
 from crawl4llm.warc.records import CONTENT_TYPE
 from simulate.clueweb22 import tree_writer as writer
@@ -100,7 +100,8 @@ class HtmlPart(NamedTuple):
             )
             for frame in islice(html, self.first, None, self.step):
                 assert frame.record
-                data = html_in_record(records.read(frame.offset, frame.length), frame.record, frame.http).data
+                body = entity(records.read(frame.offset, frame.length), frame.record, frame.http)
+                data = html_of(body, frame.http.fields if frame.http else frame.record.fields).data
                 yield PageRecord(frame.record.url, frame.record.url, "2026-11-20T12:00:00Z", data)
 
 

@@ -4,6 +4,7 @@
 - ``urls``, ``references``, ``domains``, ``html_links``: URLs, references, registrable domains, a page's links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
+- ``inflating``, ``chunked``: content and transfer codings, undone within bounds.
 - ``own_json``: JSON that a crawl writes for itself.
 - ``known_sets``: files of known things, sorted and mapped into memory.
 - ``processes``: processes that end with their parent, and work over many files in them.

@@ -69,8 +69,13 @@ def html_in_utf8(body: bytes, content_type: str = "") -> Html:
         return Html(body, charset)
     if charset == "replacement":  # one character, whatever there is (14.1): such encodings were used for attacks
         return Html("\ufffd".encode() if body else b"", charset)
-    codec = webencodings.lookup(_PREFERRED.get(charset, charset)).codec_info
-    return Html(codec.decode(body, "replace")[0].encode(), charset)
+    return Html(codec_of(charset).decode(body, "replace")[0].encode(), charset)
+
+
+def codec_of(charset: str) -> codecs.CodecInfo:
+    """Return the codec of a charset, given by its name in the Encoding Standard."""
+    found: codecs.CodecInfo = webencodings.lookup(_PREFERRED.get(charset, charset)).codec_info
+    return found
 
 
 def name_of(label: str) -> str | None:
@@ -101,21 +106,21 @@ def _declared(head: bytes) -> str | None:
         if tag["meta"] and (charset := _of_attributes(attributes)):
             return charset
     xml = _OF_XML.match(head)
-    return _taken_for(xml[1] or xml[2] or b"") if xml else None
+    return declared_charset(xml[1] or xml[2] or b"") if xml else None
 
 
 def _of_attributes(attributes: dict[bytes, bytes]) -> str | None:
     """Return the charset that a ``meta`` declares."""
     if b"charset" in attributes:
-        return _taken_for(attributes[b"charset"])
+        return declared_charset(attributes[b"charset"])
     if attributes.get(b"http-equiv", b"").lower() != b"content-type":
         return None
     found = _OF_META.search(attributes.get(b"content", b""))
-    return _taken_for(found[1] or found[2] or found[3] or b"") if found else None
+    return declared_charset(found[1] or found[2] or found[3] or b"") if found else None
 
 
-def _taken_for(label: bytes) -> str | None:
-    """Return the charset that a label in a document stands for: one that could be read is not in UTF-16."""
+def declared_charset(label: bytes) -> str | None:
+    """Return the charset for which a label in a document stands: a document that could be read so is not in UTF-16."""
     name = name_of(label.decode("latin-1"))
     if name in {"utf-16le", "utf-16be"}:
         return UTF_8

@@ -90,9 +90,15 @@ def inflate_start(data: bytes, coding: str, most: int, bound: int | None = None)
     return content[:most]
 
 
+def inflate_pieces(data: bytes, coding: str, most: int, at_once: int) -> Iterator[bytes]:
+    """Yield the first ``most`` bytes that ``data`` holds, in pieces of ``at_once`` bytes at most; see
+    :func:`inflate_start`. Raises Damaged at the place of the damage."""
+    return _pieces(data, coding, _Room(most, at_once), strict=False)
+
+
 def is_marked(data: bytes, coding: str) -> bool:
     """Return whether data begins as all data of a coding does; True for the codings without a mark."""
-    return data.startswith(CODINGS[coding])
+    return (ZSTD_START.match(data) is not None) if coding == "zstd" else data.startswith(CODINGS[coding])
 
 
 def gunzip_pieces(read: Callable[[], bytes]) -> Iterator[bytes]:
@@ -183,7 +189,7 @@ def _of_one(data: bytes, stream: Any, room: _Room, *, strict: bool) -> Iterator[
 
 def _of_member(data: bytes, at: int, member: Any, room: _Room, *, strict: bool) -> Generator[bytes, None, int]:
     """Yield what the member that begins at a place holds; returns where it ends. Raises Damaged."""
-    fed = _FIRST_FED if at else len(data)
+    fed = max(_FIRST_FED, 0 if at else room.at_once)  # what is fed and not yet taken is copied for each piece
     rest = b""
     while not member.eof and room.left > 0:
         piece = rest or data[at : at + fed]

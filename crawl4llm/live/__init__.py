@@ -3,7 +3,7 @@
 - ``web``: the live web, as a run opens it.
 - ``fetching``: makes a page of a downloaded answer; ``verdicts``: says how a document ends if its download failed.
 - ``bodies``: limits how much is taken of an answer; ``reading``: has pages read in worker processes as they come.
-- ``wire``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
+- ``wire``, ``answers``, ``capturing``: HTTP messages as they went over the wire, kept for the archive.
 - ``pace``: sends each owner one request at a time, and no sooner than it is due; ``retry_after``: the header field.
 - ``network``: looks hosts up; ``addresses``: which addresses a crawl may connect to.
 - ``identity``: who the crawl says it is.

@@ -67,11 +67,11 @@ class Bodies:
         return response.replace(body=response.body[: self._limit], flags=[*response.flags, CUT])
 
     def _head_received(self, headers: Headers, body_length: int | str, request: Request) -> None:
-        """End the download of what its head says is no page; of several types the first counts, as it does later."""
+        """End the download of what its head says is no page."""
         if body_length == 0:  # there is nothing to end, such as in most redirects
             return
         types = headers.getlist("Content-Type")
-        if types and is_leased(request) and not may_be_html(types[0]):
+        if types and is_leased(request) and not may_be_html(b", ".join(types)):
             raise StopDownload(fail=False)
 
     def _received(self, data: bytes, request: Request) -> None:

@@ -14,9 +14,10 @@ from scrapy.http.request import NO_CALLBACK
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
+from crawl4llm.live.answers import Exchange
 from crawl4llm.live.bodies import CUT
 from crawl4llm.live.request_log import purpose_of
-from crawl4llm.live.wire import Exchange, take_exchange
+from crawl4llm.live.wire import take_exchange
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -3,19 +3,24 @@
 Read by expat, as a stream: memory is bounded by what is returned, whatever a file holds. Scrapy's own reader keeps all
 elements that are none of a sitemap's; ultimate-sitemap-parser downloads by itself, and unpacks without a bound
 (GHSA-8823-qg2x-pv9f). XML is read up to its first fault, and has no document type.
+
+Expat is given UTF-8, whatever the file is in: by itself it raises ValueError for an encoding of several bytes a
+character. The encoding is that of the byte order mark or of the XML declaration (XML 1.0, appendix F.1), else UTF-8.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from xml.parsers import expat  # no entities: a document type ends the reading
 
+from crawl4llm.base.charsets import UTF_8, codec_of, declared_charset
+from crawl4llm.base.inflating import Damaged, inflate_pieces, is_marked
 from crawl4llm.base.references import BaseUrl
-from crawl4llm.base.urls import BLANKS
+from crawl4llm.base.urls import BLANKS, normalise_url
 from crawl4llm.live.fetching import HAS_HOST
 from crawl4llm.optouts.robots_rules import text_of
 
@@ -32,7 +37,21 @@ _LONGEST_TAG: Final = 1 << 20
 """Bytes, roughly, that expat keeps of one tag or comment."""
 _MOST_NAMES: Final = 1000
 """Different names of elements and attributes; expat keeps them all."""
+_MARKS: Final = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16le", codecs.BOM_UTF16_BE: "utf-16be"}
+"""Byte order marks, and what each says."""
+_UNMARKED: Final = {b"<\0?\0": "utf-16le", b"\0<\0?": "utf-16be"}
+"""The beginnings of an XML declaration in UTF-16 without such a mark."""
+_DECLARED = re.compile(rb"""\s*<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.ASCII)
 _LINE = re.compile(r"^[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
+
+
+_ROOTS: Final = {"urlset", "sitemapindex", "rss", "feed", "RDF"}
+"""Of sitemaps, and of feeds, which a site may have as sitemaps (sitemaps.org/protocol.html#otherformats): RSS 2.0, Atom
+and RSS 1.0."""
+_ENTRIES: Final = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
+"""Entries, and the element of each that has the URL; Atom's has it in an attribute (RFC 4287, 4.2.7)."""
+_WEB_ADDRESS = re.compile(r"\s*https?://", re.IGNORECASE)
+_BEFORE: Final = "\ufeff\0 \t\r\n"
 
 
 class Listing(NamedTuple):
@@ -56,28 +75,43 @@ def named_sitemaps(robots: bytes, site: str) -> list[str]:
 
 
 def read_sitemap(data: bytes, url: str, most: int, is_wanted: Callable[[str], bool]) -> Listing | None:
-    """Return what a sitemap has, XML or text, gzip or not, also where it is cut: the first ``most`` pages of those that
-    are wanted. None where it is no sitemap."""
+    """Return what a sitemap has, XML, a feed or text, gzip or not, also where it is cut: the first ``most`` pages of
+    those that are wanted. None where it is no sitemap."""
     reader = _Reader(url, most, is_wanted)
-    with suppress(_Enough, zlib.error, expat.ExpatError):
-        for part in _parts(data):
+    with suppress(_Enough, Damaged, expat.ExpatError):
+        for part in _decoded(_parts(data)):
             reader.feed(part)
+        if len(data) < MOST_BYTES:
+            reader.feed("\n")  # that the last line may lack
     return Listing(list(reader.pages), list(reader.maps)) if reader.is_sitemap else None
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
-    """Yield the uncompressed data in parts, as far as a sitemap may go."""
-    packed = zlib.decompressobj(wbits=31) if data.startswith(b"\x1f\x8b") else None
-    size = 0
-    for start in range(0, len(data), _CHUNK):
-        part = data[start : start + _CHUNK]
-        while part and size < _UNPACKED:
-            unpacked = part if packed is None else packed.decompress(part, _CHUNK)
-            part = b"" if packed is None else packed.unconsumed_tail
-            size += len(unpacked)
-            yield unpacked
-    if len(data) < MOST_BYTES:
-        yield b"\n"  # that the last line may lack
+    """Yield the uncompressed data in parts, as far as a sitemap may go. Raises Damaged."""
+    if is_marked(data, "gzip"):
+        return inflate_pieces(data, "gzip", _UNPACKED, _CHUNK)
+    return (data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
+
+
+def _decoded(parts: Iterator[bytes]) -> Iterator[str]:
+    """Yield the text of the parts; what cannot be decoded becomes U+FFFD."""
+    first = next(parts, b"")
+    while len(first) < _LONGEST and (more := next(parts, b"")):  # a gzip member may hold a byte
+        first += more
+    decoder = codec_of(_charset(first)).incrementaldecoder("replace")
+    yield decoder.decode(first)
+    for part in parts:
+        yield decoder.decode(part)
+
+
+def _charset(data: bytes) -> str:
+    """Return the charset of a sitemap that begins so."""
+    for starts in (_MARKS, _UNMARKED):
+        for start, charset in starts.items():
+            if data.startswith(start):
+                return charset
+    declared = _DECLARED.match(data)
+    return (declared and declared_charset(declared[1])) or UTF_8
 
 
 class _Reader:
@@ -85,12 +119,15 @@ class _Reader:
 
     def __init__(self, url: str, most: int, is_wanted: Callable[[str], bool]) -> None:
         self._url, self._most, self._is_wanted = url, most, is_wanted
+        self._own = normalise_url(url)
+        """Which an empty element would be resolved to."""
         self.pages: dict[str, None] = {}
         self.maps: dict[str, None] = {}
         self.is_sitemap = False
         self._parser: Any = None
-        self._is_text = False
-        self._rest = b""
+        self._is_text: bool | None = None
+        """None before anything but blanks has come."""
+        self._rest = ""
         """Of text, the beginning of a line."""
         self._names: set[str] = set()
         self._is_heard = False
@@ -100,38 +137,42 @@ class _Reader:
         self._prefix = ""
         """Of a sitemap's own elements."""
         self._within: str | None = None
-        """``url`` or ``sitemap``, within such an element."""
+        """The name of the entry within which the parser is."""
         self._loc: list[str] | None = None
         self._length = 0
 
-    def feed(self, part: bytes) -> None:
+    def feed(self, part: str) -> None:
         """Take a part. Raises _Enough and ExpatError."""
-        if self._parser is None and not self._is_text:
+        if self._is_text is None:
+            part = part.lstrip(_BEFORE)  # which servers put before <?xml
+            if not part:
+                return
             self._begin(part)
-        if not self._is_text:
-            if not self.is_sitemap and self._silent == 0 and not part.startswith((b"\xff", b"\xfe")):
-                part = part.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")  # which servers put before <?xml
-            self._is_heard = False
-            self._parser.Parse(part, False)
-            self._silent = 0 if self._is_heard else self._silent + len(part)
-            if self._silent > _LONGEST_TAG:
-                raise _Enough
+        if self._is_text:
+            self._read_lines(part)
             return
-        *lines, rest = (self._rest + part).split(b"\n")
-        self._rest = rest[: _LONGEST + 1]  # one that is too long stays so
-        for line in lines:
-            if line.lstrip().startswith((b"http://", b"https://")):
-                self.is_sitemap = True
-                self._add(self.pages, line.decode("utf-8", "replace"))
+        self._is_heard = False
+        self._parser.Parse(part.encode(), False)
+        self._silent = 0 if self._is_heard else self._silent + len(part)
+        if self._silent > _LONGEST_TAG:
+            raise _Enough
 
-    def _begin(self, part: bytes) -> None:
-        self._is_text = not part.lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n").startswith(b"<")
+    def _begin(self, part: str) -> None:
+        self._is_text = not part.startswith("<")
         if not self._is_text:
-            self._parser = expat.ParserCreate(intern=None)
+            self._parser = expat.ParserCreate("utf-8", intern=None)
             self._parser.StartDoctypeDeclHandler = self._doctype
             self._parser.StartElementHandler = self._start
             self._parser.EndElementHandler = self._end
             self._parser.CharacterDataHandler = self._characters
+
+    def _read_lines(self, part: str) -> None:
+        *lines, rest = (self._rest + part).replace("\r", "\n").split("\n")
+        self._rest = rest[: _LONGEST + 1]  # one that is too long stays so
+        for line in lines:
+            if _WEB_ADDRESS.match(line):
+                self.is_sitemap = True
+                self._add(self.pages, line)
 
     def _doctype(self, *_: Any) -> None:
         raise _Enough
@@ -143,15 +184,19 @@ class _Reader:
             raise _Enough
         prefix, _, kind = name.rpartition(":")
         if not self.is_sitemap:
-            if kind not in {"urlset", "sitemapindex"}:
+            if kind not in _ROOTS:
                 raise _Enough
-            self.is_sitemap, self._prefix = True, prefix
+            self.is_sitemap, self._prefix = True, "" if kind == "RDF" else prefix
         if prefix != self._prefix:  # such as image:loc
             return
-        if kind in {"url", "sitemap"}:
-            self._within = kind
-        elif kind == "loc" and self._within is not None:
-            self._loc, self._length = [], 0
+        if kind in _ENTRIES:
+            if self._loc is None:  # some write <loc><url>
+                self._within = kind
+        elif self._within is not None and kind == _ENTRIES[self._within]:
+            if "href" not in attributes:
+                self._loc, self._length = [], 0
+            elif attributes.get("rel", "alternate") == "alternate":
+                self._add(self.pages, attributes["href"])
 
     def _characters(self, text: str) -> None:
         self._is_heard = True
@@ -164,16 +209,16 @@ class _Reader:
         prefix, _, kind = name.rpartition(":")
         if prefix != self._prefix:
             return
-        if kind == "loc" and self._loc is not None:
+        if self._loc is not None and self._within is not None and kind == _ENTRIES[self._within]:
             if self._length <= _LONGEST:
-                self._add(self.pages if self._within == "url" else self.maps, "".join(self._loc))
+                self._add(self.maps if self._within == "sitemap" else self.pages, "".join(self._loc))
             self._loc = None
-        elif kind == self._within:
+        elif kind == self._within and self._loc is None:
             self._within = None
 
     def _add(self, found: dict[str, None], given: str) -> None:
         key = _key(given, self._url)
-        if key is None or (found is self.pages and not self._is_wanted(key)):
+        if key is None or key == self._own or (found is self.pages and not self._is_wanted(key)):
             return
         found[key] = None
         if len(self.pages) >= self._most or len(self.maps) >= MOST_NAMED:
@@ -182,7 +227,7 @@ class _Reader:
 
 def _key(given: str, base: str) -> str | None:
     """Return the document key of a URL; None where it is none of the web."""
-    given = given.strip(BLANKS)
+    given = given.strip().strip(BLANKS)
     if len(given) > _LONGEST:
         return None
     key = BaseUrl(base).resolve(given)

@@ -24,7 +24,7 @@ from crawl4llm.live.bodies import MOST_UNPACKED
 from crawl4llm.live.places import Later
 from crawl4llm.live.request_log import SITEMAP
 from crawl4llm.live.robots import Robots
-from crawl4llm.live.sitemap_files import MOST_BYTES, named_sitemaps, read_sitemap
+from crawl4llm.live.sitemap_files import MOST_BYTES, Listing, named_sitemaps, read_sitemap
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.live.verdicts import machine_error, verdict
 from crawl4llm.options import read_options
@@ -134,10 +134,7 @@ class Sitemaps:
             if not self._crawl.scope.may_list(site, url):
                 counts["sitemaps/passed_over"] += 1
                 continue
-            data = await self._download(url)
-            listing = None
-            if data is not None:
-                listing = await asyncio.to_thread(read_sitemap, data, url, left, lambda key: owner_of(key) == owner)
+            listing = await self._listing(owner, url, left)
             counts["sitemaps/failed" if listing is None else "sitemaps/read"] += 1
             if listing is None:
                 continue
@@ -145,6 +142,18 @@ class Sitemaps:
             new = [one for one in listing.maps if one not in seen] if level < _LEVELS else []
             seen.update(new)
             waiting.extend((one, level + 1) for one in new)
+
+    async def _listing(self, owner: str, url: str, most: int) -> Listing | None:
+        """Return what a sitemap has; None if it cannot be had or read. Raises errors of this machine."""
+        try:
+            if (data := await self._download(url)) is None:
+                return None
+            return await asyncio.to_thread(read_sitemap, data, url, most, lambda key: owner_of(key) == owner)
+        except (InputError, MemoryError, OSError):
+            raise
+        except Exception:
+            logger.exception("Cannot read the sitemap %s", url)
+            return None
 
     def _take(self, owner: str, url: str, pages: list[str]) -> None:
         """Let the crawl follow the URLs of a sitemap."""

@@ -5,30 +5,26 @@ fields that concern the connection (RFC 9110, 7.6.1) are lost. So they are noted
 
 In a live crawl each request has a connection of its own. One that is kept until the owner's next turn, seconds later,
 may have been closed by the server meanwhile; Twisted then sends the request a second time at once. And the many that
-are never used again take this process's open files. How answers are read stays as it is, within bounds.
+are never used again take this process's open files. :mod:`crawl4llm.live.answers` reads the answers.
 
 No public way leads there. The tap leans on these names, which tests/live/test_wire.py holds to the installed versions:
 
 - Scrapy: ``HTTP11DownloadHandler._pool``, the Twisted pool that its connections come from, and ``_contextFactory``,
   which verifies certificates.
 - Twisted: ``HTTPConnectionPool._factory``, which makes factories of connections; ``HTTP11ClientProtocol._parser``,
-  which reads the answer to the request just sent; ``Response._bodyDataReceived`` and ``_bodyDataFinished``, to which
-  the parser gives the parts of the body and its end.
+  which reads the answer to the request just sent.
 - Twisted: ``_handshakeDone`` of the transport of a TLS connection, which says that the next bytes are the request's.
 - Public names of transports: ``transport``, by which one over TLS has the one below it, and ``writeSomeData`` of that,
   which gives bytes to the system, and may return why the connection is lost.
 - Public names of transports over TLS: ``getHandle``, pyOpenSSL's connection.
 - Public names of classes in Twisted's private module ``twisted.web._newclient``: ``HTTP11ClientProtocol.request``,
-  ``Request.writeTo``, which writes the head in one ``writeSequence``, ``Request.absoluteURI``, and
-  ``HTTPClientParser.lineReceived``, ``statusReceived``, ``headerReceived``, ``rawDataReceived``, ``connectionLost`` and
-  ``response``.
+  ``Request.writeTo``, which writes the head in one ``writeSequence``, and ``Request.absoluteURI``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag
@@ -36,7 +32,6 @@ from urllib.parse import urldefrag
 from OpenSSL import SSL
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.exceptions import DownloadFailedError
 from twisted.web.client import URI
 
 from crawl4llm.base.errors import NoPage
@@ -46,6 +41,7 @@ from crawl4llm.base.urls import host_of
 from crawl4llm.crawl.crawl_state import CrawlState
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.frontier import Outcome
+from crawl4llm.live.answers import AnswerTap, Exchange
 from crawl4llm.live.certificates import NamedHosts
 from crawl4llm.live.network import Network
 from crawl4llm.live.request_log import LED, SENT, RequestLog, purpose_of, reason_of
@@ -63,36 +59,9 @@ _EXCHANGE: Final = "crawl4llm_exchange"
 _LONGEST_IDLE: Final = 4
 """Seconds for which a connection is kept that may be used again. Many servers close it after five, and a request that
 crosses with that fails; nor does a crawl of many owners need so many open files."""
-_LONGEST_HEAD: Final = 256 << 10
-"""Bytes of the head of an answer, with those of interim answers before it; browsers take as many."""
-_LINE_OVERHEAD: Final = 32
-"""Bytes that a line counts for besides its own (RFC 9113, 6.5.2): many short ones take more memory than a long one."""
-_CLOSING_SECONDS: Final = 5.0
-"""How long a server may take to close its side of a TLS connection."""
 _STATUSES: Final = range(100, 600)
 _UNKNOWN_ERROR: Final = 599
 """A status that no server sends."""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """The heads of a request and of its response."""
-
-    date: str
-    """Time at which the request was sent."""
-    started: float
-    """The same by the monotonic clock, in seconds."""
-    request_head: bytes = b""
-    status_line: bytes = b""
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
-    """The response's; a value without the white space around it, one of several lines joined (RFC 9112, 5.1, 5.2)."""
-    ip_address: str | None = None
-
-    @property
-    def request_headers(self) -> list[tuple[bytes, bytes]]:
-        """The request's header fields."""
-        lines = self.request_head.split(b"\r\n")[1:]
-        return [(name, value) for name, colon, value in (line.partition(b": ") for line in lines) if colon]
 
 
 def take_exchange(request: Request) -> Exchange | None:
@@ -264,7 +233,7 @@ class WireHandler(HTTP11DownloadHandler):
         request.writeTo = lambda transport: write(_Tap(transport, exchange))
         answered = send(request)
         if connection._parser is not None:  # else the connection could not take the request
-            _AnswerTap(connection, exchange, closes=not self._pool.persistent)
+            AnswerTap(connection, exchange, closes=not self._pool.persistent)
         return answered.addCallback(self._begin_response, exchange)
 
     def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
@@ -329,68 +298,3 @@ class _Tap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
-
-
-class _AnswerTap:
-    """Stands between a connection's parser and what the parser calls, for one answer: notes its head, and keeps the
-    work that a server can cause by it in bounds."""
-
-    def __init__(self, connection: Any, exchange: Exchange, *, closes: bool) -> None:
-        """Begin; ``closes`` where the connection ends with the answer."""
-        self._exchange = exchange
-        self._transport = connection.transport
-        self._head_left = _LONGEST_HEAD
-        self._parts: list[bytes] = []
-        """Of the body, not yet handed on."""
-        self._parser = parser = connection._parser
-        self._line, parser.lineReceived = parser.lineReceived, self._receive_line
-        self._status, parser.statusReceived = parser.statusReceived, self._receive_status
-        self._header, parser.headerReceived = parser.headerReceived, self._receive_header
-        self._raw, parser.rawDataReceived = parser.rawDataReceived, self._receive_raw
-        if closes:
-            self._lost, parser.connectionLost = parser.connectionLost, self._lose
-
-    def _receive_line(self, line: bytes) -> None:
-        """Take a line of the head. Raises DownloadFailedError where that is too long, which ends the exchange."""
-        self._head_left -= len(line) + _LINE_OVERHEAD
-        if self._head_left < 0:
-            self._transport.abortConnection()  # a server that goes on sending would be read until it stops
-            raise DownloadFailedError("the head of the answer is too long")
-        self._line(line)
-
-    def _receive_status(self, line: bytes) -> None:
-        self._exchange.status_line = line
-        self._exchange.headers.clear()  # an interim response came before (RFC 9110, 15.2)
-        self._status(line)
-        response = self._parser.response
-        self._body, response._bodyDataReceived = response._bodyDataReceived, self._parts.append
-        self._finish, response._bodyDataFinished = response._bodyDataFinished, self._finish_body
-
-    def _receive_header(self, name: bytes, value: bytes) -> None:
-        self._exchange.headers.append((name, value))
-        self._header(name, value)
-
-    def _receive_raw(self, data: bytes) -> None:
-        """Take what was read of the body; as one part, since a signal is sent for each, and a chunk may be a byte."""
-        self._raw(data)
-        self._hand_on()
-
-    def _finish_body(self, *reason: Any) -> None:
-        self._hand_on()
-        self._finish(*reason)
-
-    def _hand_on(self) -> None:
-        if self._parts:
-            data = b"".join(self._parts)
-            self._parts.clear()
-            self._body(data)
-
-    def _lose(self, reason: Any) -> None:
-        """End the exchange; a connection that its server does not close is ended too."""
-        self._lost(reason)
-        asyncio.get_running_loop().call_later(_CLOSING_SECONDS, _abort_open, self._transport)
-
-
-def _abort_open(transport: Any) -> None:
-    if transport.connected:
-        transport.abortConnection()

@@ -34,6 +34,9 @@ PURPOSE, SITE, SIGNALS = "purpose", "site", "opt-out-signals"
 ABOUT: Final = (PURPOSE, SITE, SIGNALS)
 """Fields of metadata records that the index has too: of exchanges that are no page's what they were for and of which
 site, and what opts a page out of uses. So an export needs not read the metadata of each page."""
+_MIME_END: Final = re.compile(r"[;\s]")
+_LONGEST_MIME: Final = 200
+_UNKNOWN_MIME: Final = "unk"
 _BYTES: Final = re.compile(r"[0-9]{1,17}")
 """An offset or a length; no file system has files in which a longer number would fit."""
 _FAULTS: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -77,6 +80,11 @@ class Entry:
             f'"id": {quoted(self.id)}{language}{about}}}'
         )
         return f"{urlkey(self.url)} {self.timestamp} {fields}\n".encode("ascii")
+
+
+def index_mime(content_type: str) -> str:
+    """Return the media type of an index as cdxj-indexer reads it: a Content-Type up to a semicolon or space."""
+    return _MIME_END.split(content_type.strip(), maxsplit=1)[0][:_LONGEST_MIME] or _UNKNOWN_MIME
 
 
 def timestamp(date: str) -> str:

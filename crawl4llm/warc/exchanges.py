@@ -23,7 +23,7 @@ from typing import NamedTuple
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture
-from crawl4llm.warc.cdxj import REVISIT_MIME, Entry
+from crawl4llm.warc.cdxj import REVISIT_MIME, Entry, index_mime
 from crawl4llm.warc.http_messages import HEADERS_FIELD, request_head, response_head
 from crawl4llm.warc.page_records import (
     MAX_URI,
@@ -46,8 +46,6 @@ REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-dig
 
 _REQUEST_TYPE = "application/http; msgtype=request"
 _PROTOCOL = re.compile(r"[a-z0-9./-]{1,20}")
-_LONGEST_TYPE = 200
-_UNKNOWN_TYPE = "unk"
 
 
 class Original(NamedTuple):
@@ -150,12 +148,11 @@ def _said(of_headers: str | None) -> Head:
 
 
 def _media_type(capture: Capture) -> str:
-    """Return the media type as cdxj-indexer reads it: the first Content-Type up to a semicolon or space."""
+    """Return the media type for the index, by the first Content-Type."""
     for name, value in capture.headers:
         if name.lower() == b"content-type":
-            media_type = re.split(r"[;\s]", value.decode("utf-8", "replace").strip(), maxsplit=1)[0]
-            return media_type[:_LONGEST_TYPE] or _UNKNOWN_TYPE
-    return _UNKNOWN_TYPE
+            return index_mime(value.decode("utf-8", "replace"))
+    return index_mime("")
 
 
 _RECORD_ID = field_name("WARC-Record-ID")

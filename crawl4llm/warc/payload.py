@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, Final
 
 from crawl4llm.base import charsets
+from crawl4llm.base.chunked import joined
 from crawl4llm.base.errors import Bomb, TooLarge
 from crawl4llm.base.html_links import HtmlLink, distinct_links, refresh_target
 from crawl4llm.base.inflating import CODINGS, Damaged, InflateError, TooMuch, inflate_start, is_marked
@@ -19,21 +20,17 @@ from crawl4llm.warc.records import CONTENT_TYPE, Fields, HttpHead, Record, field
 
 _TRANSFER_ENCODING: Final = field_name("Transfer-Encoding")
 _CONTENT_ENCODING: Final = field_name("Content-Encoding")
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
-_LINE_END = re.compile(rb"\r?\n")
 _LARGEST_BODY: Final = 1 << 28
 """Bytes to which a body is inflated where no limit is given; what is beyond is cut off."""
 _NO_BOMB, _MOST_RATIO = 1 << 20, 100
 """Bytes to which any body may unpack, and how many times its own; of 2,500 real bodies the highest ratio is 29."""
+_CHUNKED = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*(?:,|$)", re.IGNORECASE)
+_QUOTED = re.compile(rb'"[^"]*"?')
+_MEDIA_TYPE = re.compile(rb"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+")
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
 _MOST_CODINGS: Final = 5
 """Of one body; servers send one or two, and each can unpack to as much as the limit (curl's bound too)."""
-
-
-def html_in_record(data: bytes, record: Record, http: HttpHead | None, most: int | None = None) -> charsets.Html:
-    """Return the HTML that a record holds, in UTF-8. Raises as :func:`html_of` does."""
-    return html_of(entity(data, record, http), http.fields if http else record.fields, most)
 
 
 def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> charsets.Html:
@@ -45,7 +42,9 @@ def html_of(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bo
     A coded body that breaks off is decoded as far as it goes. One that comes from a server, ``as_sent``, is cut at
     ``most`` bytes instead, and has to be in the codings that its head says.
     """
-    return charsets.html_in_utf8(decoded(body, fields, most, as_sent=as_sent), fields.text(CONTENT_TYPE))
+    return charsets.html_in_utf8(
+        decoded(body, fields, most, as_sent=as_sent), fields.listed(CONTENT_TYPE).decode("latin-1")
+    )
 
 
 def decoded(body: bytes, fields: Fields, most: int | None = None, *, as_sent: bool = False) -> bytes:
@@ -75,7 +74,7 @@ def _bomb(received: int) -> int:
 
 def _codings(fields: Fields) -> list[str]:
     """Return the content codings of a body, the outermost first. Raises ValueError for too many."""
-    codings = fields.text(_CONTENT_ENCODING).lower().split(",")
+    codings = fields.listed(_CONTENT_ENCODING).decode("latin-1").lower().split(",")
     if len(codings) > _MOST_CODINGS:
         raise ValueError(f"{len(codings)} content codings")
     return [coding.strip().removeprefix("x-") for coding in reversed(codings)]
@@ -91,7 +90,7 @@ def entity(data: bytes, record: Record, http: HttpHead | None) -> bytes:
     if http is None:
         return record.block(data)
     body = data[http.body_at : record.size]
-    return _join_chunks(body) if http.fields.get(_TRANSFER_ENCODING).lower().endswith(b"chunked") else body
+    return joined(body) if _CHUNKED.search(http.fields.listed(_TRANSFER_ENCODING)) else body
 
 
 def is_html(content_type: bytes, data: bytes, body_at: int = 0) -> bool:
@@ -107,9 +106,11 @@ def may_be_html(content_type: bytes) -> bool:
 
 
 def media_type(content_type: bytes) -> bytes:
-    """Return the media type in a Content-Type; empty for that of HTTP messages, which says nothing of the payload."""
-    kind = content_type.partition(b";")[0].strip().lower()
-    return b"" if kind == b"application/http" else kind
+    """Return the media type in a Content-Type, of several the last that is one (Fetch, "extract a MIME type"); empty if
+    none is, and for that of HTTP messages, which says nothing of the payload."""
+    kinds = (one.partition(b";")[0].strip().lower() for one in _QUOTED.sub(b"", content_type).split(b","))
+    types = [kind for kind in kinds if _MEDIA_TYPE.fullmatch(kind) and kind != b"*/*"]
+    return b"" if not types or types[-1] == b"application/http" else types[-1]
 
 
 def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
@@ -118,20 +119,6 @@ def _within(body: bytes, most: int | None, *, as_sent: bool) -> bytes:
     if not as_sent:
         raise TooLarge("the page is larger than DOWNLOAD_MAXSIZE")
     return body[:most]
-
-
-def _join_chunks(body: bytes) -> bytes:
-    """Undo chunking (RFC 9112, 7.1); a body that is not chunked stays as it is, one that is cut short ends there."""
-    chunks: list[bytes] = []
-    at = 0
-    while line := _CHUNK_SIZE.match(body, at):
-        at = line.end() + int(line[1], 16)
-        chunks.append(body[line.end() : at])
-        end = _LINE_END.match(body, at)
-        if at == line.end() or end is None:
-            break
-        at = end.end()
-    return b"".join(chunks) if chunks else body
 
 
 def _decode(body: bytes, coding: str, most: int, bomb: int | None = None) -> bytes:

@@ -10,7 +10,7 @@ from typing import Protocol
 from crawl4llm.base.errors import CorruptRecord
 from crawl4llm.warc.records import LONGEST_LINE, RECORD_START, Frame, Record, heads_or_none, too_large
 
-_NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+\r?\n[A-Z][\w-]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
+_NEXT_RECORD = re.compile(rb"WARC/\d+\.\d+[ \t]*\r?\n[A-Za-z][\w-]*[ \t]*:|(?<=\n)(?:%b)" % RECORD_START.pattern)
 """A WARC record may also begin in the middle of a line: where a file that was cut short was joined with another."""
 _SEARCHED, _FIRST_READ = 1 << 20, 1 << 12
 

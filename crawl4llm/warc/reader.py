@@ -18,10 +18,11 @@ from crawl4llm.warc.cdxj import INDEX_NAME, REVISIT_MIME, Entry, read
 from crawl4llm.warc.gzip import GZIP_MAGIC, GzipRecords, MissingPackage, ReadAhead, WholeGzip
 from crawl4llm.warc.http_messages import HEADERS_FIELD, RECONSTRUCTED
 from crawl4llm.warc.page_records import digest
-from crawl4llm.warc.payload import html_in_record
+from crawl4llm.warc.payload import entity, html_of
 from crawl4llm.warc.plain import PlainRecords
 from crawl4llm.warc.records import (
     LONGEST_LINE,
+    PAYLOAD_DIGEST,
     RECORD_START,
     Frame,
     HttpHead,
@@ -41,6 +42,7 @@ MAX_OPEN: Final = 256
 _HEADS: Final = 1 << 21
 """Bytes that the heads of a record may have, and line ends behind it."""
 _HEADERS: Final = field_name(HEADERS_FIELD)
+_NOT_MODIFIED: Final = 304
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Hashable)
@@ -199,7 +201,8 @@ def read_record(directory: Path, entry: Entry) -> bytes:
     """Return the html or text of the document in UTF-8, checked against the digest in its entry.
 
     ``directory`` holds the WARC files; one that is still open is read as well. For a revisit it is the payload of the
-    first record of that digest that is there; all of the index is searched for it. Raises MissingRecord where the file
+    first record of that digest that is there, decoded by the revisit's own HTTP head; all of the index is searched for
+    it. Raises MissingRecord where the file
     is gone, CorruptRecord where the record is damaged or another than the entry says, ArchiveError for other failures.
     """
     return read_page(directory, entry).data
@@ -207,24 +210,46 @@ def read_record(directory: Path, entry: Entry) -> bytes:
 
 def read_page(directory: Path, entry: Entry) -> Html:
     """Return what :func:`read_record` does, with the charset in which it came."""
+    revisit = None
     if entry.mime == REVISIT_MIME:
-        return _original(directory, entry)
-    stored = read_stored(directory, entry.filename, entry.offset, entry.length)
-    if digest(stored.payload) != entry.digest:
-        raise CorruptRecord(f"{stored.at}: not the content that the index describes")
+        revisit = read_stored(directory, entry.filename, entry.offset, entry.length)
+        if revisit.record.fields.text(PAYLOAD_DIGEST) != entry.digest:
+            raise CorruptRecord(f"{revisit.at}: not the content that the index describes")
+        stored = _original(directory, entry)
+    else:
+        stored = _checked(directory, entry)
     if stored.http is None or stored.record.fields.text(_HEADERS) == RECONSTRUCTED:
         return Html(stored.payload)
     try:
-        return html_in_record(stored.data, stored.record, stored.http)
+        return html_of_record(stored, None, revisit)
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 
 
-def _original(directory: Path, revisit: Entry) -> Html:
+def html_of_record(stored: StoredRecord, most: int | None, revisit: StoredRecord | None = None) -> Html:
+    """Return the HTML in a record, in UTF-8. Raises as :func:`crawl4llm.warc.payload.html_of` does.
+
+    ``revisit``: the record of another capture that had the same payload. Its HTTP head says how that is to be decoded
+    (ISO 28500:2017, 6.7.2), unless it says only that nothing has changed (304, RFC 9110, 15.4.5).
+    """
+    head = revisit.http if revisit and revisit.http and revisit.http.status != _NOT_MODIFIED else stored.http
+    fields = head.fields if head else stored.record.fields
+    return html_of(entity(stored.data, stored.record, stored.http), fields, most)
+
+
+def _checked(directory: Path, entry: Entry) -> StoredRecord:
+    """Return the record of an entry, which is no revisit. Raises as :func:`read_record` does."""
+    stored = read_stored(directory, entry.filename, entry.offset, entry.length)
+    if digest(stored.payload) != entry.digest:
+        raise CorruptRecord(f"{stored.at}: not the content that the index describes")
+    return stored
+
+
+def _original(directory: Path, revisit: Entry) -> StoredRecord:
     for entry in read(directory / INDEX_NAME):
         if entry.digest == revisit.digest and entry.mime != REVISIT_MIME:
             with suppress(MissingRecord):
-                return read_page(directory, entry)
+                return _checked(directory, entry)
     raise MissingRecord(f"{directory / INDEX_NAME} leads to no record of the payload {revisit.digest}")
 
 

@@ -1,7 +1,9 @@
 """Heads of archive records: WARC of any version (ISO 28500), ARC, and the HTTP head inside.
 
 Read as leniently as crawlers have written: lines may end with a bare line feed (ClueWeb09's do), field names be in any
-case, target URIs stand in angle brackets (as WARC/1.0's grammar had it).
+case and have blanks behind them, target URIs stand in angle brackets (as WARC/1.0's grammar had it). Fields may be
+folded (ISO 28500:2017, 4; RFC 9112, 5.2). URLs of ARC records may hold blanks, their lengths be -1, which is none, and
+their dates have too few or too many digits. A status line may lack the version of HTTP.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from crawl4llm.base.errors import CorruptRecord, PageError, TooLarge
 from crawl4llm.base.inflating import InflateError, TooMuch
 
 HEAD_END: Final = re.compile(rb"\n\r?\n")
-RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+\r?\n|[A-Za-z]+:\S+ [\w.:-]+ \d{14} \S+[^\n]* \d+\r?\n")
+_ARC_ADDRESS_DATE: Final = rb"[\w.:-]+ \d{14}|(?:\d{1,3}(?:\.\d{1,3}){3}|0) \d{8,20}"
+"""In an ARC record's first line: what tells it from other lines. Few lines of text have an IP address and a number."""
+_ARC_START: Final = rb"[A-Za-z][A-Za-z0-9+.-]*:(?=[^\n]* -?\d{1,17}\r?\n)[^\n]*? (?:%b) [^\n]*\n" % _ARC_ADDRESS_DATE
+RECORD_START: Final = re.compile(rb"WARC/\d+\.\d+[ \t]*\r?\n|%b" % _ARC_START)
 """The first line of a WARC record, or of an ARC record."""
 LONGEST_LINE: Final = 16_384
 """Bytes in which a record's first line must end."""
@@ -24,10 +29,12 @@ LONGEST_LINE: Final = 16_384
 _LONGEST_HEAD: Final = 1 << 20
 _LENGTH = re.compile(rb"\d{1,17}")
 """Of a block; no file system has files in which a longer one would fit."""
-_ARC_LINE = re.compile(rb"([A-Za-z]+:\S+) ([\w.:-]+) (\d{14}) (\S+)[^\n]* (\d{1,17})\r?\n")
+_ARC_LINE = re.compile(rb"(.*?) (%b) (.*?)(?<![^ ])(-?\d+)\r?\n" % _ARC_ADDRESS_DATE)
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
-_STATUS_LINE = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})")
+_STATUS_LINE = re.compile(rb"HTTP(?:/[\d.]+)?[ \t]+(\d{3})", re.IGNORECASE)
+_FOLD = re.compile(rb"(?<![ \t])[ \t]*\r?\n[ \t]+")  # from the first blank only: time is linear
+_PADDED_NAME = re.compile(rb"(\n[^\s:]+)[ \t]+:")
 
 Name = NewType("Name", bytes)
 """A field's name as it is searched for."""
@@ -43,6 +50,7 @@ TARGET_URI: Final = field_name("WARC-Target-URI")
 DATE: Final = field_name("WARC-Date")
 CONTENT_LENGTH: Final = field_name("Content-Length")
 CONTENT_TYPE: Final = field_name("Content-Type")
+PAYLOAD_DIGEST: Final = field_name("WARC-Payload-Digest")
 
 
 class Fields:
@@ -51,6 +59,10 @@ class Fields:
     __slots__ = ("_head", "_searched")
 
     def __init__(self, head: bytes) -> None:
+        if b"\n " in head or b"\n\t" in head:
+            head = _FOLD.sub(b" ", head)
+        if b" :" in head or b"\t:" in head:
+            head = _PADDED_NAME.sub(rb"\1:", head)
         self._head = head
         self._searched = head.lower()
 
@@ -63,6 +75,16 @@ class Fields:
         end = self._searched.find(b"\n", start)
         return self._head[start : end if end >= 0 else None].strip()
 
+    def listed(self, name: Name) -> bytes:
+        """Return all fields of a name as one list (RFC 9110, 5.3)."""
+        values, at = list[bytes](), self._searched.find(name)
+        while at >= 0:
+            start = at + len(name)
+            at = self._searched.find(b"\n", start)
+            values.append(self._head[start : at if at >= 0 else None].strip())
+            at = self._searched.find(name, at) if at >= 0 else at
+        return b", ".join(values)
+
     def text(self, name: Name) -> str:
         """Return the same as :meth:`get`, decoded."""
         return self.get(name).decode("utf-8", "replace")
@@ -73,7 +95,7 @@ class Fields:
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
         """Return all fields, in order."""
-        parts = (line.partition(b":") for line in self._head.splitlines()[1:])
+        parts = (line.partition(b":") for line in self._head.split(b"\n")[1:])
         return [(name.strip(), value.strip()) for name, colon, value in parts if colon]
 
 
@@ -121,8 +143,7 @@ def parse_record(data: bytes) -> Record | None:
     """Return the head that ``data`` begins with; None while it is incomplete. Raises ValueError where none begins."""
     if data.startswith(b"WARC/"):
         return _parse_warc(data)
-    line = _ARC_LINE.match(data)
-    if line is not None:
+    if RECORD_START.match(data) and (line := _ARC_LINE.match(data)):
         return _parse_arc(line)
     if b"\n" in data or len(data) >= LONGEST_LINE:
         raise ValueError("neither a WARC nor an ARC record")
@@ -193,10 +214,11 @@ def _parse_warc(data: bytes) -> Record | None:
 
 def _parse_arc(line: re.Match[bytes]) -> Record:
     """Parse a URL record's line: URL, IP address, archive date, content type, further fields in version 2, length."""
-    url, _, date, media_type, length = line.groups()
+    url, address_date, others, length = line.groups()
     kind = "filedesc" if url.startswith(b"filedesc:") else "response"
-    fields = Fields(b"\nWARC-Target-URI:%b\nWARC-Date:%b\nContent-Type:%b" % (url, date, media_type))
-    return Record(kind, fields, line.end(), int(length))
+    date = address_date.rpartition(b" ")[2][:14].ljust(14, b"0")
+    fields = Fields(b"\nWARC-Target-URI:%b\nWARC-Date:%b\nContent-Type:%b" % (url, date, others.split(b" ")[0]))
+    return Record(kind, fields, line.end(), int(length) if _LENGTH.fullmatch(length) else None)
 
 
 def _utc(date: str) -> str | None:

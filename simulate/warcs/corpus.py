@@ -20,14 +20,14 @@ from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.urls import former_key, key_by_rfc_3986, normalise_url
 from crawl4llm.optouts.html_meta import said_in_tree
 from crawl4llm.optouts.said import as_text, from_text
-from crawl4llm.warc.payload import entity, html_in_record, html_of, wat_links
-from crawl4llm.warc.reader import RecordReader, StoredRecord
-from crawl4llm.warc.records import TARGET_URI, Name, field_name
+from crawl4llm.warc.payload import wat_links
+from crawl4llm.warc.reader import RecordReader, StoredRecord, html_of_record
+from crawl4llm.warc.records import PAYLOAD_DIGEST, TARGET_URI, Name, field_name
 from simulate.warcs.files import list_files, read_failure
 from simulate.warcs.index import WarcIndex
 from simulate.warcs.index_build import DEFAULTS, IndexOptions, build_warc_index, is_current, points_path, state_digest
 from simulate.warcs.part import FAILED, REVISITED, TEXT, digest_end, hash64
-from simulate.warcs.scan import PAGE, PAYLOAD_DIGEST, REFERS_TO_URI, TREC_ID
+from simulate.warcs.scan import PAGE, REFERS_TO_URI, TREC_ID
 
 logger = logging.getLogger(__name__)
 
@@ -290,11 +290,8 @@ class WarcCorpus:
         """Return the HTML in a record; that of the record to which it refers, where it has none of its own."""
         try:
             if self._index.kind(number) != REVISITED:
-                return html_in_record(stored.data, stored.record, stored.http, self._largest)
-            _, original = self._original(stored)
-            body = entity(original.data, original.record, original.http)
-            head = stored.http or original.http
-            return html_of(body, head.fields if head else original.record.fields, self._largest)
+                return html_of_record(stored, self._largest)
+            return html_of_record(self._original(stored)[1], self._largest, stored)
         except ValueError as error:
             raise CorruptRecord(f"{stored.at}: {error}") from error
 

@@ -21,7 +21,7 @@ from crawl4llm.base.urls import lookup_form, normalise_url
 from crawl4llm.warc.exchanges import PURPOSE_FIELD
 from crawl4llm.warc.payload import is_html, media_type
 from crawl4llm.warc.reader import scan
-from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, Opening, Record, field_name
+from crawl4llm.warc.records import CONTENT_TYPE, DATE, PAYLOAD_DIGEST, TARGET_URI, Frame, Opening, Record, field_name
 from simulate.warcs.opt_outs import SITE_FILES, Notes, date_as_number
 from simulate.warcs.part import HTML, REVISITED, TEXT, PartColumns
 
@@ -34,7 +34,7 @@ OF_NO_PAGE = "of_no_page"
 
 _RECORD_ID, TREC_ID = field_name("WARC-Record-ID"), field_name("WARC-TREC-ID")
 _REFERS_TO, REFERS_TO_URI = field_name("WARC-Refers-To"), field_name("WARC-Refers-To-Target-URI")
-PAYLOAD_DIGEST, _IDENTIFIED_TYPE = field_name("WARC-Payload-Digest"), field_name("WARC-Identified-Payload-Type")
+_IDENTIFIED_TYPE: Final = field_name("WARC-Identified-Payload-Type")
 _LOCATION: Final = field_name("Location")
 _PURPOSE: Final = field_name(PURPOSE_FIELD)
 _BOMB: Final = b"bomb"
@@ -127,10 +127,10 @@ class _Collector:
             return self._add_revisit(key, record)
         if http and http.status != 200:
             return f"http_{http.status}"
-        kind = media_type(http.fields.get(CONTENT_TYPE)) if http else b""
+        kind = media_type(http.fields.listed(CONTENT_TYPE)) if http else b""
         if record.kind == "revisit":
             return self._add_document(frame, record, REVISITED, key) if not kind or is_html(kind, b"") else NOT_HTML
-        kind = kind or media_type(record.fields.get(CONTENT_TYPE))
+        kind = kind or media_type(record.fields.listed(CONTENT_TYPE))
         if record.kind == "conversion":
             return self._add_document(frame, record, TEXT, key) if kind == b"text/plain" else NOT_HTML
         body_at = http.body_at if http else record.block_at

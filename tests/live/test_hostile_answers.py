@@ -25,6 +25,7 @@ ENOUGH = 16 << 20
 """Bytes after which a server stops: far more than sockets hold."""
 FLOODS = {
     "long.test": (b"HTTP/1.1 200 OK\r\n", b"X-Long: %b\r\n" % (b"a" * 16_000)),
+    "line.test": (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
     "many.test": (b"HTTP/1.1 200 OK\r\n", b"a:b\r\n"),
     "folded.test": (b"HTTP/1.1 200 OK\r\nX: a\r\n", b" %b\r\n" % (b"a" * 16_000)),
     "interim.test": (b"", b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 from crawl_helpers import crawl_log, scrapy
 from live_helpers import check_archive, crawl_live, text_page
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
 
+from crawl4llm.live import sitemaps
+from crawl4llm.live.sitemap_files import Listing
+from crawl4llm.live.sitemaps import Sitemaps
 from tests.testweb import FewPages, LocalWeb, Logged, read_log, running, waits
 
 MOST, DELAY = 12, 0.1
@@ -25,7 +32,8 @@ ROBOTS = {
     "many.test": "Sitemap: /many.xml",
     "wide.test": "".join(f"Sitemap: /none-{number}.xml\n" for number in range(50)),
     "shut.test": "Sitemap: /private/map.xml\nUser-agent: *\nDisallow: /private",
-    "broken.test": "Sitemap: /status\nSitemap: /page\nSitemap: http://nobody.test/map.xml\nSitemap: /after.xml",
+    "broken.test": "Sitemap: /gb.xml\nSitemap: /status\nSitemap: /page\n"
+    "Sitemap: http://nobody.test/map.xml\nSitemap: /after.xml",
 }
 
 
@@ -64,6 +72,8 @@ def web_pages() -> dict[str, dict[str, bytes]]:
     pages["bomb.test"]["/bomb.gz"] = gzip.compress(b"<urlset>" + b" " * (80 << 20), 1)
     pages["many.test"]["/many.xml"] = urlset(*(f"/found-{number}" for number in range(300_000)))
     pages["shut.test"]["/private/map.xml"] = urlset("/found-0")
+    gb = urlset("/found-8", "/found-9").replace(b"</url><url>", "</url><title>日本</title><url>".encode("gb2312"))
+    pages["broken.test"]["/gb.xml"] = b"<?xml version='1.0' encoding='gb2312'?>" + gb
     pages["broken.test"].update({"/page": b"<html><p>Not found", "/after.xml": b"<urlset><url><loc>/found-7</loc><"})
     return pages
 
@@ -122,11 +132,41 @@ def test_what_sitemaps_name_is_crawled(crawled: Crawled) -> None:
         "/found-3": "c.txt",
     }
     assert crawled.pages("www.good.test") == {"/": None, "/found-0": "a.xml", "/found-4": "of-www.xml"}
-    assert crawled.pages("broken.test") == {"/": None, "/found-7": "after.xml"}
+    named = {"/found-8": "gb.xml", "/found-9": "gb.xml", "/found-7": "after.xml"}
+    assert crawled.pages("broken.test") == {"/": None, **named}
     assert {line["depth"] for line in crawl_log(crawled.output)} == {0, 1}
     assert crawled.stats["crawl4llm/dropped/robots"] == 1, "/private/x"
     assert crawled.stats["crawl4llm/links/file_type"] == 1, "/map.png"
     check_archive(crawled.output)
+
+
+def test_a_sitemap_whose_reading_fails_ends_no_other_of_its_owner(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read(data: bytes, url: str, *_: object) -> Listing:
+        if "bad" in url:
+            raise RuntimeError("not anticipated")
+        return Listing([f"{url}/page"], [])
+
+    async def download(self: Sitemaps, url: str) -> bytes:
+        return b""
+
+    monkeypatch.setattr(sitemaps, "read_sitemap", read)
+    monkeypatch.setattr(Sitemaps, "_download", download)
+    monkeypatch.setattr(Sitemaps, "_is_over", False)
+    counts: Counter[str] = Counter()
+    followed: list[str] = []
+    crawl: Any = SimpleNamespace(
+        counters=SimpleNamespace(counts=counts),
+        scope=SimpleNamespace(may_list=lambda *_: True),
+        follow=lambda page: followed.extend(link.key for link in page.links),
+        wake=lambda: None,
+    )
+    named = [f"http://a.test/{name}.xml" for name in ("one", "bad", "two")]
+    asyncio.run(Sitemaps(get_crawler(Spider), crawl, 10)._read_site("a.test", "http://a.test", named))
+    assert followed == ["http://a.test/one.xml/page", "http://a.test/two.xml/page"]
+    assert (counts["sitemaps/read"], counts["sitemaps/failed"]) == (2, 1)
+    assert "Cannot read the sitemap http://a.test/bad.xml" in caplog.text
 
 
 def test_no_more_is_asked_for_than_the_bounds_allow(crawled: Crawled) -> None:

@@ -39,10 +39,16 @@ assert isinstance(getattr(HTTP11DownloadHandler(get_crawler(Spider)), "_pool", N
         (tls.TLSMemoryBIOProtocol, "_handshakeDone"),
         (_newclient.HTTP11ClientProtocol, "request"),
         (_newclient.Request, "writeTo"),
+        (_newclient.HTTPClientParser, "dataReceived"),
+        (_newclient.HTTPClientParser, "line_mode"),
         (_newclient.HTTPClientParser, "lineReceived"),
         (_newclient.HTTPClientParser, "statusReceived"),
         (_newclient.HTTPClientParser, "headerReceived"),
+        (_newclient.HTTPClientParser, "allHeadersReceived"),
         (_newclient.HTTPClientParser, "rawDataReceived"),
+        (_newclient.HTTPClientParser, "lineLengthExceeded"),
+        (_newclient.HTTPClientParser, "MAX_LENGTH"),
+        (_newclient.HTTPClientParser, "_transferDecoders"),
         (_newclient.HTTPClientParser, "connectionLost"),
         (_newclient.Response, "_bodyDataReceived"),
         (_newclient.Response, "_bodyDataFinished"),
@@ -50,7 +56,7 @@ assert isinstance(getattr(HTTP11DownloadHandler(get_crawler(Spider)), "_pool", N
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_twisted_has_the_names(owner: type, name: str) -> None:
-    assert hasattr(owner, name), f"Twisted moved {owner.__qualname__}.{name}, on which crawl4llm/live/wire.py leans"
+    assert hasattr(owner, name), f"Twisted moved {owner.__qualname__}.{name}, on which crawl4llm/live leans"
 
 
 def test_scrapys_handler_has_its_pool() -> None:
@@ -62,7 +68,7 @@ def test_scrapys_handler_has_its_pool() -> None:
 
 
 def test_a_request_is_written_and_an_answer_read_as_the_tap_expects() -> None:
-    """The head in one writeSequence; each field by one call with name and value."""
+    """The head in one writeSequence; the answer by lines, its fields by name and value, the body by a decoder."""
     from twisted.internet.testing import StringTransport
     from twisted.web.http_headers import Headers
 
@@ -79,14 +85,28 @@ def test_a_request_is_written_and_an_answer_read_as_the_tap_expects() -> None:
     moved = "Twisted %s no longer as crawl4llm/live/wire.py expects"
     assert transport.value() == b"".join(transport.wrote), moved % "writes requests"
     assert transport.value().startswith(b"GET /x HTTP/1.1\r\n"), moved % "writes requests"
-    noted: list[tuple[bytes, ...]] = []
     parser = connection._parser
     assert parser is not None, moved % "makes parsers"
-    began, added = parser.statusReceived, parser.headerReceived
-    parser.statusReceived = lambda line: (noted.append((line,)), began(line))  # type: ignore[assignment, method-assign]
-    parser.headerReceived = lambda *field: (noted.append(field), added(*field))  # type: ignore[assignment, method-assign]
-    connection.dataReceived(b"HTTP/1.1 200 Fine\r\nx-One: 1\r\nX-ONE:  2 \r\n\r\n")
-    assert noted == [(b"HTTP/1.1 200 Fine",), (b"x-One", b"1"), (b"X-ONE", b"2")], moved % "parses answers"
+    noted: list[bytes] = []
+    began, line = parser.statusReceived, parser.lineReceived
+    parser.statusReceived = lambda text: (noted.append(text), began(text))  # type: ignore[assignment, method-assign]
+    line(b"HTTP/1.1 200 Fine\r")
+    parser.headerReceived(b"X-One", b"1")
+    parser.headerReceived(b"Transfer-Encoding", b"chunked")
+    assert noted == [b"HTTP/1.1 200 Fine"], moved % "parses answers"
+    assert list(parser.connHeaders.getAllRawHeaders()) == [(b"Transfer-Encoding", [b"chunked"])], moved % "keeps fields"
+
+    class Decoder:
+        def __init__(self, take: object, finish: object) -> None:
+            noted.append(b"decoder")
+
+        def dataReceived(self, data: bytes) -> None:
+            noted.append(data)
+
+    parser._transferDecoders = {b"chunked": Decoder}  # type: ignore[dict-item]
+    parser.allHeadersReceived()
+    parser.rawDataReceived(b"3\r\n")
+    assert noted[1:] == [b"decoder", b"3\r\n"], moved % "decodes bodies"
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

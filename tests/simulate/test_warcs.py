@@ -34,6 +34,7 @@ from warc_helpers import (
     write,
 )
 
+from crawl4llm.base.compression import zstd
 from crawl4llm.base.errors import Bomb, CorruptRecord, InputError, MissingRecord, PageError
 from crawl4llm.base.pages import Corpus, Link, PageRecord
 from crawl4llm.base.reasons import ERROR
@@ -421,6 +422,29 @@ def test_a_charset_that_is_none(opened: Callable[..., WarcCorpus], charset: str)
     assert corpus.html(url_of(1)) == b"<p>\\ud800 x"
 
 
+@pytest.mark.parametrize(
+    ("content_type", "is_page"),
+    [
+        ("text/html, text/html; charset=utf-8", True),
+        ("text/plain, text/html", True),
+        ("text/html, text/plain", False),
+        ("text/html, */*", True),
+        ("text/html, none", True),
+        ('text/html; a="b, text/plain"', True),
+        ("none", True),
+        ("text/plain\r\nContent-Type: text/html", True),
+        ("text/html;\r\n charset=utf-8", True),
+        ("\r\n\ttext/html", True),
+    ],
+)
+def test_the_type_is_the_last_one_of_several(
+    opened: Callable[..., WarcCorpus], content_type: str, is_page: bool
+) -> None:
+    head = http(html_of(2), fields=[f"Content-Type: {content_type}"])
+    corpus = opened(page(1), response(url_of(2), head))
+    assert (corpus.resolve(url_of(2)) is not None) is is_page
+
+
 def test_a_wrong_charset_costs_only_the_characters(opened: Callable[..., WarcCorpus]) -> None:
     corpus = opened(response(url_of(1), http("<p>é!".encode("latin-1"))))
     assert corpus.html(url_of(1)).decode() == "<p>\N{REPLACEMENT CHARACTER}!"
@@ -453,6 +477,15 @@ def deflated(body: bytes) -> bytes:
         (["Content-Encoding: zstd"], lambda body: pytest.importorskip("backports.zstd").compress(body)),
         (["Content-Encoding: deflate, gzip"], lambda body: gzip.compress(zlib.compress(body))),
         (["Content-Encoding: utf-8"], bytes),
+        (["Content-Encoding: deflate", "Content-Encoding: gzip"], lambda body: gzip.compress(zlib.compress(body))),
+        (["Content-Encoding:", "\tgzip"], gzip.compress),
+        (["Content-Encoding : gzip"], gzip.compress),
+        (["Content-Encoding: gzip"], lambda body: b"".join(map(gzip.compress, (body[:9], b"", body[9:20], body[20:])))),
+        (["Content-Encoding: zstd"], lambda body: b"".join(map(zstd.compress, (body[:9], b"", body[9:20], body[20:])))),
+        (["Content-Encoding: zstd"], lambda body: b"\x5a\x2a\x4d\x18\x03\0\0\0abc" + zstd.compress(body)),
+        (["Transfer-Encoding: chunked, chunked"], chunked),
+        (["Transfer-Encoding: identity", "Transfer-Encoding: chunked"], chunked),
+        (["Transfer-Encoding: identity"], bytes),
     ],
 )
 def test_codings_are_undone(

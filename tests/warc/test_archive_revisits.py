@@ -13,7 +13,7 @@ from crawl4llm.base.errors import CorruptRecord, MissingRecord
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.warc import ArchiveFormat, ArchiveWriter
 from crawl4llm.warc.exchanges import StoredPayloads
-from crawl4llm.warc.reader import read_record, read_stored
+from crawl4llm.warc.reader import html_of_record, parse_stored, read_record, read_stored
 from crawl4llm.warc.records import field_name
 
 BODIES = [b"<p>one", b"<p>two", b"<p>one", b"", b"", b"<p>three", b"<p>two", b"<p>one", b"<p>four", b"<p>one"]
@@ -74,6 +74,27 @@ def test_a_crawl_that_is_taken_up_again_knows_them(tmp_path: Path, window: int) 
             archive.write(one, {"id": one.key})
         archive.close()
         assert files_under(directory) == files_under(tmp_path / "whole")
+
+
+def test_a_revisit_is_decoded_by_its_own_head(tmp_path: Path) -> None:
+    """The same bytes are other text in another charset."""
+    body = "<title>日本</title>".encode("gbk")
+    pages = [
+        captured(f"key {n}", capture(f"/{n}", body, headers=[(b"Content-Type", b"text/html; charset=" + charset)]))
+        for n, charset in enumerate([b"gbk", b"windows-1252", b"gbk"])
+    ]
+    write(tmp_path, pages, 10)
+    entries = index(tmp_path)
+    assert [entry.mime for entry in entries] == ["text/html", "warc/revisit", "warc/revisit"]
+    expected = ["<title>日本</title>", f"<title>{'日本'.encode('gbk').decode('cp1252')}</title>", "<title>日本</title>"]
+    assert [read_record(tmp_path, entry).decode() for entry in entries] == expected
+    stored = [read_stored(tmp_path, entry.filename, entry.offset, entry.length) for entry in entries]
+    assert [html_of_record(stored[0], None, one).decode() for one in stored] == expected
+    head = b"HTTP/1.1 304 Not Modified\r\n\r\n"
+    unchanged = b"WARC/1.1\r\nWARC-Type: revisit\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head)
+    assert html_of_record(stored[0], None, parse_stored(unchanged, "")).decode() == expected[0]
+    with pytest.raises(CorruptRecord, match="not the content that the index describes"):
+        read_record(tmp_path, replace(entries[1], digest="sha1:" + "A" * 32))
 
 
 def test_what_is_cut_short_or_leads_elsewhere_is_stored(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import gzip
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,8 @@ from warc_helpers import (
 )
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.warc.reader import parse_stored
+from crawl4llm.warc.records import PAYLOAD_DIGEST, RECORD_START, parse_record
 from simulate.open import open_corpus
 from simulate.warcs import files as warc_files
 from simulate.warcs.files import list_files
@@ -234,6 +238,87 @@ def test_arc_files(tmp_path: Path, index: Path, suffix: str) -> None:
     ]
     assert build(write(tmp_path / f"a{suffix}", *records), index).counts == {"filedesc": 1, "html": 2, "http_404": 1}
     assert keys(index) == [url_of(1), url_of(3)]
+
+
+@pytest.mark.parametrize("suffix", [".arc", ".arc.gz"])
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (
+            "http://a.example/b c?d=The Live Web&e=1 10.0.0.1 20200203040506 text/html %d",
+            "http://a.example/b%20c?d=The%20Live%20Web&e=1",
+        ),
+        ("http://a.example/v2 10.0.0.1 20200203040506 text/html 200 fac0 - 209 a.arc %d", "http://a.example/v2"),
+        ("http://a.example/minutes 10.0.0.1 202002030405 text/html %d", "http://a.example/minutes"),
+        ("http://a.example/long-date 10.0.0.1 202002030405069999 text/html %d", "http://a.example/long-date"),
+        ("http://a.example/no-type 10.0.0.1 20200203040506  %d", "http://a.example/no-type"),
+        ("http://a.example/odd-type 10.0.0.1 20200203040506 @[=*] a/b; c=d %d", "http://a.example/odd-type"),
+        ("http://a.example/ipv6 2001:db8::1 20200203040506 text/html %d", "http://a.example/ipv6"),
+        ("http://a.example/windows 10.0.0.1 20200203040506 text/html %d\r", "http://a.example/windows"),
+    ],
+    ids=["blanks", "version 2", "short date", "long date", "no type", "odd type", "ipv6", "windows"],
+)
+def test_odd_first_lines_of_arc_records(tmp_path: Path, index: Path, suffix: str, line: str, key: str) -> None:
+    """Neither they nor what comes behind them is lost."""
+    block = http(html_of(1), end=b"\n")
+    odd = f"{line % len(block)}\n".encode() + block + b"\n"
+    file = write(tmp_path / f"a{suffix}", arc_head(), odd, arc(url_of(2), http(html_of(2), end=b"\n")))
+    counts = build(file, index).counts
+    assert counts == {"filedesc": 1, "html": 2}
+    assert sorted(keys(index)) == sorted([key, url_of(2)])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "filedesc://a.arc 0 19960923142103 text/plain %d",
+        "filedesc://my files/a.arc 0.0.0.0 20200203040506 text/plain %d",
+        "filedesc://a.arc 0.0.0.0 20200203 text/plain 200 - - 0 a.arc %d",
+        "filedesc://a.arc 127.0.0.1 20200203040506 text/plain -1",
+        "\n\nfiledesc://a.arc 0.0.0.0 20200203040506 text/plain %d",
+    ],
+    ids=["address 0", "blanks", "version 2", "no length", "empty lines"],
+)
+def test_odd_first_lines_of_arc_files(tmp_path: Path, index: Path, first: str) -> None:
+    block = b"1 0 Tests\nURL IP-address Archive-date Content-type Archive-length\n"
+    line = first % len(block) if "%" in first else first
+    file = tmp_path / "a.arc"
+    file.write_bytes(f"{line}\n".encode() + block + b"\n" + arc(url_of(1), http(html_of(1), end=b"\n")))
+    assert build(file, index).counts == {"filedesc": 1, "html": 1}
+    assert keys(index) == [url_of(1)]
+
+
+def test_lines_of_text_that_begin_no_arc_record_and_that_take_no_time() -> None:
+    for line in (b"see: the 12 20200203 text 5", b"a: 10.0.0.1 20200203040506 text", b"http://a.example/ 5"):
+        assert RECORD_START.match(line + b"\n") is None, line
+    began = time.process_time()
+    for line in (b" 10.0.0.1 20200203040506" * 700 + b" x", b" 1" * 8000 + b" 5", b" " * 16_000 + b"5", b"1" * 16_000):
+        RECORD_START.match(b"a:" + line + b"\n")
+        with suppress(ValueError):
+            parse_record(b"a:" + line + b"\n")
+    assert time.process_time() - began < 0.3
+
+
+def test_fields_are_folded_and_padded_as_writers_have_put_them(tmp_path: Path, index: Path) -> None:
+    fields = [
+        "WARC-Record-ID :\r\n <urn:uuid:1>",
+        "warc-payload-digest\t:\r\n\tsha1: \t\r\n A",
+        "Content-Type: application/http",
+    ]
+    body = html_of(1)
+    block = b"http 200 Document\r\n follows\r\nServer: a\r\nno field\r\nContent-Type :\r\n\ttext/html\r\n\r\n" + body
+    head = b"WARC/1.0 \r\nwarc-type: response\r\nWARC-Target-URI:\r\n %b\r\n" % url_of(1).encode()
+    for suffix in (".warc", ".warc.gz"):
+        data = head + "".join(f"{field}\r\n" for field in fields).encode()
+        data += b"Content-Length: %d\r\n\r\n%b\r\n\r\n" % (len(block), block)
+        file = write(tmp_path / f"a{suffix}", warcinfo(), data, page(2))
+        assert build(file, index).counts == {"warcinfo": 1, "html": 2}
+        assert keys(index) == [url_of(1), url_of(2)]
+    stored = parse_stored(data, "")
+    assert stored.payload == body
+    assert stored.http is not None
+    assert stored.http.fields.pairs() == [(b"Server", b"a"), (b"Content-Type", b"text/html")]
+    assert stored.record.fields.text(PAYLOAD_DIGEST) == "sha1: A"
 
 
 def test_clueweb09_with_bare_line_feeds_and_lengths_from_before(tmp_path: Path, index: Path) -> None:

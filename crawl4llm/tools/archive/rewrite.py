@@ -23,7 +23,7 @@ from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import as_in_warc, differences, read_lines, sort_lines
 from crawl4llm.tools.archive.survey import LINE_ENDS, md5_of
 from crawl4llm.warc import cdxj
-from crawl4llm.warc.cdxj import Entry, parse_index_line, timestamp
+from crawl4llm.warc.cdxj import Entry, index_mime, parse_index_line, timestamp
 from crawl4llm.warc.page_records import one_line, record_bytes
 from crawl4llm.warc.reader import WarcReader, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE, DATE
@@ -316,7 +316,7 @@ def filled(revisit: bytes, original: bytes, digest: str, document: str) -> tuple
     line = Entry(
         url=record.url,
         timestamp=timestamp(record.fields.text(DATE)),
-        mime=media_type.partition(";")[0].strip() or "unk",
+        mime=index_mime(media_type),
         status=str(answered.status) if answered else None,
         digest=digest,
         length=1,

@@ -20,7 +20,7 @@ from crawl4llm.base.input_files import open_archive_file
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor, Shards, run_shards
 from crawl4llm.tools.archive.facts import OF_NO_PAGE, TEXT, UNREADABLE, Facts, Row, hashed
 from crawl4llm.tools.archive.folder import Dataset
-from crawl4llm.warc.cdxj import ABOUT
+from crawl4llm.warc.cdxj import ABOUT, index_mime
 from crawl4llm.warc.reader import Stretch, UnreadableFile, WarcReader
 from crawl4llm.warc.records import CONTENT_TYPE, DATE, TARGET_URI, Frame, field_name
 from simulate.open import data_dir
@@ -177,7 +177,7 @@ def _inspect(
 def _mime(frame: Frame) -> str:
     assert frame.record is not None
     fields = frame.http.fields if frame.http else frame.record.fields
-    return fields.text(CONTENT_TYPE).partition(";")[0].strip()
+    return index_mime(fields.text(CONTENT_TYPE))
 
 
 def _described(frame: Frame) -> tuple[str | None, bool, str | None]:

@@ -32,8 +32,7 @@ from crawl4llm.tools.archive.changes import whole_file
 from crawl4llm.tools.archive.folder import Dataset
 from crawl4llm.tools.archive.lines import now, read_lines, sort_lines
 from crawl4llm.warc.cdxj import REVISIT_MIME, IndexLine, parse_index_line
-from crawl4llm.warc.payload import html_in_record
-from crawl4llm.warc.reader import RecordReader
+from crawl4llm.warc.reader import RecordReader, html_of_record
 
 VERSION: Final = "1.1.1"
 _LINES: Final = 1024
@@ -42,7 +41,7 @@ _LARGEST_PAGE: Final = 10 << 20
 """Bytes of a page whose title is read; Scrapy's own limit."""
 _LONGEST_TITLE: Final = 500
 _REMEMBERED: Final = 10_000
-"""Titles that are kept for the revisits of their pages."""
+"""Places of pages that are kept for their revisits."""
 _MADE: Final = {
     "index.cdx.gz": "indexes/index.cdx.gz",
     "index.idx": "indexes/index.idx",
@@ -191,19 +190,24 @@ class _Titles:
         paths = dataset.warc_files()
         no_points = Path(os.devnull, "points")
         self._records = RecordReader[str](lambda name: (paths[name], no_points), _LARGEST_PAGE)
-        self._by_digest: dict[str, str] = {}
+        self._by_digest: dict[str, IndexLine] = {}
 
     def title(self, line: IndexLine) -> str:
         """Return the title of the page of an index line; empty if it has none, or cannot be read."""
         digest = str(line.fields.get("digest"))
         if line.fields.get("mime") == REVISIT_MIME:
-            return self._by_digest.get(digest, "")
-        try:
-            stored = self._records.read(*line.place)
-            title = title_of(html_in_record(stored.data, stored.record, stored.http, _LARGEST_PAGE).data)
-        except (PageError, ValueError):
-            return ""
-        self._by_digest[digest] = title = harmless(title)[:_LONGEST_TITLE]
+            original = self._by_digest.get(digest)
+            return "" if original is None else self._read(original, line)
+        self._by_digest[digest] = line
         if len(self._by_digest) > _REMEMBERED:
             del self._by_digest[next(iter(self._by_digest))]
-        return title
+        return self._read(line)
+
+    def _read(self, line: IndexLine, revisit: IndexLine | None = None) -> str:
+        try:
+            stored = self._records.read(*line.place)
+            answer = None if revisit is None else self._records.read(*revisit.place)
+            title = title_of(html_of_record(stored, _LARGEST_PAGE, answer).data)
+        except (PageError, ValueError):
+            return ""
+        return harmless(title)[:_LONGEST_TITLE]

@@ -42,8 +42,7 @@ from crawl4llm.tools.export.rows import (
 from crawl4llm.tools.export.selecting import KNOWN_TEXT, NO_INFLUENCE, signature_of
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.page_records import utf8
-from crawl4llm.warc.payload import html_in_record
-from crawl4llm.warc.reader import StoredRecord
+from crawl4llm.warc.reader import StoredRecord, html_of_record
 from crawl4llm.warc.records import Record, field_name
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ def _text_record(row: Row) -> Row:
 def _html(stored: StoredRecord, largest: int | None) -> bytes:
     """Return the HTML in a record, in UTF-8."""
     try:
-        return html_in_record(stored.data, stored.record, stored.http, largest).data
+        return html_of_record(stored, largest).data
     except ValueError as error:
         raise CorruptRecord(f"{stored.at}: {error}") from error
 

@@ -16,8 +16,8 @@ from crawl4llm.optouts.said import Said
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
 from crawl4llm.warc.cdxj import SIGNALS
-from crawl4llm.warc.payload import decoded, entity, html_in_record, may_be_html
-from crawl4llm.warc.reader import RecordReader, StoredRecord, parse_stored
+from crawl4llm.warc.payload import decoded, entity, may_be_html
+from crawl4llm.warc.reader import RecordReader, StoredRecord, html_of_record, parse_stored
 from crawl4llm.warc.records import CONTENT_TYPE
 
 _ABOUT_WITHIN = 1 << 16
@@ -76,12 +76,12 @@ class Reader:
         stored = self.content(row)
         record, http, data, at = stored
         fields = http.fields if http else record.fields
-        if not may_be_html(fields.get(CONTENT_TYPE)):
+        if not may_be_html(fields.listed(CONTENT_TYPE)):
             return []
         try:
             if not may_say(decoded(entity(data, record, http), fields, self._largest)):
                 return []
-            return said_in_html(html_in_record(data, record, http, self._largest).data, "")
+            return said_in_html(html_of_record(stored, self._largest).data, "")
         except ValueError as error:
             raise CorruptRecord(f"{at}: {error}") from error
 
