@@ -250,6 +250,40 @@ def _clueweb_seeds() -> list[bytes]:
     return [json.dumps(text).encode(), json.dumps({**links, "outlinks": [link, link]}).encode(), html.encode()]
 
 
+def _captures(_: Path) -> Reader:
+    """What servers send, written as records of an archive and read again."""
+    from uuid import UUID
+
+    from crawl4llm.base.pages import Capture
+    from crawl4llm.warc.exchanges import ExchangeBuilder, has_uri
+    from crawl4llm.warc.page_records import RecordBuilder
+    from crawl4llm.warc.reader import parse_stored
+
+    builder = RecordBuilder(UUID(int=1), _DATE)
+    exchanges = ExchangeBuilder(builder)
+
+    def read(data: bytes) -> None:
+        head, _, body = data.partition(b"\n\n")
+        url, reason, *lines = [*head.split(b"\n"), b"", b""][: max(2, head.count(b"\n") + 1)]
+        fields = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
+        for is_exact in (True, False):
+            capture = Capture(
+                *(url.decode("utf-8", "surrogateescape"), _DATE, reason.decode("latin-1")[:9], fields[:1], b""),
+                *(200, reason.decode("latin-1"), fields, is_exact, body, not is_exact),
+            )
+            if not has_uri(capture):
+                return
+            made = exchanges.exchange(capture, "k", "<urn:x>", hop=0, find=lambda _: None, purpose=None)
+            stored = parse_stored(made.response.data, "response")
+            assert stored.http is not None
+            assert stored.http.status == 200
+            assert stored.payload == body
+            assert stored.record.length == len(stored.record.block(stored.data)), stored.record.length
+            assert parse_stored(made.request, "request").record.kind == "request"
+
+    return Reader(read)
+
+
 def _failures(folder: Path) -> Reader:
     from crawl4llm.base.errors import PageError
     from simulate.warcs.files import read_failure, scan_failures
@@ -296,6 +330,11 @@ TARGETS: Final = (
     Target("inflate", _inflate, _inflate_seeds, megabytes=256, weight=2),
     Target(
         "clueweb22", _clueweb, _clueweb_seeds, of_json, (b'"Clean-Text":', b"Content-Length: ", b"\\ud800"), weight=1
+    ),
+    Target(
+        *("captures", _captures),
+        lambda: [b"http://a.example/b?c\nOK\nContent-Type: text/html\nSet-Cookie: a=b\nContent-Length: 5\n\n<p>hi"],
+        tokens=(b"\nTransfer-Encoding: chunked", b"\nContent-Encoding: gzip", b"\r", b"\nCookie: ", b"http://"),
     ),
     Target("failures", _failures, lambda: [json.dumps(_FAILURE).encode() + b"\n"] * 2, of_json_lines, weight=0.5),
 )

@@ -6,6 +6,7 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -493,6 +494,68 @@ def _texts(folder: Path) -> Reader:
     return Reader(read, (InputError,))
 
 
+_STATEFUL: Final = ("link", "host", "pagerank", "backlink", "parent_first", "ensemble", "hot_queue")
+
+
+def _policies(_: Path) -> Reader:
+    """States of policies in a JOBDIR: what load() refuses ends the crawl in one line, and what it takes must work."""
+
+    def read(data: bytes) -> None:
+        name, state = _named(data)
+        policy = _policy(name if name in _STATEFUL else _STATEFUL[len(name) % len(_STATEFUL)])
+        try:
+            policy.load(state)
+        except (ArithmeticError, LookupError, AttributeError, RecursionError, TypeError, ValueError, struct.error):
+            return
+        _go_on(policy)
+
+    return Reader(read)
+
+
+def _policy(name: str) -> Any:
+    """Return a policy; scorers give each page the same score."""
+    from types import SimpleNamespace
+
+    from crawl4llm.options import Options
+    from crawl4llm.policies._ordering import make_policy
+
+    settings: dict[str, Any] = {"url_policy": name}
+    if name == "ensemble":
+        settings["ensemble_weights"] = "length:1"
+    elif name == "hot_queue":
+        settings = {"url_policy": "backlink", "hot_queue_topic": ("cheese",)}
+
+    async def run(_: object, keys: Sequence[str]) -> list[Any]:
+        return [SimpleNamespace(scores=[0.5]) for _ in keys]
+
+    workers: Any = SimpleNamespace(rater=SimpleNamespace(mentions=None), run=run)
+    return make_policy(workers, Options(**settings))
+
+
+def _go_on(policy: Any) -> bytes:
+    """Tell a policy of some pages, ask it for scores, and return what it saves then."""
+    from crawl4llm.base.pages import Link
+    from crawl4llm.frontier import Entry
+    from crawl4llm.policies import Candidate, CrawledPage
+
+    keys = ("a.example/", "b.example/", "b.example/1")
+    links = [Link(f"http://{key}", key, "cheese", False) for key in keys]
+    entries = [Entry(key, f"http://{key}", 0.5, 1, None) for key in keys]
+    policy.dequeued(entries[:1])
+    for entry in entries[:2]:
+        policy.crawled(CrawledPage(entry, 0.25, links))
+    found = [Candidate(key, f"http://{key}", 2, "a.example/", "x") for key in (*keys[1:], "c.example/")]
+    with suppress(StopIteration):  # which ends a coroutine that has awaited nothing
+        policy.score(found).send(None)
+    list(policy.reranked())
+    saved: bytes = policy.save()
+    return saved
+
+
+def _policy_seeds() -> list[bytes]:
+    return [f"{name}\n".encode() + _go_on(_policy(name)) for name in _STATEFUL]
+
+
 def _job_lines(lines: list[Any]) -> bytes:
     return b"\n".join(b"00000000 " + json.dumps(line).encode() for line in lines)
 
@@ -539,5 +602,6 @@ TARGETS: Final = (
     Target("requests", _requests, lambda: [json.dumps(_REQUEST).encode() + b"\n"], of_json_lines, weight=0.5),
     Target("contest", _contest, _contest_seeds, of_json, weight=0.5),
     Target("changes", _changes, lambda: [b'{"new": [], "gone": []}'], of_json, weight=0.5),
+    Target("policies", _policies, _policy_seeds, of_json_lines, weight=2),
     Target("texts", _texts, lambda: [b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n'], of_json_lines, weight=0.5),
 )
