@@ -268,8 +268,17 @@ def _captures(_: Path) -> Reader:
         fields = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
         for is_exact in (True, False):
             capture = Capture(
-                *(url.decode("utf-8", "surrogateescape"), _DATE, reason.decode("latin-1")[:9], fields[:1], b""),
-                *(200, reason.decode("latin-1"), fields, is_exact, body, not is_exact),
+                url=url.decode("utf-8", "surrogateescape"),
+                date=_DATE,
+                method=reason.decode("latin-1")[:9],
+                request_headers=fields[:1],
+                request_body=b"",
+                status=200,
+                reason=reason.decode("latin-1"),
+                headers=fields,
+                exact_headers=is_exact,
+                body=body,
+                body_is_decoded=not is_exact,
             )
             if not has_uri(capture):
                 return

@@ -494,7 +494,7 @@ def _texts(folder: Path) -> Reader:
     return Reader(read, (InputError,))
 
 
-_STATEFUL: Final = ("link", "host", "pagerank", "backlink", "parent_first", "ensemble", "hot_queue")
+_STATEFUL: Final = ("link", "host", "pagerank", "backlink", "parent_first", "ensemble", "hot_queue", "novelty")
 
 
 def _policies(_: Path) -> Reader:
@@ -529,6 +529,10 @@ def _policy(name: str) -> Any:
         return [SimpleNamespace(scores=[0.5]) for _ in keys]
 
     workers: Any = SimpleNamespace(rater=SimpleNamespace(mentions=None), run=run)
+    if name == "novelty":
+        from crawl4llm.policies._novelty import Novelty  # make_policy has it with KNOWN_TEXTS, a file
+
+        return Novelty(_policy("backlink"))
     return make_policy(workers, Options(**settings))
 
 
@@ -543,7 +547,7 @@ def _go_on(policy: Any) -> bytes:
     entries = [Entry(key, f"http://{key}", 0.5, 1, None) for key in keys]
     policy.dequeued(entries[:1])
     for entry in entries[:2]:
-        policy.crawled(CrawledPage(entry, 0.25, links))
+        policy.crawled(CrawledPage(entry, 0.25, links, novel=entry.key != keys[0]))
     found = [Candidate(key, f"http://{key}", 2, "a.example/", "x") for key in (*keys[1:], "c.example/")]
     with suppress(StopIteration):  # which ends a coroutine that has awaited nothing
         policy.score(found).send(None)

@@ -50,10 +50,11 @@ def _commits(_: Path) -> Reader:
     sizes = struct.Struct("<III")
 
     def read(data: bytes) -> None:
-        head, lines, *rest = data.split(b"\n")
+        head, _, other = data.partition(b"\n")
+        lines, *rest = other.split(b"\n")
         mail, changes = packed(rest[0] if rest else b""), b"\n".join(rest[1:])
         parts = [packed(head), packed(lines)]
-        with suppress(ValueError, TypeError, IndexError, RecursionError):
+        with suppress(ValueError, TypeError, LookupError, RecursionError):
             told = json.loads(head)
             told[-1] = [[number, len(mail)] for number, _ in told[-1]]
             parts[0] = packed(json.dumps(told).encode())
@@ -266,8 +267,8 @@ def _last_words(_: Path) -> Reader:
 
 
 TARGETS: Final = (
-    Target("commits", _commits, _commit_seeds, of_json_lines, weight=2),
-    Target("objects", _objects, _object_seeds, of_json_lines, weight=1.5),
+    Target("commits", _commits, _commit_seeds, of_json_lines, megabytes=256, weight=2),
+    Target("objects", _objects, _object_seeds, of_json_lines, megabytes=256, weight=1.5),
     Target("orders", _orders, lambda: [b'{"time": "2026-01-01", "blocked": ["a.example"]}'], of_json, weight=0.5),
     Target("sealed", _sealed, _sealed_seeds, weight=0.5),
     Target(
