@@ -1,6 +1,7 @@
 """Fuzzing of the readers of what comes from outside: ``python -m benchmarks.fuzz``.
 
-- ``target``: what a target is. ``web``, ``archives``, ``folders`` and ``storages`` have the targets.
+- ``target``: what a target is. ``web``, ``archives``, ``folders``, ``jobdirs`` and
+  ``storages`` have the targets.
 - ``mutators``: changes to inputs; of JSON by value, so that they come behind the parser.
 - ``watching``: runs a reader on one input, and tells what it does that it must not.
 - ``guards``: the audit hook that sees files, processes, sockets and imports.

@@ -57,7 +57,7 @@ class Hold(NamedTuple):
 _SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), NUMBER)
 """Of the fields of a Hold; a delay that is doubled a hundred times is longer than any that is kept to."""
 _LEAST_FIELDS: Final = 3
-"""Earlier versions wrote so many."""
+"""The fields that earlier versions wrote."""
 
 
 def hold_of(said: Any) -> Hold:

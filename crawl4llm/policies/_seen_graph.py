@@ -86,7 +86,7 @@ class SeenGraph:
 
     @classmethod
     def restored(cls, dumped: Sequence[Any]) -> SeenGraph:
-        """Return a graph that was dumped, of the shape DUMPED. Raises ValueError if it is none."""
+        """Return a graph that was dumped, of the shape DUMPED. Raises ValueError if its parts do not fit."""
         graph = cls()
         keys, pages, ends, targets = dumped
         if len(ends) != len(pages) or ends != sorted(ends) or (ends[-1] if ends else 0) != len(targets):
