@@ -6,8 +6,8 @@
 All of it takes about an hour on two quiet cores, ``--quick`` some minutes: fewer runs of fewer pages, to see that it
 works. ``python -m benchmarks.report --take build/bench`` makes docs/performance.md of the JSON. The other modules of
 this folder measure what one part of the project promises, and are started by themselves: building, commits, dashboard,
-evaluation, evaluation_memory, export, indexing, link, liveness, mazes, mixture, mutations, owners, politeness, replay,
-same_output, soak, stopping, waiting, walk.
+evaluation, evaluation_memory, export, fuzz, indexing, link, liveness, mazes, mixture, mutations, owners, politeness,
+replay, same_output, soak, stopping, waiting, walk.
 """
 
 from __future__ import annotations

@@ -121,38 +121,14 @@ class Mutator:
         return None
 
     def _changed(self, content: Any) -> tuple[Any, str]:
-        """Return content with one of its values another, taken away, or there twice."""
-        places = list(_places(content, []))
-        place = self._draw.choice(places) if places else []
-        value = self._draw.choice(self._values)
-        if not place:
-            return value, f"all = {value!r:.60}"
-        parent = content
-        for step in place[:-1]:
-            parent = parent[step]
-        last = place[-1]
-        chance = self._draw.random()
-        if chance < 0.12:
-            del parent[last]
-            return content, f"{place} removed"
-        if chance < 0.2 and isinstance(parent, list):
-            parent.append(parent[last])
-            return content, f"{place} twice"
-        if chance < 0.25 and isinstance(parent, dict):
-            name = self._draw.choice([one for one in self._values if isinstance(one, str) and len(one) < 400])
-            parent[name] = parent.pop(last)
-            return content, f"{place} called {name!r:.60}"
-        if type(parent[last]) is int and chance < 0.4:
-            value = parent[last] + self._draw.choice((-1, 1, 256, 10**6))
-        parent[last] = value
-        return content, f"{place} = {value!r:.60}"
+        return changed(content, self._draw, self._values)
 
     def _json(self, path: Path) -> str:
         try:
             content, said = self._changed(json.loads(path.read_bytes()))
         except ValueError:
             return self._flip(path)
-        path.write_text(_dumped(content))
+        path.write_text(dumped(content))
         return said
 
     def _packed(self, path: Path) -> str:
@@ -191,7 +167,7 @@ class Mutator:
             key, value = self._draw.choice(list(tables.items(table)))
             try:
                 content, said = self._changed(json.loads(value))
-                value = _dumped(content).encode()
+                value = dumped(content).encode()
             except ValueError:
                 place = self._draw.randrange(len(value) or 1)
                 value = value[:place] + self._draw.randbytes(1) + value[place + self._draw.randrange(3) :]
@@ -205,7 +181,7 @@ class Mutator:
         data = path.read_bytes()
         said, _, _ = data[len(known_sets.MAGIC) :].partition(b"\n")
         content, what = self._changed(json.loads(said))
-        head = _dumped(content).encode()[:3_900]
+        head = dumped(content).encode()[:3_900]
         head = b"%b%b\n%b\n" % (known_sets.MAGIC, head, hashlib.sha256(head).hexdigest().encode())
         path.write_bytes(head.ljust(_KNOWN_HEAD) + data[_KNOWN_HEAD:])
         return what
@@ -226,7 +202,7 @@ class Mutator:
             return self._flip(path)
         if head and self._draw.random() < 0.2:
             head = self._draw.choice((b"", b"x", b"x y ", b"com,a)/ 20220801000000 x ", b"\0 \0 ", head * 500))
-        lines[number] = head + _dumped(content).encode() + b"\n"
+        lines[number] = head + dumped(content).encode() + b"\n"
         if self._draw.random() < 0.1:
             lines.insert(number, lines[self._draw.randrange(len(lines))])
         _repack(path, b"".join(lines))
@@ -311,6 +287,34 @@ class Mutator:
         return "a folder"
 
 
+def changed(content: Any, draw: random.Random, values: list[Any]) -> tuple[Any, str]:
+    """Return content of JSON with one of its values another, taken away, or there twice; and what was done."""
+    places = list(_places(content, []))
+    place = draw.choice(places) if places else []
+    value = draw.choice(values)
+    if not place:
+        return value, f"all = {value!r:.60}"
+    parent = content
+    for step in place[:-1]:
+        parent = parent[step]
+    last = place[-1]
+    chance = draw.random()
+    if chance < 0.12:
+        del parent[last]
+        return content, f"{place} removed"
+    if chance < 0.2 and isinstance(parent, list):
+        parent.append(parent[last])
+        return content, f"{place} twice"
+    if chance < 0.25 and isinstance(parent, dict):
+        name = draw.choice([one for one in values if isinstance(one, str) and len(one) < 400])
+        parent[name] = parent.pop(last)
+        return content, f"{place} called {name!r:.60}"
+    if type(parent[last]) is int and chance < 0.4:
+        value = parent[last] + draw.choice((-1, 1, 256, 10**6))
+    parent[last] = value
+    return content, f"{place} = {value!r:.60}"
+
+
 def _places(content: Any, above: list[Any]) -> list[list[Any]]:
     """Return the ways to all values in content, some of those of long lists."""
     if above and len(above) > 8:
@@ -325,10 +329,11 @@ def _places(content: Any, above: list[Any]) -> list[list[Any]]:
 
 def packed_json(content: Any) -> bytes:
     """Return what a storage packs of content, which may be none that this project writes."""
-    return packed(_dumped(content).encode())
+    return packed(dumped(content).encode())
 
 
-def _dumped(content: Any) -> str:
+def dumped(content: Any) -> str:
+    """Return content as JSON, with the values that stand for what cannot be nested in Python."""
     return json.dumps(content).replace(json.dumps(_NESTED), "[" * 5000 + "]" * 5000)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.domain_lists import domain_of_line
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.url_traps import RULES
 from crawl4llm.option_checks import fixed, flag, one_of, option, optional_text, some_of, text, whole
 
@@ -39,7 +39,7 @@ def _list(value: Any) -> list[str]:
 
 def _files(value: Any) -> tuple[str, ...]:
     """Take paths of files, divided by commas, or a sequence of them."""
-    return tuple(dict.fromkeys(str(Path(text(one)).expanduser()) for one in _list(value)))
+    return tuple(dict.fromkeys(str(given_path(text(one))) for one in _list(value)))
 
 
 def _domains(value: Any) -> tuple[str, ...]:

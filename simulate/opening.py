@@ -12,6 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import project_data_dir
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus
 from crawl4llm.option_checks import is_corpus_class, whole
 from crawl4llm.options import DEMO, Options, cores, read_options
@@ -96,7 +97,7 @@ def place_of(options: Options) -> Path:
     """Return the place on disk that ``CORPUS`` means; it may be a glob pattern."""
     if options.corpus is None:
         raise InputError("CORPUS is not set; give `demo`, a ClueWeb22 tree, or WARC files: -s CORPUS=PATH")
-    return demo_web().corpus if options.corpus == DEMO else Path(options.corpus).expanduser()
+    return demo_web().corpus if options.corpus == DEMO else given_path(options.corpus)
 
 
 def is_clueweb22(place: Path) -> bool:

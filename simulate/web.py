@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.pages import Corpus, PageRecord
 from crawl4llm.crawl.control import Control
 from crawl4llm.crawl.seeds import find_document, not_held
@@ -176,5 +176,5 @@ def open_scores(rater: PageRater, options: Options) -> ScoreCache | None:
     """Return the influence scores of a rater's pages that are kept as SCORE_CACHE says; None for none."""
     if options.score_cache == "":
         return None
-    folder = data_dir() / "scores" if options.score_cache is None else Path(options.score_cache).expanduser()
+    folder = data_dir() / "scores" if options.score_cache is None else given_path(options.score_cache)
     return score_cache(folder, rater)

@@ -35,6 +35,14 @@ _MAGIC_BYTES: Final = 4
 _KINDS: Final = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
+def given_path(given: str | Path) -> Path:
+    """Return the path that a user or a file names. ``~`` and ``~user`` stand for a home.
+
+    If this machine does not know the user, the name stays as it is, as in shells; ``Path.expanduser`` raises then.
+    """
+    return Path(os.path.expanduser(given))  # noqa: PTH111 - as above
+
+
 def open_regular(path: Path) -> tuple[int, int]:
     """Open a regular file for reading; returns its file descriptor and its size.
 

@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
@@ -27,7 +28,7 @@ from crawl4llm.frontier.durable import LEASES
 from crawl4llm.frontier.durable import STATE as FRONTIER
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, LastingOwners
 from crawl4llm.frontier.fingerprints import FingerprintRuns
-from crawl4llm.frontier.holds import Hold, OwnerHolds
+from crawl4llm.frontier.holds import Hold, OwnerHolds, hold_of
 from crawl4llm.frontier.indexed import CURRENT, IndexedFrontier, decode_stored, is_document
 from crawl4llm.frontier.store import NAME, TABLES, Store
 from crawl4llm.frontier.visited import STATE as VISITED
@@ -96,7 +97,7 @@ class StoredHolds:
         for key, value in store.items("state", _HOLD):
             if not key.startswith(_HOLD):
                 break
-            hold = Hold(*json.loads(value))
+            hold = hold_of(parse_json(value))
             self._note(str(key[len(_HOLD) :], "utf-8"), hold._replace(until=time.time() + hold.wait))
 
     def items(self) -> Iterator[tuple[str, Hold]]:

@@ -56,6 +56,8 @@ def _has_facts(exchange: Mapping[str, Any]) -> bool:
 
 def _leads_to_targets(links: Mapping[str, Any]) -> bool:
     pages = links["pages"]
+    if sum(page[3] for page in pages) > _MOST_KEYLESS:
+        return False
     used = set(chain.from_iterable(page[1] for page in pages))
     return used <= set(range(len(links["targets"]))) and all(
         numbers is None or len(numbers) == len(refs) for _, refs, numbers, _ in pages
@@ -103,7 +105,9 @@ _EXCHANGE: Final = {
     "influence": (_NUMBER, _WHOLE),
 }
 EXCHANGE: Final = Where(_EXCHANGE, _has_facts)
-_LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), _WHOLE)]
+_LINKS: Final = [(_WHOLE, [_WHOLE], Maybe([_WHOLE]), whole())]
+_MOST_KEYLESS: Final = 1 << 24
+"""Links without a key in one section: it says how many each page has, and whoever reads it makes a list of them."""
 LINKS: Final = Where({"targets": [(_TEXT, _TEXT)], "pages": _LINKS}, _leads_to_targets)
 LINKS_WITH_ANCHORS: Final = Where({"targets": [(_TEXT, _TEXT, _TEXT, _FLAG)], "pages": _LINKS}, _leads_to_targets)
 FOUND: Final = [(_WHOLE, _WHOLE)]

@@ -6,13 +6,13 @@ import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part
 from crawl4llm.base.terminal import add_json_option, add_tasks_option, positive_integer
 
@@ -110,7 +110,7 @@ class Command(ScrapyCommand):
         assert self.settings is not None
         given = {field.name: getattr(opts, field.name) for field in fields(Wanted)}
         wanted = Wanted(**given | {"languages": tuple(opts.languages)})
-        yield from export(self.settings, args, Path(opts.out).expanduser(), wanted, opts.tasks)
+        yield from export(self.settings, args, given_path(opts.out), wanted, opts.tasks)
 
 
 def _number(text: str) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawl4llm.base.command_lines import usage
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.terminal import add_json_option, positive_integer
 
 _LARGEST = 2**31 - 1  # largest number that fastText takes
@@ -78,7 +78,7 @@ class Command(ScrapyCommand):
 
         assert self.settings is not None
         recipe = Recipe(**{option.name: getattr(opts, option.name) for option in fields(Recipe)})
-        wanted = Wanted(opts.positive, opts.negative, Path(opts.out).expanduser(), opts.text_field, recipe)
+        wanted = Wanted(opts.positive, opts.negative, given_path(opts.out), opts.text_field, recipe)
         self.exitcode = print_lines(train(self.settings, wanted), as_json=opts.json)
 
 

@@ -17,11 +17,12 @@ from contextlib import closing
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, get_args
 
 from crawl4llm.base.errors import Why
 from crawl4llm.base.files import AppendFile, ArchiveError
-from crawl4llm.base.pages import Capture, Link, PageRecord
+from crawl4llm.base.pages import Capture, Link, PageRecord, Truncation
+from crawl4llm.base.shapes import FLAG, LINE, If, Maybe, Where, fits, whole
 from crawl4llm.crawl.reorder_buffer import Answer, Hop
 from crawl4llm.frontier import Lease, Outcome
 
@@ -34,6 +35,50 @@ _PLAIN = [field.name for field in fields(Capture) if field.name not in {*_HEADER
 _PLAIN_OF_PAGE = ("key", "url", "date", "text", "language", "hops", "opt_outs", "follows")
 _SAME = "body"
 """HTML that is the body of the page's own exchange, and not written twice."""
+
+
+def _is_latin(text: str) -> bool:
+    """Return whether each character stands for a byte."""
+    return max(text, default="") <= "\xff"
+
+
+_FIELDS: Final = [(Where({str}, _is_latin), Where({str}, _is_latin))]
+_CAPTURE: Final = {
+    **{name: {str} for name in ("url", "date", "method", "reason")},
+    "status": whole(),
+    "exact_headers": FLAG,
+    "body_is_decoded": If(FLAG),
+    **dict.fromkeys(("protocol", "ip_address", "robots"), If(Maybe({str}))),
+    "truncated": If(Maybe(set(get_args(Truncation)))),
+    "milliseconds": If(Maybe(whole())),
+    **dict.fromkeys(_HEADERS, _FIELDS),
+    **dict.fromkeys(_BODIES, whole()),
+}
+_PAGE: Final = Where(
+    {
+        "key": {str},
+        "url": {str},
+        **dict.fromkeys(("date", "text", "language"), Maybe({str})),
+        "hops": If([{str}]),
+        "opt_outs": If({str}),
+        "follows": If(FLAG),
+        "outlinks": Maybe([({str}, Maybe({str}), {str}, FLAG)]),
+        "html": Maybe({int, _SAME}),
+        "captures": [_CAPTURE],
+    },
+    lambda page: page["captures"] or page["html"] != _SAME,
+)
+_ANSWER: Final = {
+    "key": {str},
+    "status": Maybe(whole()),
+    "reason": Maybe(LINE),
+    "why": If(Maybe(({str}, Maybe({str}), Maybe({str})))),
+    "outcome": Maybe({one.value for one in Outcome}),
+    "size": whole(),
+    "page": Maybe(_PAGE),
+}
+_HOP: Final = {"key": {str}, "hop": {str}, "captures": [_CAPTURE]}
+"""The shapes of the JSON of an answer, and of a fetch that redirects have led elsewhere: anybody may have made it."""
 
 
 class _Record(NamedTuple):
@@ -150,7 +195,8 @@ def _read(file: BinaryIO, place: int, size: int) -> _Record | None:
         told = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return _Record(token, told, bodies, end) if isinstance(told, dict) else None
+    shape = _HOP if isinstance(told, dict) and "hop" in told else _ANSWER
+    return _Record(token, told, bodies, end) if fits([told], shape) else None
 
 
 def _page_as_json(page: PageRecord, bodies: list[bytes]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ domains; and ``OUTPUT_DIR/blocked.json``, by which exports know the domains that
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -121,7 +120,7 @@ def checked_control(path: Path | str, content: Mapping[str, Any]) -> Control:
 
 
 def _seconds(value: Any) -> float:
-    if type(value) not in {int, float} or not (math.isfinite(value) and 0 <= value <= _LONGEST_DELAY):
+    if type(value) not in {int, float} or not 0 <= value <= _LONGEST_DELAY:  # not of NaN either
         raise ValueError(f"must be a number of seconds, from 0 to {_LONGEST_DELAY:.0f}")
     return float(value)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
 from crawl4llm.base.errors import Why
+from crawl4llm.base.input_files import given_path
 from crawl4llm.crawl.blocklists import Blocklists
 from crawl4llm.scope_options import FILE_TYPES, ScopeOptions
 
@@ -42,7 +42,7 @@ class UrlRules:
         self._endings = _endings(options.scope_skipped_types)
         self._domains = frozenset(given for given in options.scope_domains if "/" not in given)
         self._files = [
-            DomainList(Path(given).expanduser(), "SCOPE_DOMAINS", suffixes=True)
+            DomainList(given_path(given), "SCOPE_DOMAINS", suffixes=True)
             for given in options.scope_domains
             if "/" in given
         ]

@@ -21,6 +21,7 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, write_json, write_text
 from crawl4llm.base.stats import PREFIX
@@ -386,7 +387,7 @@ def _mixture(options: Options) -> Mixture | None:
     from crawl4llm.crawl.mixture import Mixture  # few crawls need it
     from crawl4llm.scoring.classifiers import read_classifiers
 
-    return Mixture(read_classifiers(Path(options.mixture).expanduser()))
+    return Mixture(read_classifiers(given_path(options.mixture)))
 
 
 def _rules(options: Options) -> UrlRules | None:

@@ -19,6 +19,8 @@ from pybloom_live import BloomFilter
 from crawl4llm.base.compression import crc32
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import sync_path
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.shapes import fits, whole
 from crawl4llm.base.within import fresh
 from crawl4llm.frontier.fingerprints import Mark
 
@@ -37,6 +39,11 @@ _BYTES_EACH = _ROOM * _SLICES / math.log(2) / 8
 _MOST_CAPACITY = 1 << 30
 """Slices of larger ones would have more bits than quarters of fingerprints tell apart."""
 _QUARTERS = struct.Struct("<4I")
+_HEAD = struct.Struct(BloomFilter.FILE_FMT)
+"""Error rate, slices, bits of a slice, capacity and count, as pybloom-live writes them."""
+_LONGEST_HEADER = 1 << 16
+_SHAPE = {"format": {int}, "marks": [({int}, {str})], "full": [whole(0, (1 << 32) - 1)]}
+"""Of the header; marks are written by ``x``."""
 _MARKS = 4
 _CRC_BYTES = 4
 _CHUNK = 1 << 20
@@ -112,7 +119,9 @@ class FingerprintFilter:
         loaded = cls(path, most_bytes=most_bytes, fsync=fsync)
         with path.open("rb") as file:
             _check_sum(file)
-            header = json.loads(file.readline())
+            header = parse_json(file.readline(_LONGEST_HEADER))
+            if not fits([header], _SHAPE):
+                raise ValueError("its header is none")
             if header["format"] != _FORMAT:
                 raise ValueError(f"format {header['format']}, not {_FORMAT}")
             growing = _read(file)
@@ -214,6 +223,13 @@ def _read(file: BinaryIO) -> BloomFilter:
     """Return the filter in a file, from where it is read to the checksum."""
     start = file.tell()
     size = file.seek(0, 2) - _CRC_BYTES - start
+    file.seek(start)
+    head = file.read(_HEAD.size)
+    if size < _HEAD.size or len(head) < _HEAD.size:
+        raise ValueError("it is cut short")
+    _, slices, bits, *_ = _HEAD.unpack(head)
+    if slices != _SLICES or not bits:  # pybloom-live would make as many hashes as it says
+        raise ValueError("it is no filter of this project")
     file.seek(start)
     return BloomFilter.fromfile(file, size)
 

@@ -12,10 +12,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing, sync_path
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.shapes import FLAG, NUMBER, fits, whole
 
 NAME = "owners.holds"
 _LONGEST_LINE = 4096
@@ -50,6 +52,22 @@ class Hold(NamedTuple):
         has_failed = self.failures > 0 and now - self.failed < FAILURES_KEPT
         is_slowed = self.slowed > 0 and now - self.slowed_at < FAILURES_KEPT
         return self.parked or self.until > now or has_failed or is_slowed
+
+
+_SHAPES: Final = (NUMBER, NUMBER, FLAG, whole(), NUMBER, NUMBER, whole(0, 100), NUMBER)
+"""Of the fields of a Hold; a delay that is doubled a hundred times is longer than any that is kept to."""
+_LEAST_FIELDS: Final = 3
+"""The fields that earlier versions wrote."""
+
+
+def hold_of(said: Any) -> Hold:
+    """Return the hold that JSON from a file or store says; fields that it lacks have their defaults.
+
+    Raises ValueError where it says none: the file may have come from anybody.
+    """
+    if isinstance(said, list) and len(said) >= _LEAST_FIELDS and fits([said], _SHAPES[: len(said)]):
+        return Hold(*said)
+    raise ValueError("no hold")
 
 
 class OwnerHolds(Protocol):
@@ -148,5 +166,7 @@ def _parse(line: bytes) -> tuple[str, Hold]:
     checksum, _, content = line[:-1].partition(b" ")
     if int(checksum, 16) != zlib.crc32(content):
         raise ValueError("a damaged line")
-    owner, until, wait, parked, *more = json.loads(content)
-    return owner, Hold(until, wait, parked, *more)
+    said = parse_json(content)
+    if not isinstance(said, list) or not said or not isinstance(said[0], str):
+        raise ValueError("a line without an owner")
+    return said[0], hold_of(said[1:])

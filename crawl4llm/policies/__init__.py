@@ -16,6 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.shapes import fits
 from crawl4llm.scoring.rating import Rating as Rating  # a policy's answer for one candidate
 
 if TYPE_CHECKING:
@@ -103,7 +105,10 @@ class Policy(Protocol):
         """Return all it has learned, equal crawls equal bytes. Not called from :meth:`crawled` to :meth:`reranked`."""
 
     def load(self, state: bytes) -> None:
-        """Go on, in a new policy, from what :meth:`save` gave."""
+        """Go on, in a new policy, from what :meth:`save` gave.
+
+        For anything else raises ValueError, or what look-ups and arithmetic raise, so that no later call fails for it.
+        """
 
 
 class Pieces(Protocol):
@@ -165,8 +170,16 @@ class BasePolicy:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value that was read from JSON is a number."""
-    return type(value) in {int, float}
+    """Return whether a value that was read from JSON is a finite number."""
+    return type(value) in {int, float} and abs(value) < 1e300
+
+
+def saved_state(state: bytes, shape: Any) -> Any:
+    """Return what a policy saved as JSON. Raises ValueError if it has another shape: anybody may have made a JOBDIR."""
+    found = parse_json(state)
+    if not fits([found], shape):
+        raise ValueError("the state of another policy")
+    return found
 
 
 def not_kept(mapping: MutableMapping[str, V]) -> dict[str, V]:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
+from crawl4llm.policies import is_number
 from crawl4llm.policies._features import anchor_features, url_features
 from crawl4llm.policies._learner import Floats, Learner, is_document, packed
-from crawl4llm.policies._means import shrunken
+from crawl4llm.policies._means import MEAN, are_shares, shrunken
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
@@ -74,7 +75,11 @@ class Waiting:
     def is_valid(piece: Any) -> bool:
         """Return whether a piece is a document's."""
         kinds = ((str,), (int,), (str, type(None)), (list,), (int,), *[_NUMBER] * 5)
-        return is_turn_of(piece, *kinds) and all(type(one) is int and 0 <= one < 1 << 32 for one in piece[1][3])
+        if not is_turn_of(piece, *kinds) or not are_shares(piece[1][5], piece[1][4]):
+            return False
+        return all(0 <= target <= 1 for target in piece[1][6:9]) and all(
+            type(one) is int and 0 <= one < 1 << 32 for one in piece[1][3]
+        )
 
     @classmethod
     def load(cls, saved: list[Any]) -> Waiting:
@@ -219,8 +224,10 @@ class Lessons:
         self._stored = held
         return [self._first, []]
 
-    def load(self, first: int, pages: Iterable[tuple[str, float]]) -> None:
-        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before."""
+    def load(self, first: int, pages: Sequence[tuple[str, float]]) -> None:
+        """Go on from what :meth:`save` gave: teaches all pages again, as they were taught before. Raises ValueError."""
+        if not all(self.is_valid([0, page]) for page in pages):
+            raise ValueError("a page that was not taught")
         self._pages += map(_from_json, pages)
         self._begin(first)
         for page in self._pages[first:]:
@@ -247,7 +254,9 @@ def is_turn_of(piece: Any, *kinds: tuple[type, ...]) -> bool:
     """Return whether a piece was written by :class:`InTurn`, its value a list with values of these types."""
     if not isinstance(piece, list) or len(piece) != 2 or type(piece[0]) is not int or not isinstance(piece[1], list):
         return False
-    return len(piece[1]) == len(kinds) and all(type(part) in kind for part, kind in zip(piece[1], kinds, strict=True))
+    if len(piece[1]) != len(kinds) or not all(map(is_number, [part for part in piece[1] if type(part) in _NUMBER])):
+        return False
+    return all(type(part) in kind for part, kind in zip(piece[1], kinds, strict=True))
 
 
 class InTurn(Generic[K]):
@@ -292,6 +301,11 @@ class InTurn(Generic[K]):
         return True
 
 
+def sums_by(key: Any) -> Any:
+    """Return the shape of what :meth:`RunningMeans.save` returns, ``key`` being that of a key."""
+    return [(key, *MEAN)]
+
+
 _NO_VALUES: Final = (0.0, 0)
 
 
@@ -323,7 +337,7 @@ class RunningMeans(Generic[K]):
     @staticmethod
     def is_valid(piece: Any) -> bool:
         """Return whether a piece is a mean's."""
-        return is_turn_of(piece, _NUMBER, (int,))
+        return is_turn_of(piece, _NUMBER, (int,)) and are_shares(*piece[1])
 
     def keep_in(self, pieces: MutableMapping[str, Any], key_of: Callable[[str], K]) -> None:
         """Take up what pieces hold, and write there from now on; ``key_of`` makes a key of its name."""
@@ -336,7 +350,9 @@ class RunningMeans(Generic[K]):
         return [(key, total, count) for key, (total, count) in self._sums.items()]
 
     def load(self, sums: Iterable[tuple[K, float, int]]) -> None:
-        """Go on from what :meth:`save` gave."""
+        """Go on from what :meth:`save` gave. Raises ValueError."""
         for key, total, count in sums:
+            if not are_shares(total, count):
+                raise ValueError("no mean of shares")
             self._sums[key] = total, count
             self._turns.moved(key)

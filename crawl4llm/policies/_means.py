@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from crawl4llm.base.shapes import NUMBER, whole
+
+MEAN: Final = (NUMBER, whole())
+"""The shape of a sum and a number of values, as policies save them."""
+
+
+_ROUNDING: Final = 1e-6
+
+
+def are_shares(total: float, count: int) -> bool:
+    """Return whether a sum can be that of a number of values from 0 to 1."""
+    return 0 <= total <= count * (1 + _ROUNDING)
+
 
 def shrunken(total: float, count: int, towards: float, weight: float) -> float:
     """Return the mean of values, as if there were ``weight`` more that are ``towards``, a larger population's mean."""

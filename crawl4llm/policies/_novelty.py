@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number
+from crawl4llm.base.shapes import FLAG
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, Policy, Rating, is_number, saved_state
 from crawl4llm.policies._features import places_of
-from crawl4llm.policies._learning import RunningMeans
+from crawl4llm.policies._learning import RunningMeans, sums_by
 from crawl4llm.policies._ordering import Wrapper
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ class Novelty(Wrapper):
             super().load(state)
             return
         own, _, inner = state.removeprefix(_OWN_STATE).partition(b"\n")
-        self._met, shares, waiting = json.loads(own)
+        self._met, shares, waiting = saved_state(own, (FLAG, sums_by({int}), {...: ...}))
+        if not all(map(_is_waiting, waiting.values())):
+            raise ValueError("a document of another policy")
         self._shares.load(shares)
         for key, (places, score, share) in waiting.items():
             self._put(key, _Waiting(tuple(places), score, share))

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from crawl4llm.policies import NO, Candidate, CrawledPage, Pieces, Policy, Rating, load_policy
-from crawl4llm.policies._seen_graph import SeenGraph
+from crawl4llm.base.shapes import whole
+from crawl4llm.policies import NO, Candidate, CrawledPage, Pieces, Policy, Rating, load_policy, saved_state
+from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 from crawl4llm.scoring.topic import Mentions, mentions_of, topic_pattern
 
@@ -205,7 +206,7 @@ class HotQueue(Wrapper):
 
     def load(self, state: bytes) -> None:
         own, _, inner = state.partition(b"\n")
-        graph, distance, hot = json.loads(own)
+        graph, distance, hot = saved_state(own, (DUMPED, [(whole(), whole())], [{str}]))
         self._graph, self._distance, self._hot = SeenGraph.restored(graph), dict(distance), set(hot)
         super().load(inner)
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from crawl4llm.base.shapes import whole
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Numbers: TypeAlias = NDArray[np.int64]
+
+
+DUMPED: Final = ([{str}], [whole()], [whole()], [whole()])
+"""The shape of a graph in JSON: keys, and numbers of pages, ends of their targets, and targets."""
 
 
 class SeenGraph:
@@ -80,9 +86,13 @@ class SeenGraph:
 
     @classmethod
     def restored(cls, dumped: Sequence[Any]) -> SeenGraph:
-        """Return a graph that was dumped."""
+        """Return a graph that was dumped, of the shape DUMPED. Raises ValueError if its parts do not fit."""
         graph = cls()
         keys, pages, ends, targets = dumped
+        if len(ends) != len(pages) or ends != sorted(ends) or (ends[-1] if ends else 0) != len(targets):
+            raise ValueError("pages without their targets")
+        if max(pages + targets, default=-1) >= len(keys) or len(set(keys)) < len(keys):
+            raise ValueError("documents without keys")
         graph._keys = list(keys)
         graph._numbers = {key: number for number, key in enumerate(graph._keys)}
         graph._pages, graph._ends, graph._targets = array("q", pages), array("q", ends), array("q", targets)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept
-from crawl4llm.policies._means import RunningMean
+from crawl4llm.base.shapes import Where, fits
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Pieces, Rating, not_kept, saved_state
+from crawl4llm.policies._means import MEAN, RunningMean
 
 if TYPE_CHECKING:
     from crawl4llm.base.pages import Link
@@ -20,6 +21,7 @@ SEED_SCORE = 1.0
 
 S = TypeVar("S")
 """Type of what is kept of the links to one document, as JSON has it."""
+_STATE: Final = Where([...], lambda saved: fits([saved[:3]], (*MEAN, {...: ...})))
 _NOT_QUEUED: Any = object()
 
 
@@ -90,9 +92,11 @@ class SeenLinksPolicy(BasePolicy, Generic[S]):
         return json.dumps([self._mean.total, self._mean.count, not_kept(self._queued)]).encode()
 
     def load(self, state: bytes) -> None:
-        total, count, queued, *_ = json.loads(state)  # version 0.1.0 saved one thing more
-        self._mean.total, self._mean.count = float(total), int(count)
-        self._queued.update(queued.items())
+        total, count, queued, *_ = saved_state(state, _STATE)  # version 0.1.0 saved one thing more
+        if not all(known is None or self._is_known(known) for known in queued.values()):
+            raise ValueError("a document of another policy")
+        self._mean.total, self._mean.count = total, count
+        self._queued.update(queued)
 
     def _score_of(self, key: str) -> float:
         known = self._queued[key]

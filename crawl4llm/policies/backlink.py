@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawl4llm.base.shapes import fits, whole
 from crawl4llm.policies import EACH
 from crawl4llm.policies._seen_links import SeenLinksPolicy
 
@@ -17,7 +18,7 @@ class Policy(SeenLinksPolicy[int]):
 
     @staticmethod
     def _is_known(value: Any) -> bool:
-        return type(value) is int
+        return fits([value], whole())
 
     def _seen(self, known: int | None, influence: float) -> int:
         return (known or 0) + 1

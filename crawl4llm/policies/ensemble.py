@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.policies import NO
+from crawl4llm.base.shapes import NUMBER
+from crawl4llm.policies import NO, saved_state
 from crawl4llm.policies._scorer_policy import ScorerPolicy
 from crawl4llm.scoring import parse_weights
 from crawl4llm.scoring.normalisers import NORMALISERS
@@ -48,7 +49,7 @@ class Policy(ScorerPolicy):
         return json.dumps([normaliser.dump() for normaliser in self._normalisers]).encode()
 
     def load(self, state: bytes) -> None:
-        for normaliser, dumped in zip(self._normalisers, json.loads(state), strict=True):
+        for normaliser, dumped in zip(self._normalisers, saved_state(state, [[NUMBER]]), strict=True):
             normaliser.restore(dumped)
 
     def _combined(self, scores: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import input_lines
+from crawl4llm.base.input_files import given_path, input_lines
 from crawl4llm.base.urls import host_of
 from crawl4llm.policies import EACH, BasePolicy, Candidate, Rating
 
@@ -34,7 +34,7 @@ class Policy(BasePolicy):
                 "HARMONIC_RANKS is not set; give Common Crawl's ranks of hosts or domains, or those of the corpus's "
                 f"pages, which are made by {_make_ranks(self._options.corpus)}"
             )
-        self._ranks = HarmonicRanks(Path(self._options.harmonic_ranks).expanduser())
+        self._ranks = HarmonicRanks(given_path(self._options.harmonic_ranks))
 
     def identity(self) -> Mapping[str, object]:
         return {"harmonic_ranks": f"sha256:{self._ranks.digest}"}

@@ -9,14 +9,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crawl4llm.base.domains import domain_of
+from crawl4llm.base.shapes import NUMBER, Maybe
 from crawl4llm.base.urls import host_of
-from crawl4llm.policies import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept
-from crawl4llm.policies._means import shrunken
+from crawl4llm.policies import EACH, Candidate, CrawledPage, Pieces, is_number, not_kept, saved_state
+from crawl4llm.policies._means import MEAN, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
+_STATE: Final = ({...: (*MEAN, Maybe(NUMBER), [{str}])}, {...: MEAN}, MEAN)
 _PRIOR_MEAN: Final = 0.5
 _PRIOR_PAGES: Final = 5.0
 """How many pages of its own weigh as much as what is known of hosts of the same domain, and of all domains."""
@@ -119,7 +121,7 @@ class Policy(PageByPagePolicy):
         return json.dumps([hosts, not_kept(self._domains), self._all]).encode()
 
     def load(self, state: bytes) -> None:
-        hosts, domains, everything = json.loads(state)
+        hosts, domains, everything = saved_state(state, _STATE)
         for name, (total, pages, score, queued) in hosts.items():
             self._hosts[name] = _Host(total, pages, score)
             for key in queued:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crawl4llm.policies import Candidate, CrawledPage, Pieces
+from crawl4llm.base.shapes import NUMBER, If, whole
+from crawl4llm.policies import Candidate, CrawledPage, Pieces, saved_state
 from crawl4llm.policies._learner import NUMBERS, Floats, probability_of
-from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, worst_of
-from crawl4llm.policies._means import RunningMean, shrunken
+from crawl4llm.policies._learning import InTurn, Lessons, RunningMeans, Waiting, sums_by, worst_of
+from crawl4llm.policies._means import MEAN, RunningMean, are_shares, shrunken
 from crawl4llm.policies._seen_links import PageByPagePolicy
 
 if TYPE_CHECKING:
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from crawl4llm.frontier import Entry
 
 # docs/policy-measurements.md says how these were chosen, and on what.
+_STATE: Final = {
+    "taught": If((whole(), [({str}, NUMBER)])),
+    "all": MEAN,
+    "places": sums_by({int}),
+    "siblings": sums_by({str}),
+    "waiting": {...: [...]},
+    "leased": {...: [...]},
+    "pages": whole(),
+    "linked": [{str}],
+}
 _HOST_PRIOR: Final = 5.0
 """How many pages of a host weigh as much as what is known of all pages."""
 _FOLDER_PRIOR: Final = 3.0
@@ -153,7 +164,11 @@ class Policy(PageByPagePolicy):
         return json.dumps(state).encode()
 
     def load(self, state: bytes) -> None:
-        saved = json.loads(state)
+        saved = saved_state(state, _STATE)
+        if not all(Waiting.is_valid([0, one]) for name in ("waiting", "leased") for one in saved[name].values()):
+            raise ValueError("a document of another policy")
+        if not are_shares(*saved["all"]):
+            raise ValueError("no mean of targets")
         self._lessons.load(*saved.get("taught", (0, ())))  # earlier versions kept no lessons: it learns anew
         self._all.total, self._all.count = saved["all"]
         self._places.load(saved["places"])

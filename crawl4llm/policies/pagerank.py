@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating
-from crawl4llm.policies._seen_graph import SeenGraph
+from crawl4llm.base.shapes import NUMBER
+from crawl4llm.policies import BasePolicy, Candidate, CrawledPage, Rating, saved_state
+from crawl4llm.policies._seen_graph import DUMPED, SeenGraph
 from crawl4llm.policies._seen_links import targets_of
 
 _TOLERANCE = 1e-9
@@ -65,8 +66,10 @@ class Policy(BasePolicy):
         return json.dumps([self._graph.dump(), self._ranks]).encode()
 
     def load(self, state: bytes) -> None:
-        dumped, self._ranks = json.loads(state)
-        self._graph = SeenGraph.restored(dumped)
+        dumped, ranks = saved_state(state, (DUMPED, [NUMBER]))
+        self._graph, self._ranks = SeenGraph.restored(dumped), ranks
+        if len(ranks) > len(self._graph):
+            raise ValueError("more ranks than documents")
 
     def _start_ranks(self) -> None:
         """Give documents seen for the first time the IR of one to which no links are known."""

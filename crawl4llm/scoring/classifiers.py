@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.fasttext_file import inspect_model
 from crawl4llm.scoring.fasttext_scorer import FastTextModel, one_line
 
@@ -83,7 +83,7 @@ def _classifier(name: str, given: Any, folder: Path) -> Classifier:
         raise ValueError(f"{name}: shares is no object of labels with numbers from 0 to 1")
     if abs((total := math.fsum(shares.values())) - 1) > _ROUNDING:
         raise ValueError(f"{name}: shares sum to {total:g}, not to 1; {REST!r} stands for all other labels")
-    return Classifier(name, folder / Path(model).expanduser(), shares)
+    return Classifier(name, folder / given_path(model), shares)
 
 
 def _is_share(value: Any) -> bool:

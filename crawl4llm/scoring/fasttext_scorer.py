@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
 from crawl4llm.scoring.fasttext_file import ModelFile, inspect_model
 from crawl4llm.scoring.model_rules import ModelRules, read_rules, rules_path
 
@@ -81,7 +82,7 @@ class FastTextScorer(FastTextModel):
                 "SCORER_MODEL is not set; give the path of a fastText classifier (.bin or .ftz), for example DCLM's "
                 "(see README.md)"
             )
-        path = Path(options.scorer_model).expanduser()
+        path = given_path(options.scorer_model)
         scorer = cls(path, options.scorer_label)
         rules = read_rules(path)
         if rules is not None:

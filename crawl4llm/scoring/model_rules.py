@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm import __version__
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.scoring.text import EXTRACTORS
 
 if TYPE_CHECKING:
@@ -63,15 +63,15 @@ def read_rules(model: Path) -> ModelRules | None:
         return None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, LookupError, TypeError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         raise InputError(
             f"{path} is damaged, or no file of `scrapy trainscorer`; put the one that came with {model.name} there, or "
             "remove it and set SCORER_LABEL"
         ) from None
     if rules.text_rule != TEXT_RULE or rules.extractor not in {None, *EXTRACTORS}:
         raise InputError(
-            f"{path}: text_rule {rules.text_rule!r} with extractor {rules.extractor!r} is not known to crawl4llm "
-            f"{__version__}; use a newer version"
+            f"{path}: text_rule {rules.text_rule!r:.100} with extractor {rules.extractor!r:.100} is not known to "
+            f"crawl4llm {__version__}; use a newer version"
         )
     return rules
 
@@ -80,7 +80,7 @@ def follow_rules(options: Options, given: Container[str] = ()) -> Options:
     """Return options with the rules beside SCORER_MODEL, but for ``given`` settings; raises like :func:`read_rules`."""
     if options.scorer_model is None:
         return options
-    rules = read_rules(Path(options.scorer_model).expanduser())
+    rules = read_rules(given_path(options.scorer_model))
     if rules is None:
         return options
     if "SCORER_LABEL" not in given:

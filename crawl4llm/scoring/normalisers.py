@@ -21,7 +21,7 @@ class Normaliser(Protocol):
         """Return the state, which depends on the scores so far."""
 
     def restore(self, dumped: Sequence[float]) -> None:
-        """Set the state to a dumped one."""
+        """Set the state to a dumped one, a list of finite numbers. Raises ValueError if it is another's."""
 
 
 class Unchanged:
@@ -56,6 +56,8 @@ class ZScore:
 
     def restore(self, dumped: Sequence[float]) -> None:
         self._count, self._mean, self._squares = dumped
+        if min(self._count, self._squares) < 0:
+            raise ValueError("no count, or no sum of squares")
 
 
 class MinMax:
@@ -73,6 +75,8 @@ class MinMax:
         return self._bounds
 
     def restore(self, dumped: Sequence[float]) -> None:
+        if len(dumped) not in {0, 2}:
+            raise ValueError("not two bounds")
         self._bounds = list(dumped)
 
 

@@ -14,7 +14,7 @@ from crawl4llm import __version__
 from crawl4llm.base.command_lines import merge_command
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import locked, whole_folder, writing
-from crawl4llm.base.input_files import views
+from crawl4llm.base.input_files import given_path, views
 from crawl4llm.base.object_store import BUCKET_VIEWED, URL_NAME, flat_name, is_storage
 from crawl4llm.base.run_folder import WARC
 
@@ -33,7 +33,7 @@ def run_folder(given: str, settings: Given) -> Path:
     ``settings`` as :func:`crawl4llm.tools._merging.merge` takes them. Raises InputError.
     """
     if not is_storage(given):
-        return Path(given).expanduser()
+        return given_path(given)
     from crawl4llm.cluster import controls
     from crawl4llm.cluster.history import History
     from crawl4llm.crawl.jobdir import REQUESTS

@@ -24,7 +24,7 @@ import crawl4llm
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.crawl_log import NAME as CRAWL_LOG
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_input
+from crawl4llm.base.input_files import given_path, read_input
 from crawl4llm.base.output_dir import claim_output_dir
 from crawl4llm.base.processes import python_command
 from crawl4llm.base.run_folder import SETTINGS, read_json
@@ -147,7 +147,7 @@ def _url_policy(policy: str | Path | type[Policy], folder: Path) -> str:
         source, name = _source_of(policy).encode(), policy.__name__
         stem = name
     elif str(policy).endswith(".py"):
-        path = Path(policy).expanduser()
+        path = given_path(policy)
         try:
             source, name, stem = read_input(path, _LARGEST), "Policy", path.stem
         except OSError as error:

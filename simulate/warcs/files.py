@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import CorruptRecord, InputError, MissingRecord, NoPage, Why
-from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, input_lines, open_input, parse_json
+from crawl4llm.base.input_files import LONGEST_LINE, PreadFile, given_path, input_lines, open_input, parse_json
 from crawl4llm.base.reasons import FRONTIER_FULL, HOST_FULL, OPT_OUT
 from crawl4llm.base.run_folder import LIVE, SETTINGS, read_json
 from crawl4llm.base.urls import normalise_url
@@ -71,7 +71,7 @@ def list_files(given: str | Path) -> Collection:
 
     Raises InputError where nothing is found.
     """
-    path = _absolute(Path(given).expanduser())
+    path = _absolute(given_path(given))
     folders = _Folders()
     try:
         root, found = _find(path, folders)

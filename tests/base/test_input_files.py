@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawl4llm.base.input_files import input_lines, open_regular, read_input, read_json
+from crawl4llm.base.input_files import given_path, input_lines, open_regular, read_input, read_json
 
 READERS: list[Callable[[Path], Any]] = [
     open_regular,
@@ -62,3 +62,10 @@ def test_what_is_no_json(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
         read_json(path)
+
+
+def test_a_home_is_one_only_of_a_user_whom_the_machine_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert given_path("~/a") == given_path(Path("~/a")) == Path("/home/me/a")
+    assert given_path("~nobody-of-this-name/a") == Path("~nobody-of-this-name/a")
+    assert given_path("a~/b") == Path("a~/b")

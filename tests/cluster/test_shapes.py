@@ -18,7 +18,7 @@ from driven_crawl import pages_at_once
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.shapes import Maybe, Where, fits
 from crawl4llm.cluster import crawl as cluster_crawl
-from crawl4llm.cluster import partition
+from crawl4llm.cluster import partition, shapes
 from crawl4llm.cluster import worker as cluster_worker
 from crawl4llm.cluster.objects import encode_exchange, read_exchange
 from crawl4llm.cluster.storage import Storage, pack, packed, sealed
@@ -138,6 +138,17 @@ def test_an_object_of_another_shape(kind: str, pattern: str, begun: Path, ended:
 
 def run(action: Any, storage: Path, **options: Any) -> None:
     list(action.run({}, argparse.Namespace(arguments=[f"file://{storage}"], **options)))
+
+
+@pytest.mark.parametrize(
+    ("keyless", "fits_it"),
+    [([3, 5], True), ([1 << 24], True), ([1 << 23, 1 << 23, 1], False), ([10**18], False), ([-1], False)],
+)
+def test_a_section_tells_of_no_more_links_than_there_is_room_for(keyless: list[int], fits_it: bool) -> None:
+    """A hundred bytes told of 30 million links without a key, which took 230 MB."""
+    section = {"targets": [["key", ""]], "pages": [[place, [0], None, links] for place, links in enumerate(keyless)]}
+    assert fits([section], shapes.LINKS) is fits_it
+    assert fits([{**section, "redirects": []}], shapes.MAIL) is fits_it
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import random
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from changed_json import OTHERS, places, with_other
 
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, Link, PageRecord
@@ -29,6 +35,7 @@ CAPTURE = Capture(
     truncated="disconnect",
     milliseconds=12,
 )
+HEAD = struct.Struct("<QIQI")
 HTML = "<p>Größe</p>".encode()
 
 
@@ -147,6 +154,49 @@ def test_answers_are_for_the_same_lease_of_the_same_document(tmp_path: Path) -> 
     waiting.recall()
     assert [lease.token for lease in waiting.unanswered()] == [2, 9]
     spool.close()
+
+
+def _record(content: bytes, place: int) -> tuple[Any, bytes, int]:
+    """The JSON and the bodies of a record, and where it ends."""
+    _, text, bodies, _ = HEAD.unpack_from(content, place)
+    start = place + HEAD.size
+    return (
+        json.loads(content[start : start + text]),
+        content[start + text : start + text + bodies],
+        start + text + bodies,
+    )
+
+
+def test_a_record_of_something_else_is_asked_for_again(tmp_path: Path) -> None:
+    """Whatever value stands in the place of another, with a checksum that holds: who made the JOBDIR made it."""
+    draw = random.Random(8)
+    made = AnswerSpool(tmp_path / "spool")
+    waiting = ReorderBuffer(made)
+    given = leases([1, 2])
+    waiting.add(given)
+    answered(waiting, given[0], page(given[0], CAPTURE.body, CAPTURE))
+    waiting.redirected(given[1], Hop("http://example.org/c", (CAPTURE,)))
+    waiting.keep()
+    made.close()
+    content = (tmp_path / "spool").read_bytes()
+    told, bodies, end = _record(content, 0)
+    records = [(1, told, bodies), (2, *_record(content, end)[:2])]
+    assert ["hop" in told for _, told, _ in records] == [False, True]
+    lost = 0
+    for token, told, bodies in records:
+        for at in places(told):
+            for other in draw.sample(OTHERS, 6):
+                text = json.dumps(with_other(told, at, other)).encode()
+                head = HEAD.pack(token, len(text), len(bodies), zlib.crc32(bodies, zlib.crc32(text)))
+                (tmp_path / "changed").write_bytes(head + text + bodies)
+                spool = AnswerSpool(tmp_path / "changed")
+                answer = Answer(given[token - 1])
+                found, hops = spool.recall([answer])
+                for one in found:
+                    spool.restore(one)
+                lost += not found and not hops
+                spool.close()
+    assert lost > 100
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "garbage"])

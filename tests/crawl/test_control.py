@@ -47,6 +47,8 @@ def test_all_that_it_may_say(tmp_path: Path) -> None:
         ('{"\\u001b[2J": []}', "is not known"),
         ('{"delay": -1}', "delay must be a number of seconds"),
         ('{"delay": NaN}', "delay must be"),
+        ('{"delay": Infinity}', "delay must be"),
+        ('{"delay": 1%s}' % ("0" * 400), "delay must be"),
         ('{"delay": true}', "delay must be"),
         ('{"delays": [1]}', "delays must be an object"),
         ('{"delays": {"www.a.example": 1}}', "give that of its owner, 'a.example'"),
@@ -59,7 +61,7 @@ def test_all_that_it_may_say(tmp_path: Path) -> None:
         ('{"blocked": ["a b"]}', "blocked has 'a b'"),
         (" " * (1 << 20) + "{}", "more than 1,048,576 bytes"),
     ],
-    ids=range(19),
+    ids=range(21),
 )
 def test_what_is_wrong_is_named(tmp_path: Path, content: str, fault: str) -> None:
     (tmp_path / "control.json").write_text(content)

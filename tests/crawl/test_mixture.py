@@ -149,6 +149,7 @@ SHARES = {HQ: 0.5, "*": 0.5}
         ({"a/b": {}}, "'a/b' is no name of letters, digits, dots, hyphens and underscores"),
         ({"kind": {"model": "kind.bin"}}, "kind is no object with just model, shares"),
         ({"kind": {"model": 1, "shares": SHARES}}, "kind: model is no path"),
+        ({"kind": {"model": "~no-such-user", "shares": SHARES}}, "~no-such-user cannot be read: No such file"),
         ({"kind": {"model": "none.bin", "shares": SHARES}}, "none.bin cannot be read: No such file"),
         ({"kind": {"model": "mixture.json", "shares": SHARES}}, "mixture.json is not a fastText model"),
         ({"kind": {"model": "kind.bin", "shares": [1]}}, "shares is no object of labels with numbers from 0 to 1"),

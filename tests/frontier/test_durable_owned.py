@@ -23,12 +23,13 @@ from hypothesis.stateful import rule
 from owner_contract import OwnerModel, Undelayed, owner, run_owner_model
 from power_cut_helpers import SURVIVALS, Disk, PowerCutError, put_files
 
+from crawl4llm.base.input_files import parse_json
 from crawl4llm.base.reasons import OPT_OUT
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.frontier import NO_CAPS, Caps, Entry, Outcome, OwnerCounts, OwnerFrontier
 from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
-from crawl4llm.frontier.holds import FAILURES_KEPT, NAME
+from crawl4llm.frontier.holds import FAILURES_KEPT, NAME, hold_of
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.store import Store, StoreError
 
@@ -167,6 +168,27 @@ def test_lines_of_the_holds_file_may_lack_what_is_new(stored: Stored) -> None:
     stored.store.path.with_name(NAME).write_bytes(b"%08x %b\n" % (zlib.crc32(content), content))
     owners = stored.reopen(commit=False).owners
     assert (owners.is_parked("one"), owners.failures("one"), dict(owners.parked())) == (True, 0, {"one": 0.0})
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        *("[{}, 60.0, true]", '["9e9", 60.0, true]', "[9e9, 60.0, 1]", "[9e9, 60.0]", "[9e9, NaN, true]"),
+        *("[9e9, 60.0, true, 0, {}]", "[9e9, 60.0, true, 1, 9e9, 0, 5000, 9e9]", "[9e9, 60.0, true, 0, 0, 0, 0, 0, 0]"),
+        *("null", "7", "[" * 2000 + "]" * 2000),
+    ],
+)
+def test_lines_of_the_holds_file_that_say_no_hold_are_passed_over(stored: Stored, hold: str) -> None:
+    """Their checksums may hold nevertheless: who made the JOBDIR made them."""
+    one = hold.replace("[", '["one", ', 1).encode()
+    two = b'["two", 9e9, 60.0, true, 3, 9e9, 0.0, 4, 9e9]'
+    lines = [b"%08x %b\n" % (zlib.crc32(content), content) for content in (one, two)]
+    stored.store.path.with_name(NAME).write_bytes(b"".join(lines))
+    owners = stored.reopen(commit=False).owners
+    assert dict(owners.parked()) == {"two": 0.0}
+    assert owners.slowed("two") == 4
+    with pytest.raises(ValueError, match=r"no hold|nested"):
+        hold_of(parse_json(hold))
 
 
 def test_the_running_clock_may_be_another_after_a_restart(stored: Stored) -> None:

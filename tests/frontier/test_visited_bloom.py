@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import pytest
 from visited_helpers import ROOMY, small_parts
@@ -110,6 +114,48 @@ def test_what_is_no_filter_is_not_loaded(tmp_path: Path, content: bytes) -> None
     (tmp_path / "filter").write_bytes(content)
     with pytest.raises(ValueError, match=r"."):
         FingerprintFilter.load(tmp_path / "filter", most_bytes=ROOMY, fsync=False)
+
+
+def rewritten(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a filter's file, its checksum with it."""
+    content = change(path.read_bytes()[:-4])
+    path.write_bytes(content + crc32(content).to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"format": 3, "full": []},
+        {"format": 3, "marks": [[1, 2]], "full": []},
+        {"format": 3, "marks": [["1", "2"]], "full": []},
+        {"format": 3, "marks": [], "full": 5},
+        {"format": 3, "marks": [], "full": ["a"]},
+        {"format": [], "marks": [], "full": []},
+        *([], 7, None),
+    ],
+)
+def test_a_header_of_something_else_is_not_loaded(tmp_path: Path, header: Any) -> None:
+    """Its checksum may hold nevertheless: who made the JOBDIR made it. A KeyError ended the crawl."""
+    filled(tmp_path / "filter", 10).save(Mark(10, 0))
+    rewritten(tmp_path / "filter", lambda data: json.dumps(header).encode() + data[data.index(b"\n") :])
+    with pytest.raises(ValueError, match="its header is none"):
+        FingerprintFilter.load(tmp_path / "filter", most_bytes=ROOMY, fsync=False)
+
+
+@pytest.mark.parametrize(("place", "number"), [(8, 10**9), (8, 2**64 - 1), (8, 3), (16, 0)])
+def test_a_filter_of_other_slices_is_not_loaded(tmp_path: Path, place: int, number: int) -> None:
+    """As many hashes were made as it says that it has slices."""
+    filled(tmp_path / "filter", 10).save(Mark(10, 0))
+
+    def change(data: bytes) -> bytes:
+        at = data.index(b"\n") + 1 + place
+        return data[:at] + number.to_bytes(8, "little") + data[at + 8 :]
+
+    rewritten(tmp_path / "filter", change)
+    began = time.process_time()
+    with pytest.raises(ValueError, match="no filter of this project"):
+        FingerprintFilter.load(tmp_path / "filter", most_bytes=ROOMY, fsync=False)
+    assert time.process_time() - began < 5
 
 
 def test_another_format_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

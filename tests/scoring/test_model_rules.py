@@ -107,6 +107,7 @@ def test_rules_of_another_model_are_refused(model: Callable[..., Path]) -> None:
         ({"label": 5}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"extractor": []}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"model_digest": "0" * 64}, "is damaged, or no file of `scrapy trainscorer`"),
+        ({"model_digest": 7}, "is damaged, or no file of `scrapy trainscorer`"),
         ({"text_rule": "lower case"}, "text_rule 'lower case' with extractor None is not known to crawl4llm"),
         ({"extractor": "mine"}, "text_rule 'dclm' with extractor 'mine' is not known to crawl4llm"),
     ],

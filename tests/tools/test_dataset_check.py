@@ -110,6 +110,7 @@ RECORDS: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda record: record.replace(b"<title>", b"<tITle>"), "has another payload than its payload digest says"),
     (lambda record: record.replace(b"WARC-Block-Digest: sha1", b"WARC-Block-Digest: crc"), "of an unknown kind"),
     (lambda record: record.replace(b"Block-Digest: sha1", b"Block-Digest: shake_128"), "of an unknown kind"),
+    (lambda record: record.replace(b"Block-Digest: sha1", b"Block-Digest: sh\0a1"), "of an unknown kind"),
     (lambda record: re.sub(rb"WARC-Block-Digest[^\n]*\n", b"", record), "response has no block digest"),
     (lambda record: record[:-4] + b"more\r\n\r\n", "is not followed by two line ends only"),
     (lambda record: record[:-30], "Content-Length is"),

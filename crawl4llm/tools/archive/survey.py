@@ -247,7 +247,7 @@ class _Digest:
         algorithm, _, self._value = stated.decode("ascii", "replace").partition(":")
         self._start = start
         self._hash: Any = None
-        with suppress(ValueError):  # no algorithm, or one that this machine does not have
+        with suppress(TypeError, ValueError):  # no algorithm, one that this machine does not have, or a NUL in its name
             self._hash = hashlib.new(algorithm.lower(), usedforsecurity=False)
         if self._hash is not None and not self._hash.digest_size:  # SHAKE: any length, and the field tells none
             self._hash = None

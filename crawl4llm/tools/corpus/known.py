@@ -23,7 +23,7 @@ from crawl4llm.base.command_lines import command, given_settings
 from crawl4llm.base.crawl_log import FAILURES
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, whole_folder, writing
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
@@ -177,7 +177,7 @@ def _pages(path: Path, show: bool) -> Iterator[str]:
 
 def _find(given: str) -> tuple[list[Path], list[Path]]:
     """Return the files of rows and the archives that a source names. Raises InputError."""
-    path = Path(given).expanduser()
+    path = given_path(given)
     try:
         if is_clueweb22(path):
             raise InputError(f"{given}: is a ClueWeb22 tree; give JSON Lines, Parquet, or WARC files")
@@ -211,7 +211,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _run(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Part]:
     out, *given = opts.arguments
-    to, near = Path(out).expanduser().absolute(), not opts.exact
+    to, near = given_path(out).absolute(), not opts.exact
     check_free(to, "OUT")
     if near:
         require_library("scrapy corpus known", "give --exact")

@@ -16,6 +16,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import AppendFile, replacing
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.object_store import is_storage
 from crawl4llm.base.shard_tasks import Executor, J, R, Shards, run_shards
 from crawl4llm.base.tables import Part
@@ -119,7 +120,7 @@ def _known_texts(path: str) -> KnownTexts:
     """Open a file of known texts. Raises InputError."""
     from crawl4llm.scoring.known_texts import KnownTexts
 
-    known = KnownTexts(Path(path).expanduser(), named="--known")
+    known = KnownTexts(given_path(path), named="--known")
     if known.near:
         require_library("--known", "take a file made with --exact")
     return known
@@ -147,7 +148,7 @@ class _Export:
         self._wanted = wanted
         self._tokenizer = None if wanted.tokenizer is None else Tokenizer.of(wanted.tokenizer)
         model = wanted.language_model
-        self._languages = None if model is None else FastTextLanguages(Path(model).expanduser())
+        self._languages = None if model is None else FastTextLanguages(given_path(model))
         self._known = known
         self._scored_by: str | None = None
         """The digest of the model that scores pages whose source has no score of theirs."""

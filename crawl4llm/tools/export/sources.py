@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from crawl4llm.base import crawl_log
 from crawl4llm.base.command_lines import command
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import LONGEST_LINE, open_input, parse_json
+from crawl4llm.base.input_files import LONGEST_LINE, given_path, open_input, parse_json
 from crawl4llm.base.received import Given
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.shard_tasks import UNDIVIDED, Executor
@@ -200,7 +200,7 @@ class WarcSource(Source):
         self.given = given
         self.run = None
         self.settings = {}
-        folder = index_folder(Path(given).expanduser())
+        folder = index_folder(given_path(given))
         try:
             collection = list_files(given)
             if not is_current(collection, folder, DEFAULTS):

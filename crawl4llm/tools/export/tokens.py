@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.tools.export.formats import require_package
 
 _LARGEST = 1 << 28
@@ -27,7 +26,7 @@ class Tokenizer(NamedTuple):
     def of(cls, given: str) -> Tokenizer:
         """Return the tokenizer in a file. Raises InputError where there is none, or the library is missing."""
         require_package("tokenizers", "--tokenizer")
-        path = Path(given).expanduser()
+        path = given_path(given)
         try:
             with open_input(path) as file:
                 data = file.read(_LARGEST + 1)

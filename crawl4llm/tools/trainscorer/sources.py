@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.command_lines import quoted
 from crawl4llm.base.errors import InputError, NoPage
-from crawl4llm.base.input_files import open_input
+from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.crawl.seeds import read_seeds
 from crawl4llm.options import Options, read_options
 from crawl4llm.optouts.decision import reason_against_training
@@ -67,7 +67,7 @@ class Sources:
 
     def find(self, given: str) -> Source:
         """Return the source that a path or pattern names. Raises InputError where there is no such file or folder."""
-        path = Path(given).expanduser()
+        path = given_path(given)
         try:
             return Source(given, _kind(path))
         except OSError as error:
@@ -78,7 +78,7 @@ class Sources:
 
         Raises InputError where it cannot be read, or not to its end.
         """
-        path = Path(source.given).expanduser()
+        path = given_path(source.given)
         if source.kind == _ARCHIVES:
             yield from self._of_archives(source, path)
         elif source.kind == _DOCUMENTS:

@@ -13,6 +13,7 @@ from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.files import check_free, replacing
+from crawl4llm.base.input_files import given_path
 from crawl4llm.base.tables import Part, facts
 from crawl4llm.base.terminal import wants_bar
 from crawl4llm.options import read_options
@@ -64,7 +65,7 @@ def hold(settings: BaseSettings, wanted: Wanted) -> Iterator[Part]:
 
     Raises InputError; where policies failed, when the results of the others are written.
     """
-    results = read_results(Path(wanted.track).expanduser())
+    results = read_results(given_path(wanted.track))
     if results is not None:
         check_free(wanted.out)
     else:

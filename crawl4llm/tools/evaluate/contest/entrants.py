@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_input
+from crawl4llm.base.input_files import given_path, read_input
 from crawl4llm.option_checks import own_settings
 from crawl4llm.options import Options
 from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
@@ -70,7 +70,7 @@ def _entrant(given: str, settings: BaseSettings) -> Entrant:
     name = url_policy = given
     digest = None
     if given.endswith(".py"):
-        path = Path(given).expanduser()
+        path = given_path(given)
         name, digest = path.stem, _digest(path)
         url_policy = f"{_import(path)}.Policy"
     elif "." in given and not given.startswith(SCORER_PREFIX):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import read_json
+from crawl4llm.base.input_files import given_path, read_json
 from crawl4llm.option_checks import is_corpus_class
 from simulate.open import HOSTS, PAGES
 
@@ -80,7 +79,7 @@ def read_track(named: str) -> Track:
     """Return a track by its name, or from a file. Raises InputError."""
     if named in TRACKS:
         return TRACKS[named]
-    path = Path(named).expanduser()
+    path = given_path(named)
     try:
         content = read_json(path)
     except FileNotFoundError:
@@ -102,7 +101,7 @@ def with_corpora(track: Track, paths: Sequence[str]) -> Track:
     for path in paths:
         if is_corpus_class(path):
             raise InputError(f"--contest-web {path}: there is no such file")
-        name = _NOT_IN_NAMES.sub("-", Path(path).expanduser().resolve().name).strip("-._") or "web"
+        name = _NOT_IN_NAMES.sub("-", given_path(path).resolve().name).strip("-._") or "web"
         names = [name, *(f"{name}-{number}" for number in range(2, len(paths) + 1))]
         taken = {web.name.casefold() for web in webs}
         webs.append(WebSource(next(one for one in names if one.casefold() not in taken), corpus=path))
