@@ -76,8 +76,7 @@ def _records() -> list[bytes]:
 def _archive(folder: Path) -> Reader:
     from crawl4llm.base.errors import PageError
     from crawl4llm.tools.archive.survey import faults
-    from crawl4llm.warc.payload import html_in_utf8
-    from crawl4llm.warc.reader import UnreadableFile, WarcReader, begins_like_archive, parse_stored
+    from crawl4llm.warc.reader import UnreadableFile, WarcReader, begins_like_archive, html_of_record, parse_stored
     from simulate.warcs.scan import Source, scan_part
 
     path = folder / "input.warc"
@@ -96,7 +95,7 @@ def _archive(folder: Path) -> Reader:
                 faults(frame, reader.pieces(offset, length))
             with suppress(PageError, ValueError):
                 stored = parse_stored(reader.read(offset, length, 1 << 20), "at")
-                html_in_utf8(stored.data, stored.record, stored.http, 1 << 20).decode()
+                html_of_record(stored, 1 << 20).data.decode()
         scan_part(Source(path, folder / "points"), canonical_links=True)
 
     return Reader(read, (UnreadableFile,))
