@@ -84,7 +84,7 @@ def owner_of(url: str) -> str:
     Empty where the URL has no host that could be asked: none, or one longer than names may be (RFC 1035, 2.3.4).
     """
     host = ascii_host(url)
-    return domain_of(host) if len(host) <= _LONGEST_NAME and host.isascii() else ""
+    return "" if len(host) > _LONGEST_NAME or _TOO_LONG.search(host) else domain_of(host)
 
 
 def ascii_host(url: str) -> str:
@@ -95,6 +95,8 @@ def ascii_host(url: str) -> str:
 
 _LONGEST_NAME = 253
 """Characters of a name: its 255 octets without the length of its first label and the root's."""
+_TOO_LONG = re.compile(r"[^.]{64}")
+"""A label that is longer than labels may be."""
 _DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 

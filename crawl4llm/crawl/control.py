@@ -156,7 +156,7 @@ def _domains(value: Any) -> tuple[str, ...]:
 def _domain(name: Any) -> str:
     try:
         return Domain(name).name
-    except (AttributeError, InputError):
+    except (InputError, TypeError):
         raise ValueError(f"has {name!r:.100}, which is not a domain; give it like example.com") from None
 
 
