@@ -7,6 +7,7 @@ shows it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ _NO_BOMB, _MOST_RATIO = 1 << 20, 100
 _CHUNKED = re.compile(rb"(?:^|,)[ \t]*chunked[ \t]*(?:,|$)", re.IGNORECASE)
 _QUOTED = re.compile(rb'"[^"]*"?')
 _MEDIA_TYPE = re.compile(rb"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+")
+_LONGEST_CACHED: Final = 128
+"""Bytes of a Content-Type that is remembered; a collection has few different ones."""
 _HTML_TYPES: Final = {b"text/html", b"application/xhtml+xml", b"application/vnd.wap.xhtml+xml"}
 _LOOKS_LIKE_HTML = re.compile(rb"[\s\xef\xbb\xbf]*<(?:!doctype html|html|head|title|body|!--)", re.IGNORECASE)
 _MOST_CODINGS: Final = 5
@@ -108,6 +111,12 @@ def may_be_html(content_type: bytes) -> bool:
 def media_type(content_type: bytes) -> bytes:
     """Return the media type in a Content-Type, of several the last that is one (Fetch, "extract a MIME type"); empty if
     none is, and for that of HTTP messages, which says nothing of the payload."""
+    read = _media_type if len(content_type) < _LONGEST_CACHED else _media_type.__wrapped__
+    return read(content_type)
+
+
+@lru_cache(maxsize=1024)
+def _media_type(content_type: bytes) -> bytes:
     kinds = (one.partition(b";")[0].strip().lower() for one in _QUOTED.sub(b"", content_type).split(b","))
     types = [kind for kind in kinds if _MEDIA_TYPE.fullmatch(kind) and kind != b"*/*"]
     return b"" if not types or types[-1] == b"application/http" else types[-1]

@@ -1,7 +1,7 @@
 """Heads of archive records: WARC of any version (ISO 28500), ARC, and the HTTP head inside.
 
 Read as leniently as crawlers have written: lines may end with a bare line feed (ClueWeb09's do), field names be in any
-case and have blanks behind them, target URIs stand in angle brackets (as WARC/1.0's grammar had it). Fields may be
+case, target URIs stand in angle brackets (as WARC/1.0's grammar had it). Fields may be
 folded (ISO 28500:2017, 4; RFC 9112, 5.2). URLs of ARC records may hold blanks, their lengths be -1, which is none, and
 their dates have too few or too many digits. A status line may lack the version of HTTP.
 """
@@ -33,6 +33,7 @@ _ARC_LINE = re.compile(rb"(.*?) (%b) (.*?)(?<![^ ])(-?\d+)\r?\n" % _ARC_ADDRESS_
 _ARC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)?(\d\d)?(\d\d)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 _STATUS_LINE = re.compile(rb"HTTP(?:/[\d.]+)?[ \t]+(\d{3})", re.IGNORECASE)
+_BLANKS: Final = {b" ", b"\t"}
 _FOLD = re.compile(rb"(?<![ \t])[ \t]*\r?\n[ \t]+")  # from the first blank only: time is linear
 _PADDED_NAME = re.compile(rb"(\n[^\s:]+)[ \t]+:")
 
@@ -59,10 +60,6 @@ class Fields:
     __slots__ = ("_head", "_searched")
 
     def __init__(self, head: bytes) -> None:
-        if b"\n " in head or b"\n\t" in head:
-            head = _FOLD.sub(b" ", head)
-        if b" :" in head or b"\t:" in head:
-            head = _PADDED_NAME.sub(rb"\1:", head)
         self._head = head
         self._searched = head.lower()
 
@@ -70,20 +67,39 @@ class Fields:
         """Return the first field of a name; empty where there is none."""
         name_at = self._searched.find(name)
         if name_at < 0:
-            return b""
+            return self._missing(name)
         start = name_at + len(name)
         end = self._searched.find(b"\n", start)
-        return self._head[start : end if end >= 0 else None].strip()
+        if end < 0:
+            return self._head[start:].strip()
+        if self._head[end + 1 : end + 2] in _BLANKS:
+            return self._folded(start)[0]
+        return self._head[start:end].strip()
 
     def listed(self, name: Name) -> bytes:
         """Return all fields of a name as one list (RFC 9110, 5.3)."""
-        values, at = list[bytes](), self._searched.find(name)
+        first = self.get(name)
+        at = self._searched.find(name)
+        if at < 0 or (at := self._searched.find(name, at + 1)) < 0:
+            return first
+        values = [first]
         while at >= 0:
-            start = at + len(name)
-            at = self._searched.find(b"\n", start)
-            values.append(self._head[start : at if at >= 0 else None].strip())
-            at = self._searched.find(name, at) if at >= 0 else at
+            value, end = self._folded(at + len(name))
+            values.append(value)
+            at = self._searched.find(name, end)
         return b", ".join(values)
+
+    def _missing(self, name: Name) -> bytes:
+        """Return a field that is not found as writers should have written it."""
+        return b""
+
+    def _folded(self, start: int) -> tuple[bytes, int]:
+        """Return the value that begins at a place, on several lines maybe, and where its last line ends."""
+        end = self._head.find(b"\n", start)
+        while end >= 0 and self._head[end + 1 : end + 2] in _BLANKS:
+            end = self._head.find(b"\n", end + 1)
+        end = end if end >= 0 else len(self._head)
+        return _FOLD.sub(b" ", self._head[start:end]).strip(), end
 
     def text(self, name: Name) -> str:
         """Return the same as :meth:`get`, decoded."""
@@ -95,8 +111,28 @@ class Fields:
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
         """Return all fields, in order."""
-        parts = (line.partition(b":") for line in self._head.split(b"\n")[1:])
+        head = _FOLD.sub(b" ", self._head) if b"\n " in self._head or b"\n\t" in self._head else self._head
+        parts = (line.partition(b":") for line in head.split(b"\n")[1:])
         return [(name.strip(), value.strip()) for name, colon, value in parts if colon]
+
+
+class HttpFields(Fields):
+    """The fields of a HTTP head, with blanks behind their names where servers have put them (RFC 9112, 5.1)."""
+
+    __slots__ = ("_is_mended",)
+
+    def __init__(self, head: bytes) -> None:
+        super().__init__(head)
+        self._is_mended = False
+
+    def _missing(self, name: Name) -> bytes:
+        if self._is_mended:
+            return b""
+        self._is_mended = True  # only now, since it takes longer than a search
+        if b" :" in self._head or b"\t:" in self._head:
+            self._head = _PADDED_NAME.sub(rb"\1:", self._head)
+            self._searched = self._head.lower()
+        return self.get(name)
 
 
 class Record(NamedTuple):
@@ -160,7 +196,7 @@ def parse_http(data: bytes, start: int) -> HttpHead | None:
     end = HEAD_END.search(data, start)
     if end is None:
         return None
-    return HttpHead(int(status[1]), Fields(data[start : end.start()]), end.end())
+    return HttpHead(int(status[1]), HttpFields(data[start : end.start()]), end.end())
 
 
 class Opening(Protocol):

@@ -34,7 +34,7 @@ from crawl4llm.warc.records import Frame, HttpHead, Record, field_name
 _PATHS: Final = {"/robots.txt": ROBOTS_TXT, PATH: TDMREP}
 """The files of a site by their paths."""
 SITE_FILES: Final = tuple(_PATHS)
-_SIGNAL_FIELDS = re.compile(rb"\n(?:%b):" % b"|".join(name.encode() for name in FIELDS))
+_SIGNAL_FIELDS = re.compile(rb"\n(?:%b)[ \t]*:" % b"|".join(name.encode() for name in FIELDS))
 _LOCATION, _RECORD_ID = field_name("Location"), field_name("WARC-Record-ID")
 _CONCURRENT_TO: Final = field_name("WARC-Concurrent-To")
 _LARGEST_BLOCK: Final = 1 << 16

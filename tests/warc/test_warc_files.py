@@ -301,8 +301,8 @@ def test_lines_of_text_that_begin_no_arc_record_and_that_take_no_time() -> None:
 
 def test_fields_are_folded_and_padded_as_writers_have_put_them(tmp_path: Path, index: Path) -> None:
     fields = [
-        "WARC-Record-ID :\r\n <urn:uuid:1>",
-        "warc-payload-digest\t:\r\n\tsha1: \t\r\n A",
+        "WARC-Record-ID:\r\n <urn:uuid:1>",
+        "warc-payload-digest:\r\n\tsha1: \t\r\n A",
         "Content-Type: application/http",
     ]
     body = html_of(1)
