@@ -80,7 +80,7 @@ class Fetching:
         InputError where it cannot be rated."""
         if is_leased(request) and response.status == 200:
             capture = (captures := captures_of(request))[-1]
-            if not is_html(Fields(head_fields(capture)).get(CONTENT_TYPE), capture.body):
+            if not is_html(Fields(head_fields(capture)).listed(CONTENT_TYPE), capture.body):
                 raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
             page = _page(lease_of(request), captures)
             opt_outs = self._opt_outs
