@@ -57,9 +57,6 @@ for name, read in readers.items():
     fault = Watched(target, Reader(read, (LookupError,)), guard).run(b"data")
     print(f"{name}: {fault and fault.kind}")
 """
-_KNOWN = {
-    "links": "an a with xlink:href alone is a KeyError (item 1 of issue 36); xfail is strict, and goes with its cure",
-}
 
 
 def _quick(*names: str) -> subprocess.CompletedProcess[str]:
@@ -68,16 +65,10 @@ def _quick(*names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_no_reader_does_what_it_must_not() -> None:
-    names = [name for name in TARGETS if name not in _KNOWN]
+    names = list(TARGETS)
     done = _quick(*names)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.removesuffix(": 0 faults") for line in done.stdout.splitlines()] == names
-
-
-@pytest.mark.parametrize("name", _KNOWN)
-@pytest.mark.xfail(strict=True)
-def test_known_faults(name: str) -> None:
-    assert _quick(name).returncode == 0
 
 
 def test_what_readers_must_not_do_is_seen(tmp_path_factory: pytest.TempPathFactory) -> None:
