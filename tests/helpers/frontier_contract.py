@@ -77,7 +77,7 @@ _SCORES = st.one_of(
 
 def entry(key: str, score: float, depth: int = 0, parent: str | None = None, host: str = "example.org") -> Entry:
     """An entry that was never leased."""
-    return Entry(key, f"http://{host}/{key}", score, depth, parent)
+    return Entry(key, f"http://{host}/{key}" if host else f"urn:{key}", score, depth, parent)
 
 
 def keys_of(leases: list[Lease]) -> list[str]:

@@ -19,6 +19,7 @@ from crawl_helpers import PROJECT, crawl_log
 from live_helpers import crawl_live, text_page
 
 from crawl4llm.base.html_links import html_links
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.live.addresses import read_hosts
 from simulate.demo.web import Web
 from tests.testweb import (
@@ -207,10 +208,10 @@ def test_the_real_web_without_dead_links(shared: Callable[[str], Path]) -> None:
         assert isinstance(before, bytes)
         assert isinstance(after, bytes)
         base = f"http://{host}{path}"
-        kept = {url.partition("#")[0] for url, *_ in html_links(after, base)} - {base}
+        kept = {url.partition("#")[0] for url, *_ in html_links(HtmlTree(after), base)} - {base}
         assert all(pages.leads(*place_of(url)) for url in kept)
         followed += len(kept)
-        found = {url.partition("#")[0] for url, *_ in html_links(before, base)} - {base}
+        found = {url.partition("#")[0] for url, *_ in html_links(HtmlTree(before), base)} - {base}
         assert kept == {url for url in found if pages.leads(*place_of(url))}
     assert followed > 100
 

@@ -89,10 +89,10 @@ def test_a_revisit_is_decoded_by_its_own_head(tmp_path: Path) -> None:
     expected = ["<title>日本</title>", f"<title>{'日本'.encode('gbk').decode('cp1252')}</title>", "<title>日本</title>"]
     assert [read_record(tmp_path, entry).decode() for entry in entries] == expected
     stored = [read_stored(tmp_path, entry.filename, entry.offset, entry.length) for entry in entries]
-    assert [html_of_record(stored[0], None, one).decode() for one in stored] == expected
+    assert [html_of_record(stored[0], None, one).data.decode() for one in stored] == expected
     head = b"HTTP/1.1 304 Not Modified\r\n\r\n"
     unchanged = b"WARC/1.1\r\nWARC-Type: revisit\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head)
-    assert html_of_record(stored[0], None, parse_stored(unchanged, "")).decode() == expected[0]
+    assert html_of_record(stored[0], None, parse_stored(unchanged, "")).data.decode() == expected[0]
     with pytest.raises(CorruptRecord, match="not the content that the index describes"):
         read_record(tmp_path, replace(entries[1], digest="sha1:" + "A" * 32))
 
