@@ -65,6 +65,6 @@ def _kind_of(error: BaseException) -> str:
 def _peak() -> float:
     """Return the most memory that this program ever had, in MB. What the system counts for the process can be that of
     another program, by which it was started."""
-    with suppress(OSError, ValueError), open("/proc/self/status", "rb") as status:  # Linux
-        return int(status.read().partition(b"VmHWM:")[2].split(maxsplit=1)[0]) / 1024
+    with suppress(OSError, ValueError):  # Linux
+        return int(Path("/proc/self/status").read_bytes().partition(b"VmHWM:")[2].split(maxsplit=1)[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
