@@ -74,12 +74,14 @@ def _records() -> list[bytes]:
 
 
 def _archive(folder: Path) -> Reader:
+    from crawl4llm.base.charsets import html_in_utf8
     from crawl4llm.base.errors import PageError
     from crawl4llm.tools.archive.survey import faults
     from crawl4llm.warc.reader import UnreadableFile, WarcReader, begins_like_archive, html_of_record, parse_stored
     from simulate.warcs.scan import Source, scan_part
 
     path = folder / "input.warc"
+    html_in_utf8(b"\xe4")  # imports the detector of charsets, which no input may do
 
     def read(data: bytes) -> None:
         path.write_bytes(data)
