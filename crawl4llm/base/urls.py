@@ -37,7 +37,7 @@ _IN_PATH: Final = "/:@!$&'()*+,;="
 _IN_QUERY: Final = _IN_PATH + "?"
 _NAME: Final = "(?:[a-z0-9.-]*\\.)?[a-z][a-z0-9-]*"
 """A host that stays as it is. One that ends in a number may be an address (URL Standard, 3.5)."""
-_ORIGIN: Final = rf"https?://{_NAME}(?::(?!(?:80|443)/)[1-9][0-9]{{0,3}})?"
+_ORIGIN: Final = rf"https?://{_NAME}(?::(?!(?:80|443)/)(?:[1-9][0-9]{{0,3}}|[1-5][0-9]{{4}}|6[0-4][0-9]{{3}}))?"
 _PATH: Final = rf"[{_IN_PATH}{_UNRESERVED}]*"
 _QUERY: Final = rf"(?:\?[{_IN_QUERY}{_UNRESERVED}]*)?"
 _NORMAL = re.compile(rf"({_ORIGIN})(/{_PATH})({_QUERY})(?:#.*)?", re.DOTALL)
