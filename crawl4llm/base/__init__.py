@@ -1,7 +1,8 @@
 """Base: the words of the project and the ground under all other rooms.
 
 - ``errors``, ``reasons``, ``stats``: exceptions, reasons for which documents are dropped or fail, and statistics.
-- ``urls``, ``references``, ``domains``, ``html_links``: URLs, references, registrable domains, a page's links.
+- ``urls``, ``references``, ``domains``: URLs, references, registrable domains.
+- ``charsets``, ``html_bounds``, ``html_tree``, ``html_links``: a page's charset, its tree of bounded size, its links.
 - ``pages``: a page, its links, its HTTP exchanges, and the protocol of a corpus.
 - ``files``, ``input_files``, ``within``, ``compression``: how files are written and read, and names kept in a folder.
 - ``inflating``, ``chunked``: content and transfer codings, undone within bounds.

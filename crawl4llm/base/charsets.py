@@ -17,15 +17,14 @@ _PRESCANNED: Final = 4096
 """Bytes in which a document may declare its charset. The standard has 1,024; pages with long heads need more."""
 _DETECTED: Final = 1 << 16
 """Bytes by which the charset of a document that declares none is detected, which takes 3 ms."""
-_MARKS: Final = (
-    (codecs.BOM_UTF8, UTF_8),
-    (codecs.BOM_UTF16_LE, "utf-16le"),
-    (codecs.BOM_UTF16_BE, "utf-16be"),
-)
+MARKS: Final = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16le", codecs.BOM_UTF16_BE: "utf-16be"}
+"""Byte order marks, and the charset that each shows."""
+UNMARKED: Final = {b"<\0?\0": "utf-16le", b"\0<\0?": "utf-16be"}
+"""The beginnings of an XML declaration in UTF-16 without such a mark."""
 _ESCAPE: Final = b"\x1b"
 """Begins what makes ISO-2022-JP more than ASCII."""
 _PREFERRED: Final = {"gbk": "gb18030"}
-"""Codecs that the Encoding Standard decodes labels with, and Python has as two (10.1.1)."""
+"""GBK is decoded as GB 18030 (Encoding Standard, 10.1.1); Python has a narrower codec for it."""
 
 _OF_TYPE = re.compile(r"""charset\s*=\s*["']?\s*([^\s;,"']+)""", re.IGNORECASE)
 _OF_META = re.compile(rb"""charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|([^\t\n\f\r ;]*))""", re.IGNORECASE)
@@ -55,11 +54,11 @@ class Html(NamedTuple):
 def html_in_utf8(body: bytes, content_type: str = "") -> Html:
     """Return an HTML document in UTF-8; bytes that its charset does not have become U+FFFD.
 
-    ``content_type``: the Content-Type of the response. What declares no charset is UTF-8 if that fits, also if it is
-    cut off within its last character; of anything else the charset is detected.
+    ``content_type``: the Content-Type of the response. A document that declares no charset is UTF-8 if all of its bytes
+    fit, but for a last character that is cut off. Otherwise its charset is detected.
     """
-    mark, charset = next(((mark, name) for mark, name in _MARKS if body.startswith(mark)), (b"", None))
-    body = body[len(mark) :]
+    mark = next(filter(body.startswith, MARKS), b"")
+    body, charset = body[len(mark) :], MARKS.get(mark)
     charset = charset or _of_type(content_type) or _declared(body[:_PRESCANNED]) or _detected(body)
     if charset == UTF_8:
         try:
@@ -79,7 +78,7 @@ def codec_of(charset: str) -> codecs.CodecInfo:
 
 
 def name_of(label: str) -> str | None:
-    """Return the name that the Encoding Standard gives to a charset's label (4.2); None if it is none."""
+    """Return the name that the Encoding Standard gives to a charset's label (4.2); None if it has none."""
     found = webencodings.lookup(label)
     return None if found is None else str(found.name)
 
@@ -92,8 +91,8 @@ def _of_type(content_type: str) -> str | None:
 def _declared(head: bytes) -> str | None:
     """Return the charset that a document declares in its beginning, by a ``meta`` or an XML declaration (HTML Standard,
     13.2.3.2, prescan)."""
-    if head.startswith((b"<\0?\0x\0", b"\0<\0?\0x")):
-        return "utf-16le" if head[0] else "utf-16be"
+    if (start := head[:4]) in UNMARKED:
+        return UNMARKED[start]
     at = 0
     while tag := _TAG.search(head, at):
         at = tag.end()

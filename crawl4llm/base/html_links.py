@@ -49,8 +49,8 @@ def html_links(page: HtmlTree, url: str, charset: str = "utf-8") -> list[HtmlLin
     """Return the links of a page, as :func:`distinct_links` gives them. ``charset``: the one in which it came.
 
     Links are those of ``a`` and ``area`` elements, ``xlink:href`` of ``svg`` and ``math`` included, and of a meta
-    refresh, resolved against ``base``. Of a page with more than 10,000 links those beyond are left out. References of
-    more than 8,192 characters are none. Where many links stand within links, the later ones have no text.
+    refresh, resolved against ``base``. Links beyond the 10,000th are left out, and so are references of more than 8,192
+    characters. If many links stand within links, the later ones have no text.
     """
     found = page.css(_LINKS)
     bases = islice((node for node in found if node.tag == "base"), _MOST_BASES)

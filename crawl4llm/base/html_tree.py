@@ -33,8 +33,7 @@ _NESTING_TAG = re.compile(
 class HtmlTree:
     """The tree of a page given in UTF-8, as far as :func:`crawl4llm.base.html_bounds.bounded` lets the page be read.
 
-    Of a page with more than 1,000 elements inside each other, what comes after the thousandth is left out; of one with
-    an element of more than 20,000 attributes, that and what comes after it.
+    A page ends before the element that is inside 1,000 others, and before one with more than 20,000 attributes.
     """
 
     def __init__(self, html: bytes) -> None:
@@ -44,8 +43,8 @@ class HtmlTree:
         self._tree = LexborHTMLParser(_cut_at_attributes(_cut_at_depth(html)), options=_PARSER_OPTIONS)
 
     def css(self, selectors: str) -> list[LexborNode]:
-        """Return the elements that selectors find, in page order: each search goes over the whole tree. What stands in
-        a ``template`` is not of the document."""
+        """Return the elements that selectors find, in page order; none in a ``template``. Each search goes over the
+        whole tree."""
         return self._tree.css(selectors)
 
 

@@ -82,16 +82,16 @@ class Fetching:
             capture = (captures := captures_of(request))[-1]
             if not is_html(Fields(head_fields(capture)).listed(CONTENT_TYPE), capture.body):
                 raise NoPage(f"{capture.url}: is not HTML", NOT_HTML, wanted=False)
-            page = _page(lease_of(request), captures)
-            opt_outs = self._opt_outs
-            opt_outs.verdict(request, capture.headers)  # what is opted out already is not read
+            page, opt_outs = _page(lease_of(request), captures), self._opt_outs
+            in_head = opt_outs.said_in_head(capture.headers)
+            opt_outs.verdict(request, *in_head)  # nothing is read, and no site asked, for what is opted out already
             if opt_outs.asks_site(request):
                 await self._reader.look(page)
-                opt_outs.verdict(request, capture.headers, page.said)
+                opt_outs.verdict(request, *in_head, *page.said)
                 await opt_outs.ask_site(request)
-                opt_outs.verdict(request, capture.headers, page.said)
+                opt_outs.verdict(request, *in_head, *page.said)
             await self._reader.read(page)
-            verdict = opt_outs.verdict(request, capture.headers, page.said)
+            verdict = opt_outs.verdict(request, *in_head, *page.said)
             page.opt_outs, page.follows = as_text(verdict.said), not verdict.forbids(Action.EXPAND)
             attach_page(request, page)
         return response

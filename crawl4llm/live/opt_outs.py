@@ -74,14 +74,14 @@ class OptOuts:
         request.meta[_SOURCES] = {**request.meta[_SOURCES], TDMREP: source}
         request.meta[_SAID] = [*(one for one in request.meta[_SAID] if one.place != TDMREP), *of_tdm]
 
-    def verdict(self, request: Request, headers: HeaderFields, of_html: Sequence[Said] = ()) -> Verdict:
-        """Return the verdict on the page that a request was answered with: by what its site says, the head of the
-        response, and the page's HTML. Raises OptedOut if the page may not be archived."""
-        of_site = request.meta.get(_SAID, ())
-        return self._judged(request, [*of_site, *said_in_head(headers, self._crawler), *of_html])
+    def said_in_head(self, headers: HeaderFields) -> list[Said]:
+        """Return what the head of a response says to this crawler."""
+        return said_in_head(headers, self._crawler)
 
-    def _judged(self, request: Request, said: Sequence[Said]) -> Verdict:
-        verdict = decide(said, fetch_opted_out=self._fetch_opted_out)
+    def verdict(self, request: Request, *of_page: Said) -> Verdict:
+        """Return the verdict on the page that a request was answered with, by what its site and the page say. Raises
+        OptedOut if the page may not be archived."""
+        verdict = decide([*request.meta.get(_SAID, ()), *of_page], fetch_opted_out=self._fetch_opted_out)
         if verdict.forbids(Action.ARCHIVE):
             raise OptedOut(request, verdict, Action.ARCHIVE, request.meta.get(_SOURCES, {}))
         return verdict

@@ -10,14 +10,13 @@ character. The encoding is that of the byte order mark or of the XML declaration
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from xml.parsers import expat  # no entities: a document type ends the reading
 
-from crawl4llm.base.charsets import UTF_8, codec_of, declared_charset
+from crawl4llm.base.charsets import MARKS, UNMARKED, UTF_8, codec_of, declared_charset
 from crawl4llm.base.inflating import Damaged, inflate_pieces, is_marked
 from crawl4llm.base.references import BaseUrl
 from crawl4llm.base.urls import BLANKS, normalise_url
@@ -37,10 +36,6 @@ _LONGEST_TAG: Final = 1 << 20
 """Bytes, roughly, that expat keeps of one tag or comment."""
 _MOST_NAMES: Final = 1000
 """Different names of elements and attributes; expat keeps them all."""
-_MARKS: Final = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16le", codecs.BOM_UTF16_BE: "utf-16be"}
-"""Byte order marks, and what each says."""
-_UNMARKED: Final = {b"<\0?\0": "utf-16le", b"\0<\0?": "utf-16be"}
-"""The beginnings of an XML declaration in UTF-16 without such a mark."""
 _DECLARED = re.compile(rb"""\s*<\?xml\s[^>]{0,200}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']""", re.ASCII)
 _LINE = re.compile(r"^[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -106,10 +101,9 @@ def _decoded(parts: Iterator[bytes]) -> Iterator[str]:
 
 def _charset(data: bytes) -> str:
     """Return the charset of a sitemap that begins so."""
-    for starts in (_MARKS, _UNMARKED):
-        for start, charset in starts.items():
-            if data.startswith(start):
-                return charset
+    for start, charset in {**MARKS, **UNMARKED}.items():
+        if data.startswith(start):
+            return charset
     declared = _DECLARED.match(data)
     return (declared and declared_charset(declared[1])) or UTF_8
 

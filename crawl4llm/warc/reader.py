@@ -200,10 +200,10 @@ def read_stored(directory: Path, filename: str, offset: int, length: int) -> Sto
 def read_record(directory: Path, entry: Entry) -> bytes:
     """Return the html or text of the document in UTF-8, checked against the digest in its entry.
 
-    ``directory`` holds the WARC files; one that is still open is read as well. For a revisit it is the payload of the
-    first record of that digest that is there, decoded by the revisit's own HTTP head; all of the index is searched for
-    it. Raises MissingRecord where the file
-    is gone, CorruptRecord where the record is damaged or another than the entry says, ArchiveError for other failures.
+    ``directory`` holds the WARC files; one that is still open is read as well. A revisit has the payload of the first
+    record of its digest that is there, decoded by the revisit's own HTTP head. Such a record is looked for in all of
+    the index. Raises MissingRecord if the file is gone, CorruptRecord if the record is damaged or another than the
+    entry says, ArchiveError for other failures.
     """
     return read_page(directory, entry).data
 

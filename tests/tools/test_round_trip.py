@@ -97,6 +97,45 @@ def test_what_is_broken_ends_at_once_and_as_often_in_the_replay(tmp_path: Path) 
     assert failures(tmp_path / "replay") == failures(live.output)
 
 
+def test_odd_pages_are_read_alike_live_and_in_the_replay(tmp_path: Path) -> None:
+    """Charsets that nobody declares, queries in them, links of drawings, rules with a stray %, metas behind 64 KiB."""
+    text = "Это страница на русском языке, и кодировку она не объявляет: её надо угадать. " * 5
+    odd = f'<body><p>{text}</p><a href="/найти?слово=дом">x</a><svg><a xlink:href="/drawn">y</a></svg>'
+    links = ["/odd", "/50%-off/now", "/more", "//", "http:opaque", "\\\\backslash"]
+    late = "<style>" + " " * 70_000 + '</style><meta name="robots" content="noarchive">'
+    russian = Answer(odd.encode("cp1251"), content_type="text/html")
+    pages: dict[str, Answer] = {
+        "/robots.txt": Answer(b"User-agent: *\nDisallow: /50%-off/\n", content_type="text/plain"),
+        "/": text_page(0, links),
+        "/odd": russian,
+        "/more": Answer(f"<html><head>{late}</head><body><a href=/unseen>x</a>".encode()),
+        "/%D0%BD%D0%B0%D0%B9%D1%82%D0%B8?%F1%EB%EE%E2%EE=%E4%EE%EC": text_page(1, []),
+        "/drawn": text_page(2, []),
+        "/opaque": text_page(3, []),
+    }
+    with serve(pages) as site:
+        result = crawl_live([f"{site.url}/"], tmp_path / "live", CRAWL_BATCH_SIZE=2)
+        asked = set(site.paths())
+    assert "Traceback" not in result.stderr, result.stderr
+    assert pages.keys() - {"/robots.txt"} <= asked
+    assert not asked & {"/unseen", "/50%-off/now", "/50%25-off/now"}
+    log = crawl_log(tmp_path / "live")
+    assert {line["id"].removeprefix(site.url) for line in log} == pages.keys() - {"/robots.txt", "/more"}
+    ended = {line["id"].removeprefix(site.url): line["reason"] for line in map(json.loads, failures(tmp_path / "live"))}
+    assert (ended["/more"], ended["/50%25-off/now"]) == ("opt_out", "robots")
+    live = Crawled(tmp_path / "live", site.url, [], "", [])
+    settings = {"URL_POLICY": "parent_first", "SIMULATION_TEXT": "extracted", "CRAWL_BATCH_SIZE": 2}
+    replayed = replay(live, live.output, tmp_path / "replay", **settings)
+    assert [(line["id"], line["influence"]) for line in replayed] == [(line["id"], line["influence"]) for line in log]
+    opted_out = [line for line in failures(live.output) if "opt_out" in line]  # of which an archive keeps nothing
+    assert failures(tmp_path / "replay") == [line for line in failures(live.output) if line not in opted_out]
+    for run in ("live", "replay"):
+        out = tmp_path / f"out-{run}"
+        exported = scrapy("export", str(tmp_path / run), "--out", str(out), "--format", "jsonl")
+        assert exported.returncode == 0, exported.stderr
+        assert "кодировку она не объявляет" in (out / "documents/00000.jsonl").read_text()
+
+
 def test_another_policy_on_the_texts_that_were_archived(crawled: Crawled, tmp_path: Path) -> None:
     """One that looks at pages before they are fetched: on the live web it could not be tried."""
     settings = {"URL_POLICY": "influence", "SIMULATION_TEXT": "corpus", "CRAWL_MAX_PAGES": 20}

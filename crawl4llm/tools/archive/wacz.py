@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Final
 
 from crawl4llm import __version__
 from crawl4llm.base.bars import Progress
-from crawl4llm.base.errors import InputError, PageError
+from crawl4llm.base.errors import InputError, PageError, reading
 from crawl4llm.base.files import check_new_file
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless
@@ -207,7 +207,8 @@ class _Titles:
         try:
             stored = self._records.read(*line.place)
             answer = None if revisit is None else self._records.read(*revisit.place)
-            title = title_of(html_of_record(stored, _LARGEST_PAGE, answer).data)
+            with reading(stored.at):
+                title = title_of(html_of_record(stored, _LARGEST_PAGE, answer).data)
         except (PageError, ValueError):
             return ""
         return harmless(title)[:_LONGEST_TITLE]

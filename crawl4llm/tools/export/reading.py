@@ -8,10 +8,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from crawl4llm.base.errors import CorruptRecord, MissingRecord
+from crawl4llm.base.errors import CorruptRecord, MissingRecord, reading
+from crawl4llm.base.html_tree import HtmlTree
 from crawl4llm.base.inflating import InflateError, inflate, plausible
 from crawl4llm.base.input_files import PreadFile, keep_open
-from crawl4llm.optouts.html_meta import may_say, said_in_html
+from crawl4llm.optouts.html_meta import may_say, said_in_tree
 from crawl4llm.optouts.said import Said
 from crawl4llm.tools.export.rows import SPOOL, Row, spool_path
 from crawl4llm.tools.export.sources import SourceFile
@@ -78,12 +79,14 @@ class Reader:
         fields = http.fields if http else record.fields
         if not may_be_html(fields.listed(CONTENT_TYPE)):
             return []
-        try:
-            if not may_say(decoded(entity(data, record, http), fields, self._largest)):
-                return []
-            return said_in_html(html_of_record(stored, self._largest).data, "")
-        except ValueError as error:
-            raise CorruptRecord(f"{at}: {error}") from error
+        with reading(at):
+            try:
+                if not may_say(decoded(entity(data, record, http), fields, self._largest)):
+                    return []
+                html = html_of_record(stored, self._largest).data
+            except ValueError as error:
+                raise CorruptRecord(f"{at}: {error}") from error
+            return said_in_tree(HtmlTree(html), "")
 
     def about(self, row: Row) -> About:
         """Read the metadata record behind a page, where this project wrote it; return nothing elsewhere.
