@@ -33,9 +33,11 @@ from benchmarks.simulation import SIZES, our_command
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.run_folder import SETTINGS, write_json
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.job import Job
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.options import Options
+from crawl4llm.parts import Parts
 from crawl4llm.policies import load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import Rating
@@ -127,7 +129,7 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
     commits = job.commits(log, archive)
     policy = make_policy(None, options)  # type: ignore[arg-type]
     job.take_up(policy)
-    crawl = Crawl(
+    crawl = open_crawl(
         options,
         policy=policy,
         rate=_rate,  # type: ignore[arg-type]
@@ -137,6 +139,7 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
         log=log,
         commits=commits,
         provenance={},
+        parts=Parts(),
     )
 
     async def run() -> Commit:
@@ -144,12 +147,12 @@ def commits_of(policy_name: str, queued: int, folder: Path) -> Commit:
         await crawl.begin(hubs)
         for _ in range(0, len(hubs), BATCH):
             await _crawl(crawl, web, BATCH)
-        commits.commit_now(crawl)
+        crawl.commit_now()
         seconds, written = [], []
         for _ in range(COMMITS):
             await _crawl(crawl, web, PAGES)
             before, started = resource.getrusage(resource.RUSAGE_SELF).ru_oublock, time.perf_counter()
-            commits.commit_now(crawl)
+            crawl.commit_now()
             seconds.append(time.perf_counter() - started)
             written.append((resource.getrusage(resource.RUSAGE_SELF).ru_oublock - before) / 2048)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

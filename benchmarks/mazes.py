@@ -32,8 +32,8 @@ from benchmarks.waiting import CAPACITY, _run
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import MissingRecord
 from crawl4llm.base.pages import Link, PageRecord
-from crawl4llm.base.url_traps import RULES
 from crawl4llm.options import Options, setting_name
+from crawl4llm.parts.url_traps.rules import RULES
 from simulate.demo.web import Web
 from simulate.open import HOSTS, PAGES, demo_web
 from simulate.virtual_clock import VirtualClock

@@ -34,12 +34,13 @@ from benchmarks.policies import REAL, REAL_MODEL, SEEDS
 from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_web
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.mixture import Mixture
-from crawl4llm.crawl.page_writer import NoCommits
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.frontier.mixed import MemoryMixedFrontier
 from crawl4llm.options import Options, cores
+from crawl4llm.parts import Parts
+from crawl4llm.parts.mixture.work import Mixture
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.classifiers import REST, Classifier
 from crawl4llm.scoring.fasttext_scorer import one_line
@@ -160,11 +161,11 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str], wanted:
     mixture = None
     if wanted is not None:
         classifier.shares = tuple(wanted)
-        mixture = Mixture([classifier])
+        mixture = Mixture(options, [classifier])
     rater = PageRater(subject.web, subject.scorer, extractor=None, classifiers=[classifier] if mixture else [])
     workers = PageWorkers(rater, processes=0, time_limit=60.0)
     log = Lines()
-    crawling = Crawl(
+    crawling = open_crawl(
         options,
         policy=make_policy(workers, options),
         rate=partial(rate_by_key, workers),
@@ -174,7 +175,7 @@ async def _run(subject: Subject, options: Options, seeds: Sequence[str], wanted:
         log=log,
         commits=NoCommits(NullArchive()),
         provenance={},
-        mixture=mixture,
+        parts=Parts([] if mixture is None else [mixture]),
     )
     cells: dict[str, int] = {}
     await crawling.begin(seeds)

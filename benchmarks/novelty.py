@@ -31,11 +31,13 @@ from benchmarks.policy_webs import MemoryWeb, RememberedScores, half_of, open_we
 from benchmarks.results import Figure, Result, Table, add_output, publish
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.page_writer import NoCommits
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options, cores
+from crawl4llm.parts import Parts
+from crawl4llm.parts.known_texts.work import KnownTextsPart
+from crawl4llm.parts.near_duplicates.work import NearDuplicatesPart
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._novelty import Novelty
 from crawl4llm.scoring.rating import PageRater
@@ -135,7 +137,8 @@ async def _run(
     folder: Path,
 ) -> list[dict[str, Any]]:
     """The crawl log of a crawl."""
-    crawling = Crawl(
+    known = workers.rater.known_texts
+    crawling = open_crawl(
         options,
         policy=policy,
         rate=partial(rate_by_key, workers, signature=True),
@@ -145,7 +148,7 @@ async def _run(
         log=(log := CrawlLog(folder)),
         commits=NoCommits(NullArchive()),
         provenance={},
-        near_duplicates=NearDuplicates() if options.known_texts is None else None,
+        parts=Parts([NearDuplicatesPart(options) if known is None else KnownTextsPart(options, known)]),
     )
     await crawling.begin(seeds)
     while not crawling.finished:

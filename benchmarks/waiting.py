@@ -26,18 +26,14 @@ from typing import NamedTuple
 from benchmarks.policies import SEEDS, Subject, _subjects, prepare
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import owner_of
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
-from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.page_writer import NoCommits
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import OwnerFrontier, Patience
-from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.options import Options
+from crawl4llm.parts import open_parts
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import NullArchive
@@ -102,13 +98,11 @@ async def _run(
     """Keys of the pages crawled, in their order."""
     workers = PageWorkers(PageRater(subject.web, subject.scorer, extractor=None), processes=0, time_limit=60.0)
     frontier: OwnerFrontier = MemoryOwnerFrontier(patience=Patience(options.crawl_patience))
-    if options.url_budget:
-        frontier = BudgetedFrontier(frontier, frontier, Budgets(options.url_budget), MemoryAside())
-    near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
-    crawling = Crawl(
+    parts = open_parts(options)
+    crawling = open_crawl(
         options,
         policy=make_policy(workers, options),
-        rate=partial(rate_by_key, workers, signature=near_duplicates is not None),
+        rate=partial(rate_by_key, workers, signature=parts.needs().signature),
         frontier=frontier,
         by_owners=frontier,
         visited=MemoryVisited(),
@@ -116,9 +110,9 @@ async def _run(
         log=(log := CrawlLog(folder)),
         commits=NoCommits(NullArchive()),
         provenance={},
+        parts=parts,
         clock=clock,
         url_of_seed=lambda key: subject.web.page(key).url,
-        near_duplicates=near_duplicates,
     )
     await crawling.begin(seeds)
     while not crawling.finished:

@@ -92,3 +92,9 @@ class LiveOptions:
         "Live crawls: a file written like `/etc/hosts`. Its hosts have the addresses that it says, and no other hosts "
         "have any: for [webs to try a crawl on](live.md#a-web-to-try-it-on).",
     )
+    opt_out_fetch: bool = option(
+        False,
+        flag,
+        "Live crawls: whether pages are fetched and archived that may not be trained on; they are marked and never "
+        "exported ([opt-outs.md](opt-outs.md)).",
+    )

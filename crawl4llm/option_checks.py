@@ -15,7 +15,7 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import parse_json
+from crawl4llm.base.input_files import given_path, parse_json
 from crawl4llm.base.shapes import LONGEST_PART, is_name_part
 from crawl4llm.policies import SCORER_PREFIX, known_policies, load_policy
 from crawl4llm.scoring import SCORERS, load_scorer_class, parse_weights
@@ -193,6 +193,19 @@ def real_number(minimum: float, below: float = float("inf")) -> Check:
         return checked
 
     return check
+
+
+def words(value: Any) -> list[str]:
+    """Take the parts of a text divided by commas, or of a sequence."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError("must be a list, divided by commas")  # noqa: TRY004 - the one kind of error that checks raise
+    return [word for word in (str(one).strip() for one in given) if word]
+
+
+def files(value: Any) -> tuple[str, ...]:
+    """Take paths of files, divided by commas, or a sequence of them."""
+    return tuple(dict.fromkeys(str(given_path(text(one))) for one in words(value)))
 
 
 def terms(value: Any) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """The project's settings: one table with name, default, check and meaning.
 
 Every setting of crawl4llm is a field of :class:`Options`, those of live crawls by :mod:`crawl4llm.live_options`, those
-of what a crawl follows by :mod:`crawl4llm.scope_options`, those of crawls by several workers by
-:mod:`crawl4llm.cluster_options`; the field ``crawl_max_pages`` is the Scrapy setting
-``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated from this table, and a test holds it to it.
+of parts by :mod:`crawl4llm.parts`, those of crawls by several workers by :mod:`crawl4llm.cluster_options`. The field
+``crawl_max_pages`` is the Scrapy setting ``CRAWL_MAX_PAGES``. The settings reference (docs/settings.md) is generated
+from this table, and a test holds it to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from crawl4llm.option_checks import (
     is_dotted,
     one_of,
     option,
-    optional_number,
     optional_text,
     own_settings,
     policy_name,
@@ -44,7 +43,7 @@ from crawl4llm.option_checks import (
     weighs_dotted,
     whole,
 )
-from crawl4llm.scope_options import ScopeOptions
+from crawl4llm.parts import Settings as PartsOptions
 from crawl4llm.scoring.model_rules import follow_rules
 from crawl4llm.scoring.normalisers import NORMALISERS
 from crawl4llm.scoring.text import EXTRACTORS
@@ -76,7 +75,7 @@ def _number_of_workers(value: Any) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(LiveOptions, ScopeOptions, ClusterOptions):
+class Options(LiveOptions, PartsOptions, ClusterOptions):
     """The checked values of all settings, ready for use."""
 
     corpus: str | None = option(
@@ -162,13 +161,6 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         settings_object,
         'Options of datatrove\'s SlurmPipelineExecutor, as a JSON object: `{"partition": "cpu", "time": '
         '"8:00:00"}`, and `mem_per_cpu_gb`, `cpus_per_task`, `qos`, `sbatch_args` and others.',
-    )
-    quality_threshold: float | None = fixed(
-        None,
-        optional_number,
-        "Influence from which a page is a quality document, for the figure of new quality documents per 1,000 fetches "
-        "([novelty.md](novelty.md#what-is-counted)). Not set: the figure is left out, but `scrapy evaluate` takes that "
-        "of the corpus's best tenth.",
     )
     score_cache: str | None = option(
         None,
@@ -278,6 +270,12 @@ class Options(LiveOptions, ScopeOptions, ClusterOptions):
         whole(1),
         "Unanticipated errors in a row after which the crawl stops (`too_many_errors`); well above "
         "`CONCURRENT_REQUESTS`, since errors are heard of later than what goes well.",
+    )
+    crawl_parts: tuple[str, ...] = fixed(
+        (),
+        terms,
+        "Dotted paths of parts of your own, divided by commas ([extending.md](extending.md#a-part)).",
+        imports=bool,
     )
     output_dir: str | None = option(
         None,

@@ -30,7 +30,7 @@ from simulate.virtual_clock import VirtualClock
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.policies import Policy
     from crawl4llm.scoring.workers import PageWorkers
@@ -109,7 +109,7 @@ class SimulatedWeb:
             return self.corpus.page(key).url
         return ""
 
-    def middleware_argument(self, crawl: Crawl) -> tuple[Corpus, LookUp]:
+    def middleware_argument(self, crawl: Driven) -> tuple[Corpus, LookUp]:
         """Return the corpus, and what looks up pages for the crawl: without content where the corpus can leave it out,
         nothing is archived, and each page was scored before, so that its content is known to be sound."""
         outline = getattr(self.corpus, "outline", None)

@@ -154,8 +154,8 @@ def _charset_seeds() -> list[bytes]:
 
 def _urls(_: Path) -> Reader:
     from crawl4llm.base.domains import ascii_host, owner_of
-    from crawl4llm.base.url_traps import RULES, Traps
     from crawl4llm.base.urls import host_of, lookup_form, normalise_url, site_of
+    from crawl4llm.parts.url_traps.rules import RULES, Traps
     from crawl4llm.warc.cdxj import urlkey
 
     traps = Traps(tuple(RULES))

@@ -19,7 +19,7 @@ from crawl4llm.base.pages import PageRecord, utc_date
 from crawl4llm.base.reasons import NO_TEXT, NOT_TEXT
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.page_writer import Counters
+from crawl4llm.crawl.counting import Counters
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.capturing import captures_of
 from crawl4llm.live.verdicts import verdict

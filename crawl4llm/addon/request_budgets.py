@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from crawl4llm.addon.meta import found
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.budgets import LISTED, Budgets, scopes_of
-from crawl4llm.crawl.near_duplicates import NearDuplicates
+from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
+from crawl4llm.parts.near_duplicates.texts import NearDuplicates
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -19,7 +19,7 @@ Waiting: TypeAlias = "tuple[int, float, int, Request]"
 
 
 class RequestBudgets:
-    """Says which requests may be sent now, and keeps the others; see :mod:`crawl4llm.crawl.budgets`.
+    """Says which requests may be sent now, and keeps the others; see :mod:`crawl4llm.parts.budgets.accounts`.
 
     Each request that is sent spends a fetch, those that follow redirects or try again too. All is in memory.
     """

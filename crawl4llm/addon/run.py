@@ -25,7 +25,7 @@ from crawl4llm.base.pages import utc_date
 from crawl4llm.base.run_folder import SETTINGS, STATS, WARC, write_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.urls import normalise_url
-from crawl4llm.crawl.page_writer import open_archive, warcinfo_fields
+from crawl4llm.crawl.archive import open_archive, warcinfo_fields
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.scheduler import BAD_INPUT
 from crawl4llm.engine.scrapy_settings import misspelt

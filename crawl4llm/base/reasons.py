@@ -44,25 +44,20 @@ FAILED: Final = {
     SCHEME: "live: the URL is not of http or https",
 }
 """Documents that could not be had, and why."""
-DROPPED: Final = {
+DROPPED: Final[dict[str, str]] = {
     TOO_LARGE: "larger than DOWNLOAD_MAXSIZE",
     IGNORED: "a middleware or extension of Scrapy dropped the request",
     OPT_OUT: "its domain was purged or is blocked; live: an [opt-out](opt-outs.md) keeps it from being fetched or used",
-    BLOCKLIST: "a list of BLOCKLISTS has its domain",
-    KNOWN_URL: "KNOWN_URLS has its URL, and it is no seed",
-    TRAP: "a rule of URL_TRAPS holds of its URL",
     FRONTIER_FULL: "beyond FRONTIER_MAX_URLS",
     HOST_FULL: "beyond FRONTIER_MAX_URLS_PER_HOST",
     ROBOTS: "live: robots.txt forbids it",
     REFUSED_ADDRESS: "live: its host leads into a private network or to this machine, and NETWORK_ALLOWED does not",
     NOT_HTML: "live: what was sent is not HTML",
     DUPLICATE: "live: a redirect led to a document visited before",
-    OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to where "
-    "these or CRAWL_SCOPE do not lead",
     URL_TOO_LONG: "live: a redirect led to another owner's URL of more characters than URLLENGTH_LIMIT",
     NOT_TEXT: "add-on: the response is not text",
 }
-"""Documents that were not wanted, and why."""
+"""Documents that were not wanted, and why; :mod:`crawl4llm.parts` adds what parts drop."""
 REDIRECTED: Final = {
     QUEUED: "live: a redirect led to another owner's document, which was queued",
     VISITED: "live: a redirect led to another owner's document, which had been visited before",

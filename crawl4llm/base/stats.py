@@ -1,14 +1,18 @@
-"""The statistics that a crawl reports, under ``crawl4llm/`` in Scrapy's stats: every key and its meaning."""
+"""The statistics that a crawl reports, under ``crawl4llm/`` in Scrapy's stats: every key and its meaning.
+
+:mod:`crawl4llm.parts` adds the figures of parts.
+"""
 
 from __future__ import annotations
 
+import re
+
 from crawl4llm.base.reasons import PURPOSES, STOPPED, TABLES, is_reason
 from crawl4llm.base.reasons import reference as reasons_reference
-from crawl4llm.base.url_traps import RULES
 
 PREFIX = "crawl4llm/"
 
-KEYS = {
+KEYS: dict[str, str] = {
     "pages/crawled": "pages taken from the frontier, archived and logged (P of Algorithm 1)",
     "pages/visited": "documents ever discovered, seeds included (V of Algorithm 1)",
     "pages/fetched": "documents looked up to get there; a policy that looks ahead fetches all it visits. Live: "
@@ -18,22 +22,11 @@ KEYS = {
     "unsent/<reason>": "live: requests of which nothing went out, as the look-up of the host or the connection failed",
     "pages/no_text": "scored pages without any text; their influence score is 0",
     "pages/unrated": "crawled pages whose influence score could not be computed; the log has null",
-    "pages/near_duplicates": "crawled pages whose text is like that of an earlier one (NEAR_DUPLICATES)",
-    "pages/known_text": "crawled pages whose text is a known one, word for word or nearly (KNOWN_TEXTS)",
-    "pages/new_quality": "crawled pages with an influence of QUALITY_THRESHOLD or more whose text is new: neither "
-    "known nor like that of an earlier page, as far as texts are compared (KNOWN_TEXTS, NEAR_DUPLICATES)",
-    "new_quality/per_1000_fetches": "these for each 1,000 of pages/fetched",
-    "new_quality/per_gb": "live: these for each GB (10^9 bytes) received, since the crawl was begun or resumed",
-    "new_quality/per_cpu_hour": "live: these for each hour of CPU time, worker processes included, since then",
-    "mixture/share/<classifier>/<label>": "share of a class among the crawled pages that have text (MIXTURE); `*`: all "
-    "labels that the mixture does not name",
-    "mixture/wanted/<classifier>/<label>": "the share that the mixture wants",
     "unscored/<reason>": "add-on: pages without an influence score, by reason",
     "frontier/queued": "documents that wait in the frontier, those of parked owners apart",
     "frontier/leased": "documents taken from the frontier and not yet done",
     "frontier/parked": "documents whose owners are parked, in a live crawl, and those of `parked/budget` and "
     "`parked/unanswered`",
-    "parked/budget": "documents for which an owner or URL prefix has no budget left (URL_BUDGET)",
     "parked/unanswered": "live: documents that wait because their sites have not answered yet",
     "owners/parked": "live: owners that are parked, since they ask for a Crawl-delay above CRAWL_DELAY_CAP",
     "given_up/<reason>": "live: sites that were given up; for `dns` hosts",
@@ -48,17 +41,9 @@ KEYS = {
     "scores/computed": "influence scores that it had not, with a SCORE_CACHE",
     "links/seen": "links on crawled pages, and in sitemaps",
     "links/nofollow": "live: links on pages whose head says nofollow or none; they are not followed, nor in links/seen",
-    "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
-    "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
-    "links/file_type": "links that SCOPE_SKIPPED_TYPES forbids to follow",
-    "links/domain": "links that SCOPE_DOMAINS forbids to follow",
     "links/too_deep": "links to documents that are more links from a seed than DEPTH_LIMIT",
     "links/url_too_long": "links to URLs of more characters than URLLENGTH_LIMIT",
     "links/sitemap": "live: links in sitemaps (SITEMAPS)",
-    "links/near_duplicate": "links on near duplicates, where NEAR_DUPLICATES leaves them",
-    "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of URL_TRAPS",
-    "links/taken_for_known": "documents dropped as `known_url` that are not known, to be expected by the error rate of "
-    "the sets",
     "links/new": "links to a document not visited before",
     "links/without_key": "links to nothing in the corpus: it gives them no id, or the target filter takes it away",
     "sitemaps/read": "live: sitemaps that were read",
@@ -87,11 +72,14 @@ def is_documented(key: str) -> bool:
         return reason in PURPOSES
     if outcome == "unsent":
         return reason == STOPPED or any(is_reason(ended, reason) for ended in ("failed", "dropped"))
-    if outcome == "mixture":
-        return reason.startswith(("share/", "wanted/"))
-    if key.startswith("links/trap/"):
-        return reason.removeprefix("trap/") in RULES
-    return is_reason(outcome, reason) if outcome in TABLES else key in KEYS
+    if outcome in TABLES:
+        return is_reason(outcome, reason)
+    return key in KEYS or any(_form(known).fullmatch(key) for known in KEYS if "<" in known)
+
+
+def _form(key: str) -> re.Pattern[str]:
+    """Return the form of keys with names between angle brackets."""
+    return re.compile(re.sub("<[a-z]+>", "[^/]+", key))
 
 
 def reference() -> str:

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.errors import InputError
@@ -20,12 +20,13 @@ from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.continuous_partition import ContinuousPartition, seeds_of, told_of
 from crawl4llm.cluster.controls import Controls, Heeding
 from crawl4llm.cluster.journal import Quotas
-from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.post import Post
 from crawl4llm.cluster.request_spool import RequestSpool
 from crawl4llm.cluster.routes import RoutedOwners, RoutedVisited
 from crawl4llm.cluster.worker import POLL, WorkerCrawl
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
+from crawl4llm.parts.budgets import BUDGETS_SPENT
 from crawl4llm.policies import NO, CrawledPage
 
 if TYPE_CHECKING:
@@ -40,23 +41,16 @@ _LEAST_CLAIM: Final = 16
 """Pages that a partition claims, where so many are left for each."""
 
 
-class _OfOwners:
-    """Stands for the frontier where only its owners are asked for."""
-
-    def __init__(self, owners: RoutedOwners) -> None:
-        self.owners = owners
-
-
 class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     """See the module."""
 
-    def __init__(self, parts: Parts, liveness: Liveness, *, is_new: bool) -> None:
-        self._routes = routes = RoutedOwners(parts.partitions.of)
-        frontier: Any = None if parts.clock is None else _OfOwners(routes)
-        super().__init__(parts, liveness, is_new=is_new, visited=RoutedVisited(routes), by_owners=frontier)
+    def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
+        self._routes = routes = RoutedOwners(common.partitions.of)
+        owners = None if common.clock is None else routes
+        super().__init__(common, liveness, is_new=is_new, visited=RoutedVisited(routes), owners=owners)
         routes.lead_to(self._own, self._workable)
-        self._post = Post(parts.storage, parts.options.partitions)
-        self._quotas = Quotas(parts.storage, parts.options.crawl_max_pages)
+        self._post = Post(common.storage, common.options.partitions)
+        self._quotas = Quotas(common.storage, common.options.crawl_max_pages)
         self._touched: set[int] = set()
         """Partitions with answers, or with links that were read."""
         self._handing_over: set[int] = set()
@@ -74,10 +68,10 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         self._steering: asyncio.Task[None] | None = None
         self._spool: RequestSpool | None = None
         self._spooled_at = -math.inf
-        if parts.clock is not None:
-            crawl = str(parts.info.crawl_id)
-            self._heeding = Heeding(Controls(parts.storage), parts.options.cluster_lease, self.block)
-            self.requests = self._spool = RequestSpool(parts.storage, parts.folder.parent, crawl, liveness.worker)
+        if common.clock is not None:
+            crawl = str(common.info.crawl_id)
+            self._heeding = Heeding(Controls(common.storage), common.options.cluster_lease, self.block)
+            self.requests = self._spool = RequestSpool(common.storage, common.folder.parent, crawl, liveness.worker)
         self._woken = asyncio.Event()
         """Set with it, and by answers."""
         self._was_idle = False
@@ -91,7 +85,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if self._ended is not None or self._leaving or self.lag():
             return leases
         waiting = {one.number: one for one in self._workable() if one.left > 0}
-        while waiting and len(self._of) < self._concurrent_leases:
+        while waiting and len(self._of) < self.concurrent_leases:
             ready = [(key, one.number) for one in waiting.values() if (key := one.best()) is not None]
             if not ready:
                 break
@@ -115,57 +109,39 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         if partition := self._partition_of(lease):
             partition.give_back(lease)
 
-    def redirected(self, lease: Lease, page: Any) -> None:
-        if partition := self._partition_of(lease):
-            partition.redirected(lease, page)
-
     def unanswered(self) -> list[Lease]:
         return [lease for _, lease in self._of.values()]
 
     def block(self, domains: Sequence[str]) -> None:
-        self.scope.block(domains)
-        for partition in self._own.values():
-            partition.block(domains)
+        super().block(domains)
         self._woken.set()
 
     def drop_blocked(self) -> bool:
-        some = [partition for partition in self._own.values() if partition.drop_blocked()]
+        some = [partition for partition in self._own.values() if partition.crawl.drop_blocked()]
         for partition in some:
             partition.is_dirty = True
         return bool(some)
 
     def follow(self, links: CrawledPage) -> None:
         """Let the partition follow links that all their owner's documents are in; drop them where it is another's."""
-        partition = self._own.get(self._parts.partitions.of(links.entry.key))
+        partition = self._own.get(self._common.partitions.of(links.entry.key))
         if partition is not None:
-            partition.follow(links)
+            partition.crawl.follow(links)
             self._touched.add(partition.number)
             self._woken.set()
 
     def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
         """Archive it with the partition that it is asked for, or with another one of this worker."""
-        partition = self._own.get(self._parts.partitions.of(capture.url)) or next(iter(self._own.values()), None)
+        partition = self._own.get(self._common.partitions.of(capture.url)) or next(iter(self._own.values()), None)
         if partition is not None:
             partition.is_dirty = True
-            partition.keep_exchange(capture, purpose, about)
-            self.failure = self.failure or partition.failure
+            partition.crawl.keep_exchange(capture, purpose, about)
+            self.failure = self.failure or partition.crawl.failure
 
     def may_send(self, url: str, *, led: bool = False) -> bool:
         if self._heeding is not None and not self._heeding.hears:
             return False
         return self._routes.may_work(url) or not owner_of(url) or (led and not self._routes.is_own(url))
-
-    @property
-    def may_lease(self) -> bool:
-        return len(self._of) < self._concurrent_leases and self._ended is None and not self.lag()
-
-    @property
-    def in_flight(self) -> int:
-        return len(self._of)
-
-    @property
-    def answered(self) -> int:
-        return sum(one.answered for one in self._own.values())
 
     @property
     def can_advance(self) -> bool:
@@ -178,8 +154,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         return self.answered >= 2 * self.pages_at_once
 
     def sites_of(self, url: str) -> SitedFrontier | None:
-        partition = self._own.get(self._parts.partitions.of(url))
-        return None if partition is None else partition.sites
+        partition = self._own.get(self._common.partitions.of(url))
+        return None if partition is None else partition.crawl.sites
 
     @property
     def waits_only(self) -> str | None:
@@ -189,7 +165,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     @property
     def crawled(self) -> int:
         """Pages crawled by all workers, as far as is known."""
-        return self._post.crawled + sum(one.crawled - self._post.crawled_of(one.number) for one in self._own.values())
+        return self._post.crawled + sum(
+            one.crawl.crawled - self._post.crawled_of(one.number) for one in self._own.values()
+        )
 
     async def advance(self, *, expand: bool = True) -> None:
         """Merge what was fetched, and do all else that is due. Raises InputError."""
@@ -225,8 +203,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 task.cancel()
         self._of.clear()
         for partition in self._own.values():
-            if partition.is_dirty or partition.unanswered():
-                await partition.wind_up()
+            if partition.is_dirty or partition.crawl.unanswered():
+                await partition.crawl.wind_up()
         await self._put_commits()
         await self._put_requests()
         await super().wind_up()
@@ -243,8 +221,8 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
         counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
-        queued = sum(len(one.frontier) for one in self._own.values())
-        visited = sum(len(one.visited) for one in self._own.values())
+        queued = sum(len(one.crawl.frontier) for one in self._own.values())
+        visited = sum(len(one.crawl.visited) for one in self._own.values())
         self._liveness.figures({"pages": counts["pages/crawled"], "queued": queued})
         return {**counts, "pages/visited": visited, "frontier/queued": queued, **self._figures()}
 
@@ -276,7 +254,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Whether there is a document that may be leased now, or later when its owner may be asked."""
         if self.owners is not None:
             return self._routes.next_ready() is not None
-        return any(one.left > 0 and len(one.frontier) for one in self._workable())
+        return any(one.left > 0 and len(one.crawl.frontier) for one in self._workable())
 
     async def _advance_touched(self) -> set[int]:
         """Let partitions take their answers, and the links that others have for them; return which."""
@@ -285,9 +263,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         for number in sorted(touched):
             partition = self._own[number]
             await partition.advance()
-            self.failure = self.failure or partition.failure
+            self.failure = self.failure or partition.crawl.failure
         if touched:
-            self.counters.errors_in_row = max(one.counters.errors_in_row for one in self._own.values())
+            self.counters.errors_in_row = max(one.crawl.counters.errors_in_row for one in self._own.values())
             self._lately = [sum(some) for some in zip(*(one.lately for one in self._own.values()), strict=True)]
         return touched
 
@@ -325,7 +303,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         for partition in [self._own[number] for number in some if number in self._own]:
             late = all_of_them or partition.committed_at <= oldest
             if not partition.prepared and (partition.is_urgent or (partition.is_dirty and late)):
-                partition.commit_now()
+                partition.crawl.commit_now()
         return await self._put_commits()
 
     async def _put_commits(self) -> bool:
@@ -363,7 +341,7 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
                 continue
             most = self.options.crawl_max_pages + self._post.returned
             share = (most - self._quotas.dealt) // (2 * self.options.partitions)
-            wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawled)))
+            wanted = max(1, min(share, max(_LEAST_CLAIM, partition.crawl.crawled)))
             if claimed := await asyncio.to_thread(self._quotas.claim, partition.number, wanted, self._post.returned):
                 partition.low = claimed // 4
                 partition.quota = self._quotas.of[partition.number]
@@ -372,7 +350,9 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         """Where all pages are dealt, let partitions leave to others what they cannot begin with soon."""
         if self._quotas.dealt >= self.options.crawl_max_pages + self._post.returned:
             for partition in self._own.values():
-                if partition.left > 0 and not (partition.in_flight or partition.answered or partition.is_ready):
+                if partition.left > 0 and not (
+                    partition.crawl.in_flight or partition.crawl.answered or partition.is_ready
+                ):
                     partition.leave_pages()
 
     def _see_end(self) -> None:
@@ -407,23 +387,23 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
     async def _open(self, number: int) -> None:
         """Begin with a partition as the storage has it, and put a commit at once, so that what whoever had it before
         may still do goes nowhere."""
-        told = await asyncio.to_thread(told_of, self._parts, number)
+        told = await asyncio.to_thread(told_of, self._common, number)
         await self._post.look([number])
-        clock = self._parts.clock
+        clock = self._common.clock
         longest = 0.0 if clock is None else clock.delay + 2 * self.options.cluster_lease
-        partition = ContinuousPartition(number, self._parts, told, longest=longest)
-        partition.turns = self.turns
+        partition = ContinuousPartition(number, self._common, told, longest=longest)
+        partition.crawl.turns = self.turns
         if self._heeding is not None:
-            partition.block(self._heeding.blocked)
+            partition.crawl.block(self._heeding.blocked)
         partition.next_turn, partition.may_rest = lambda: self._post.turn, lambda: not self.expects
-        if partition.owners is not None and told.head is not None:
-            partition.owners.hold_all(self.clock.now() + longest)
+        if partition.crawl.owners is not None and told.head is not None:
+            partition.crawl.owners.hold_all(self.clock.now() + longest)
         self._own[number] = partition
         self._handing_over.discard(number)
         partition.quota = self._quotas.of.get(number, 0)
-        await partition.begin(seeds_of(self._parts, number))
+        await partition.crawl.begin(seeds_of(self._common, number))
         if told.head is not None:
-            partition.commit_now()
+            partition.crawl.commit_now()
         self._post.look_again()
         self._touched.add(number)
 
@@ -435,12 +415,13 @@ class ContinuousCrawl(WorkerCrawl[ContinuousPartition]):
         partition = self._own.get(number)
         if partition is None:
             return True
-        return not partition.in_flight and (partition.owners is None or not partition.owners.counts.busy)
+        owners = partition.crawl.owners
+        return not partition.crawl.in_flight and (owners is None or not owners.counts.busy)
 
     async def _let_go(self, number: int) -> None:
         self._handing_over.discard(number)
         if (partition := self._own.get(number)) is not None:
-            await partition.wind_up()
+            await partition.crawl.wind_up()
             await self._put_requests()
             await self._put_commits_of(partition)
             self._drop(number)

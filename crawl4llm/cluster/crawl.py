@@ -15,26 +15,26 @@ from crawl4llm.cluster import objects, shapes
 from crawl4llm.cluster.board import Board
 from crawl4llm.cluster.liveness import Liveness
 from crawl4llm.cluster.objects import Plan
-from crawl4llm.cluster.partition import Partition, Parts, Stage
+from crawl4llm.cluster.partition import Common, Partition, Stage
 from crawl4llm.cluster.storage import pack
 from crawl4llm.cluster.worker import POLL, WorkerCrawl
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 
 if TYPE_CHECKING:
     from crawl4llm.frontier import Lease
 
 _STEP: Final = "step"
 """What is announced: that something was put."""
-_SETTLED: Final = 2 * Crawl.pages_at_once
+_SETTLED: Final = 2 * Driven.pages_at_once
 
 
 class ClusterCrawl(WorkerCrawl[Partition]):
     """Takes the partitions of this worker from batch to batch."""
 
-    def __init__(self, parts: Parts, liveness: Liveness, *, is_new: bool) -> None:
-        super().__init__(parts, liveness, is_new=is_new)
-        self._board = Board(parts.storage, parts.options, len(parts.seeds))
+    def __init__(self, common: Common, liveness: Liveness, *, is_new: bool) -> None:
+        super().__init__(common, liveness, is_new=is_new)
+        self._board = Board(common.storage, common.options, len(common.seeds))
         self._ready: deque[Lease] = deque()
         self._handed: set[int] = set()
         self._pages = 0
@@ -53,18 +53,18 @@ class ClusterCrawl(WorkerCrawl[Partition]):
 
     def unanswered(self) -> list[Lease]:
         """Return the leases that were handed out and have no answer."""
-        waiting = [lease for partition in self._own.values() for lease in partition.unanswered()]
+        waiting = [lease for partition in self._own.values() for lease in partition.crawl.unanswered()]
         return [lease for lease in waiting if id(lease.entry) in self._handed]
 
     @property
     def can_advance(self) -> bool:
         if self.finished is not None:
             return False
-        return any(one.can_advance for one in self._own.values()) or (not self._ready and not self._of)
+        return any(one.crawl.can_advance for one in self._own.values()) or (not self._ready and not self._of)
 
     @property
     def must_wait(self) -> bool:
-        return sum(one.answered for one in self._own.values()) >= _SETTLED
+        return self.answered >= _SETTLED
 
     @property
     def crawled(self) -> int:
@@ -75,24 +75,24 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         """Merge what was fetched; when that is all of this worker's documents of the batch, go on to the next ones.
         Raises InputError."""
         for partition in list(self._own.values()):
-            if partition.can_advance:
+            if partition.crawl.can_advance:
                 await partition.merge()
                 if partition.is_merged:
                     for key in [key for key, (owner, _) in self._of.items() if owner is partition]:
                         self._forget(key)
                     await self._put_exchange(partition)
-        self.counters.errors_in_row = max((p.counters.errors_in_row for p in self._own.values()), default=0)
+        self.counters.errors_in_row = max((p.crawl.counters.errors_in_row for p in self._own.values()), default=0)
         if not self._of:
             self._liveness.announce(_STEP, self.iteration)
             await self._go_on()
 
     def statistics(self) -> dict[str, float | None]:
         """Return the figures of what this worker has done; ``scrapy cluster merge`` adds up those of all."""
-        queued = sum(len(one.frontier) for one in self._own.values())
-        counts = sum((one.counters.counts for one in self._own.values()), self.counters.counts)
+        queued = sum(len(one.crawl.frontier) for one in self._own.values())
+        counts = sum((one.counted() for one in self._own.values()), self.counters.counts)
         figures = {
             **counts,
-            "pages/visited": sum(len(one.visited) for one in self._own.values()),
+            "pages/visited": sum(len(one.crawl.visited) for one in self._own.values()),
             "frontier/queued": queued,
             "iterations": self.iteration,
             "influence/mean": self.counters.mean_influence,
@@ -179,8 +179,8 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         return True
 
     async def _put_exchange(self, partition: Partition) -> None:
-        self.counters.influence_sum += partition.counters.influence_sum
-        self.counters.influence_pages += partition.counters.influence_pages
+        self.counters.influence_sum += partition.crawl.counters.influence_sum
+        self.counters.influence_pages += partition.crawl.counters.influence_pages
         data = await asyncio.to_thread(partition.exchange)
         name = objects.name(partition.iteration, objects.EXCHANGE, partition.number)
         if not await asyncio.to_thread(self._storage.put, name, data):
@@ -219,7 +219,7 @@ class ClusterCrawl(WorkerCrawl[Partition]):
         if iterations := [int(last) for name in names if (last := name.rpartition("/")[2]).isdecimal()]:
             data = self._storage.get(objects.snapshot_name(number, iterations[-1]))
             snapshot = (iterations[-1], data or b"")
-        partition = Partition(number, self._parts, snapshot)
+        partition = Partition(number, self._common, snapshot)
         self._own[number] = partition
         if snapshot is None:
             await partition.queue_seeds()

@@ -21,7 +21,7 @@ from crawl4llm.base.input_files import parse_json
 from crawl4llm.cluster.changes import Values, encoded, records
 from crawl4llm.cluster.storage import packed, unpacked
 from crawl4llm.crawl.commits import LmdbCrawlStore
-from crawl4llm.crawl.page_writer import Balance
+from crawl4llm.crawl.counting import Balance
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Patience
 from crawl4llm.frontier.durable import LEASES

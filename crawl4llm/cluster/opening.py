@@ -16,12 +16,12 @@ from crawl4llm.cluster import objects
 from crawl4llm.cluster.alone import Alone
 from crawl4llm.cluster.crawl import ClusterCrawl
 from crawl4llm.cluster.liveness import Liveness
-from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.crawl.job import fixed_settings
 from crawl4llm.options import Options
+from crawl4llm.parts import ALONE, EVERYWHERE, ORDER
 from crawl4llm.policies import NO, Policy
-from crawl4llm.scope_options import OFF
 
 if TYPE_CHECKING:
     from crawl4llm.cluster.continuous import ContinuousCrawl
@@ -41,10 +41,7 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
         "JOBDIR: it keeps the crawl itself, and the same command goes on with it": has_jobdir,
         "WARC_TEXT": options.warc_text,
         "DRY_RUN": options.dry_run,
-        "MIXTURE": options.mixture is not None,
-        "KNOWN_TEXTS": options.known_texts is not None,
-        "NEAR_DUPLICATES in batch order": in_batches and options.near_duplicates != OFF,
-        "URL_BUDGET in batch order": in_batches and bool(options.url_budget),
+        **_refused_parts(options, in_batches=in_batches),
         "HOT_QUEUE_TOPIC": bool(options.hot_queue_topic),
         "FRONTIER_MAX_URLS": bool(options.frontier_max_urls),
         "FRONTIER_MAX_URLS_PER_HOST": bool(options.frontier_max_urls_per_host),
@@ -52,6 +49,17 @@ def refuse_settings(options: Options, *, is_live: bool, has_clock: bool, has_job
     for what, is_set in refused.items():
         if is_set:
             raise InputError(f"STORAGE cannot be had with {what}; leave one of them out")
+
+
+def _refused_parts(options: Options, *, in_batches: bool) -> dict[str, bool]:
+    """Return the settings of parts that not all crawls with STORAGE may have, and whether this one must not."""
+    refused = {}
+    for part in ORDER:
+        if part.partitioned != EVERYWHERE:
+            alone = part.partitioned == ALONE
+            what = part.setting if alone else f"{part.setting} in batch order"
+            refused[what] = part.asked(options) and (alone or in_batches)
+    return {**refused, "CRAWL_PARTS": bool(options.crawl_parts)}
 
 
 def check_lease(options: Options, timeout: float) -> None:
@@ -78,19 +86,19 @@ def divided(policy: Policy, corpus: Corpus, options: Options) -> Partitions:
 
 
 def open_cluster(
-    parts: Parts, facts: Mapping[str, Any], seed_counts: Mapping[str, int], join: Callable[[str], None]
+    common: Common, facts: Mapping[str, Any], seed_counts: Mapping[str, int], join: Callable[[str], None]
 ) -> ClusterCrawl | ContinuousCrawl:
     """Begin the crawl in its storage, or join it. ``facts`` are those of a run's settings.json; ``join`` is called with
     the id of the crawl in the storage, and may refuse. Raises InputError."""
-    options, storage = parts.options, parts.storage
+    options, storage = common.options, common.storage
     mine = _identity(options, facts)
     stored = objects.read_crawl(storage)
     if stored is None:
         there = set(storage.names(""))
         if there - {objects.SEEDS} and objects.CRAWL not in there:  # unless another worker began just now
             raise InputError(f"STORAGE {storage.url} holds something else than a crawl; give an empty folder")
-        storage.put(objects.SEEDS, "".join(f"{key}\n" for key in parts.seeds).encode("utf-8", "surrogatepass"))
-        info = parts.info
+        storage.put(objects.SEEDS, "".join(f"{key}\n" for key in common.seeds).encode("utf-8", "surrogatepass"))
+        info = common.info
         archive = {"prefix": info.prefix, "start_date": info.start_date, "fields": info.fields}
         crawl = {
             "format": objects.FORMAT,
@@ -119,12 +127,12 @@ def open_cluster(
     liveness = _liveness(options, stored["id"])
     join(stored["id"])
     if options.crawl_batch_size:
-        return ClusterCrawl(parts, liveness, is_new=not storage.folders("i"))
+        return ClusterCrawl(common, liveness, is_new=not storage.folders("i"))
     from crawl4llm.cluster.continuous import ContinuousCrawl
 
     crawl_id = uuid.UUID(stored["facts"]["crawl_id"])
-    parts = parts._replace(info=replace(parts.info, crawl_id=crawl_id))
-    return ContinuousCrawl(parts, liveness, is_new=not storage.folders("p"))
+    common = common._replace(info=replace(common.info, crawl_id=crawl_id))
+    return ContinuousCrawl(common, liveness, is_new=not storage.folders("p"))
 
 
 def _identity(options: Options, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,12 +21,14 @@ from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.cluster.segments import Lines, Segments
 from crawl4llm.cluster.shapes import SNAPSHOT
 from crawl4llm.cluster.storage import Storage, StorageError
-from crawl4llm.cluster.worker import OnePartition
-from crawl4llm.crawl.page_writer import Balance, NoCommits, RatePages, balance
+from crawl4llm.crawl.counting import Balance, balance
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.crawl.scope import Limits
-from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.frontier import Entry, Lease, Outcome
 from crawl4llm.options import Options
+from crawl4llm.parts import Parts
 from crawl4llm.policies import COUNTED, NOT_OURS, BasePolicy, Candidate, CrawledPage, Policy, Rating
 from crawl4llm.warc import ArchiveInfo
 
@@ -51,7 +53,7 @@ class Stage(enum.IntEnum):
     """The links to its documents are followed, the new ones not scored."""
 
 
-class Parts(NamedTuple):
+class Common(NamedTuple):
     """What the partitions of a crawl have in common."""
 
     options: Options
@@ -59,7 +61,7 @@ class Parts(NamedTuple):
     rate: RatePages
     provenance: Mapping[str, str]
     limits: Limits
-    rules: UrlRules | None
+    parts: Parts
     url_of_seed: Callable[[str], str] | None
     info: ArchiveInfo
     seeds: Sequence[str]
@@ -75,42 +77,45 @@ class Parts(NamedTuple):
     """True: a site may never answer, and then it holds up no other site of its owner."""
 
 
-class Partition(OnePartition):
-    """The part of :class:`crawl4llm.crawl.algorithm.Crawl` that is done apart for each partition."""
+class Partition:
+    """The part of a crawl that is done apart for each partition: the steps of Algorithm 1, in the order in which all
+    partitions go."""
 
-    def __init__(self, number: int, parts: Parts, snapshot: tuple[int, bytes] | None) -> None:
+    def __init__(self, number: int, common: Common, snapshot: tuple[int, bytes] | None) -> None:
         """Begin, or go on from a snapshot before an iteration. Raises InputError."""
         self.number = number
-        self._parts = parts
-        folder = parts.folder / f"{number:04}"
-        policy = parts.make_policy()
+        self._common = common
+        folder = common.folder / f"{number:04}"
+        policy = common.make_policy()
         iteration, data = snapshot or (0, None)
-        with parts.storage.reading(objects.snapshot_name(number, iteration)):
-            self._store = Scratch(folder / "store", parts.options, policy, data)
+        with common.storage.reading(objects.snapshot_name(number, iteration)):
+            self._store = Scratch(folder / "store", common.options, policy, data)
         if data is not None and not fits([self._store.state()], SNAPSHOT):
             self._store.close()
-            raise parts.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
-        self._segments = Segments(folder / "warc", parts.options, parts.info, number)
+            raise common.storage.damaged(objects.snapshot_name(number, iteration), "it is no snapshot")
+        self._segments = Segments(folder / "warc", common.options, common.info, number)
         self._lines = Lines()
-        super().__init__(
-            parts.options,
+        self.crawl = open_crawl(
+            common.options,
             policy=policy,
-            rate=parts.rate,
+            rate=common.rate,
             frontier=self._store.frontier,
             visited=self._store.visited,
             archive=self._segments,
             log=self._lines,
             commits=NoCommits(self._segments),
-            provenance=parts.provenance,
-            limits=parts.limits,
-            rules=parts.rules,
-            url_of_seed=parts.url_of_seed,
+            provenance=common.provenance,
+            limits=common.limits,
+            parts=common.parts,
+            url_of_seed=common.url_of_seed,
         )
-        self._begun = True
+        self.crawl.start_batch(iteration)
+        self._frontier, self._algorithm, self._buffer = self.crawl.frontier, self.crawl.algorithm, self.crawl.buffer
+        self._counters, self._policy = self.crawl.counters, policy
+        self._algorithm.score = self._score
         self._hears_all = getattr(policy.crawled, "__func__", None) is not BasePolicy.crawled
         """Whether the policy is told of pages too that have no link to this partition, as most are where it is one of
         many."""
-        self.iteration = iteration
         self.stage = Stage.BEGUN
         state = self._store.state()
         self.pages_before: int = state.get("crawled", 0)
@@ -137,40 +142,54 @@ class Partition(OnePartition):
         """COUNTED: the same of all that is found, but for the documents, while they are scored."""
         self._news: list[list[int]] = state.get("news", [])
         self._failures: list[list[Any]] = state.get("failures", [])
-        self.counters.counts.update(state.get("counts", {}))
+        self._counters.counts.update(state.get("counts", {}))
         self._ended_before = Counter[str](state.get("ended", {}))
         """Documents that never entered the frontier, by stats key, of which a worker told that had it before."""
+
+    @property
+    def iteration(self) -> int:
+        """The iteration that it is in."""
+        return self.crawl.iteration
+
+    def counted(self) -> Counter[str]:
+        """Return what was counted by this worker."""
+        return self._counters.counts
 
     # -- the offer ------------------------------------------------------------------------------------------------
 
     async def queue_seeds(self) -> None:
         """Visit, score and queue its seeds; for a partition that begins without a snapshot."""
-        of, number_of = self._parts.partitions.of, {key: number for number, key in enumerate(self._parts.seeds)}
-        own = [key for key in self._parts.seeds if of(key) == self.number]
-        wanted = self._visit_seeds(own)
-        self._refused_at = {line["id"]: (SEEDS_PLACE, number_of[line["id"]]) for line in self._refused}
+        of, number_of = self._common.partitions.of, {key: number for number, key in enumerate(self._common.seeds)}
+        own = [key for key in self._common.seeds if of(key) == self.number]
+        wanted = self.crawl.visit_seeds(own)
+        self._refused_at = {line["id"]: (SEEDS_PLACE, number_of[line["id"]]) for line in self._algorithm.refused}
         self._news = [[SEEDS_PLACE, len(own), len(wanted)]]
         self._found = [(SEEDS_PLACE, number_of[candidate.key], candidate) for candidate in wanted]
         if not self.is_counted:
             await self.queue_found(None)
             return
-        url_of = self._url_of_seed or (lambda _: "")
-        seeds = [Candidate(key, url_of(key), 0, None) for key in self._parts.seeds]
-        all_wanted, _ = self.scope.wanted_seeds(seeds, Counter())  # which depends on nothing but the seed
+        url_of = self._common.url_of_seed or (lambda _: "")
+        seeds = [Candidate(key, url_of(key), 0, None) for key in self._common.seeds]
+        all_wanted, _ = self.crawl.scope.wanted_seeds(seeds, Counter())  # which depends on nothing but the seed
         await self.queue_found([[[SEEDS_PLACE, number_of[candidate.key]] for candidate in all_wanted]])
 
     def offer(self, n: int) -> dict[str, Any]:
         """Return what it offers for a batch of ``n`` documents, and what came of the iteration before."""
-        most = n if not self.iteration else min(n, 2 * self._share + n // self.options.partitions + _AT_LEAST)
-        queued = len(self.frontier)
-        self._hand = self.frontier.lease(most)
-        about = {"crawled": self.pages_before, "seeds": self.seeds, "news": self._news, "failures": self._failures}
+        most = n if not self.iteration else min(n, 2 * self._share + n // self._common.options.partitions + _AT_LEAST)
+        queued = len(self._frontier)
+        self._hand = self._frontier.lease(most)
+        about = {
+            "crawled": self.pages_before,
+            "seeds": self.crawl.seeds,
+            "news": self._news,
+            "failures": self._failures,
+        }
         self.stage = Stage.OFFERED
         return {"queued": queued, **self._shown(), **about, "counts": self._counts()}
 
     def offer_whole(self, n: int) -> dict[str, Any]:
         """Return its best documents, as many as the batch has."""
-        self._hand += self.frontier.lease(n - len(self._hand))
+        self._hand += self._frontier.lease(n - len(self._hand))
         self.has_offered_whole = True
         return self._shown()
 
@@ -183,14 +202,14 @@ class Partition(OnePartition):
     def take(self, plan: Plan) -> list[Lease]:
         """Lease its documents of the batch, and return the leases. Raises InputError where it has others."""
         places = plan.places(self.number)
-        self._hand += self.frontier.lease(max(len(places) - len(self._hand), 0))
+        self._hand += self._frontier.lease(max(len(places) - len(self._hand), 0))
         share, rest = self._hand[: len(places)], self._hand[len(places) :]
         for lease in rest:
-            self.frontier.give_back(lease, attempted=False)
+            self._frontier.give_back(lease, attempted=False)
         self._hand, self.has_offered_whole = [], False
         if [lease.entry.key for lease in share] != [plan.keys[place] for place in places]:
             raise InputError(
-                f"STORAGE {self._parts.storage.url}: iteration {self.iteration} was planned of other documents than "
+                f"STORAGE {self._common.storage.url}: iteration {self.iteration} was planned of other documents than "
                 f"partition {self.number} has here; do all workers have the same version, model and corpus?"
             )
         self._places = {lease.entry.key: place for lease, place in zip(share, places, strict=True)}
@@ -199,12 +218,12 @@ class Partition(OnePartition):
         self._counts()
         self._rows = []
         self._links = LinksByTarget(
-            self.number, self.options.partitions, anchors=self.options.partitions == 1
+            self.number, self._common.options.partitions, anchors=self._common.options.partitions == 1
         )  # policies that need them cannot be divided
         left = [lease.entry for lease in share]
         if plan.keys and (not places or places[-1] < len(plan.keys) - 1):
             left.append(Entry(plan.keys[-1], "", plan.last_score, 0, None))  # a policy may go by the last of a batch
-        self.policy.dequeued(left)
+        self._policy.dequeued(left)
         self._buffer.add(share)
         self._segments.number = self.iteration
         self.stage = Stage.TAKEN
@@ -212,24 +231,25 @@ class Partition(OnePartition):
 
     async def merge(self) -> None:
         """Archive the pages that came, in their order; note what their links lead to."""
-        answers = self._buffer.take(self.pages_at_once)
-        await self._merge(answers, extract=False)
+        answers = self._buffer.take(self.crawl.pages_at_once)
+        pages: list[CrawledPage] = []
+        await self._algorithm.merge(answers, pages.append)
         lines, failures = (iter(taken) for taken in self._lines.take())
-        pages, facts = iter(self._raised_n.release()), iter(self._segments.facts())
-        of = self._parts.partitions.of
+        archived, facts = iter(pages), iter(self._segments.facts())
+        of = self._common.partitions.of
         for answer in answers:
             place = self._places[answer.lease.entry.key]
             if answer.page is None:
                 self._rows.append([place, None, None if answer.outcome is None else next(failures), None])
                 continue
             self._rows.append([place, next(lines), None, next(facts)])
-            links = next(pages).links
+            links = next(archived).links
             self._links.add(place, [(0 if link.key is None else of(link.key), link) for link in links])
 
     @property
     def balance(self) -> Balance:
-        counts = self.counters.counts + self._ended_before
-        return balance(self.visited, self.frontier, counts, None)._replace(hops_counted=True)
+        counts = self._counters.counts + self._ended_before
+        return balance(self.crawl.visited, self._frontier, counts, None)._replace(hops_counted=True)
 
     @property
     def is_merged(self) -> bool:
@@ -244,11 +264,11 @@ class Partition(OnePartition):
         segment, base = self._segments.take(), objects.name(self.iteration, objects.PAGES, self.number)
         head = {
             "rows": self._rows,
-            "pages": None if segment is None else segment.put(self._parts.storage, base),
+            "pages": None if segment is None else segment.put(self._common.storage, base),
             "counts": self._counts(),
-            "influence": [self.counters.influence_sum, self.counters.influence_pages],
+            "influence": [self._counters.influence_sum, self._counters.influence_pages],
         }
-        self.counters.influence_sum, self.counters.influence_pages = 0.0, 0
+        self._counters.influence_sum, self._counters.influence_pages = 0.0, 0
         return encode_exchange(head, self._links.sections())
 
     def settle(self, exchange: Exchange) -> None:
@@ -260,11 +280,11 @@ class Partition(OnePartition):
         for lease, (_, line, failure, _) in zip(leases, exchange.rows, strict=True):
             self._buffer.withdraw(lease)
             if line is not None:
-                self.frontier.settle(lease, Outcome.ARCHIVED)
+                self._frontier.settle(lease, Outcome.ARCHIVED)
             elif failure is None:
-                self.frontier.give_back(lease, attempted=True)
+                self._frontier.give_back(lease, attempted=True)
             else:
-                self.frontier.settle(lease, Outcome(failure["outcome"]), failure["reason"])
+                self._frontier.settle(lease, Outcome(failure["outcome"]), failure["reason"])
         self.stage = Stage.EXCHANGED
 
     # -- the links of the batch -----------------------------------------------------------------------------------
@@ -276,7 +296,7 @@ class Partition(OnePartition):
             links = exchange.links_to(self.number)
             for place in exchange.lines if self._hears_all else exchange.lines.keys() & links.keys():
                 page = place, exchange.lines[place], links.get(place)
-                slices.setdefault(place // self.pages_at_once, []).append(page)
+                slices.setdefault(place // self.crawl.pages_at_once, []).append(page)
         for number in sorted(slices):
             for page in sorted(slices[number], key=itemgetter(0)):
                 self._follow_page(*page)
@@ -288,7 +308,7 @@ class Partition(OnePartition):
     @property
     def is_counted(self) -> bool:
         """Whether what is found must be counted, over all partitions, before it is scored."""
-        return getattr(self.policy, "partitioned", None) == COUNTED
+        return getattr(self._policy, "partitioned", None) == COUNTED
 
     def found(self) -> list[list[int]]:
         """Return the place of the page and the number of the link of each new document."""
@@ -304,25 +324,25 @@ class Partition(OnePartition):
             self._others = sorted((place, number) for one in found for place, number in one)
             if sum(place in self._ours for place in self._others) != len(new):
                 raise self._damaged(objects.FOUND)
-        refused = len(self._refused)
-        await self._enqueue([candidate for _, _, candidate in new])
+        refused = len(self._algorithm.refused)
+        await self._algorithm.enqueue([candidate for _, _, candidate in new])
         self._others = None
         _, failures = self._lines.take()
         places = {candidate.key: (place, number) for place, number, candidate in new}
         for index, line in enumerate(failures):
             place, number = places.get(line["id"]) or self._refused_at[line["id"]]
-            self._failures.append([place // self.pages_at_once, index >= refused, place, number, line])
+            self._failures.append([place // self.crawl.pages_at_once, index >= refused, place, number, line])
         self._refused_at = {}
 
     def next_iteration(self) -> None:
         """Go on to the next iteration."""
         self._store.flush()
-        self.iteration += 1
+        self.crawl.start_batch(self.iteration + 1)
         self.stage = Stage.BEGUN
 
     def snapshot(self) -> bytes | None:
         """Return a snapshot, if it is due: when to replay what came since the last one takes more than that."""
-        if self._since // self.options.partitions <= self._snapshot_bytes:
+        if self._since // self._common.options.partitions <= self._snapshot_bytes:
             return None
         self._since = 0
         counts = self._counts()
@@ -345,35 +365,35 @@ class Partition(OnePartition):
     def _follow_page(self, place: int, line: Mapping[str, Any], links: objects.Links | None) -> None:
         entry = Entry(line["id"], line["url"], line["priority"], line["depth"], line["parent"])
         if links is None:
-            self.policy.crawled(CrawledPage(entry, line["influence"], ()))
+            self._policy.crawled(CrawledPage(entry, line["influence"], ()))
             return
-        counts, refused = self.counters.counts, len(self._refused)
+        counts, refused = self._counters.counts, len(self._algorithm.refused)
         known = counts["links/new"]
-        new = self._extract(CrawledPage(entry, line["influence"], links.links))
+        new = self._algorithm.extract(CrawledPage(entry, line["influence"], links.links))
         if counts["links/new"] == known:
             return
         self._news.append([place, counts["links/new"] - known, len(new)])
         numbered = list(zip(links.links, links.numbers, strict=False))  # those without a key are last, and have none
         number_of = {(link.key, link.url): number for link, number in reversed(numbered)}
         self._found += [(place, number_of[one.key, one.url], one) for one in new]
-        for failure in self._refused[refused:]:
+        for failure in self._algorithm.refused[refused:]:
             self._refused_at[failure["id"]] = place, number_of[failure["id"], failure["url"]]
 
     async def _score(self, candidates: Sequence[Candidate]) -> list[Rating]:
         """Score documents; those of others in their places, if they are counted."""
         if self._others is None:
-            return await self.policy.score(candidates)
+            return await self._policy.score(candidates)
         own = iter(candidates)
         is_own = [place in self._ours for place in self._others]
-        ratings = await self.policy.score([next(own) if ours else NOT_OURS for ours in is_own])
+        ratings = await self._policy.score([next(own) if ours else NOT_OURS for ours in is_own])
         return [rating for rating, ours in zip(ratings, is_own, strict=True) if ours]
 
     def _damaged(self, kind: str) -> StorageError:
         name = objects.name(self.iteration, kind, self.number)
-        return self._parts.storage.damaged(name, "it is of other documents than this partition has")
+        return self._common.storage.damaged(name, "it is of other documents than this partition has")
 
     def _counts(self) -> dict[str, int]:
         """Return what its figures have grown by since the last call."""
-        new = self.counters.counts - self._counted
-        self._counted = self.counters.counts.copy()
+        new = self._counters.counts - self._counted
+        self._counted = self._counters.counts.copy()
         return {key: count for key, count in sorted(new.items()) if count}

@@ -38,7 +38,7 @@ class RoutedOwners:
     def in_visited(self, key: object) -> bool:
         """Return whether a document was visited by its partition, if that is this worker's."""
         partition = self._own.get(self._of(str(key)))
-        return partition is not None and key in partition.visited
+        return partition is not None and key in partition.crawl.visited
 
     def is_own(self, url: str) -> bool:
         """Return whether a URL's owner is in a partition of this worker."""
@@ -64,11 +64,11 @@ class RoutedOwners:
         """A wait that is longer than what whoever takes over waits by itself is written down."""
         released = self._others.release(owner, ready_at)  # perhaps its partition was not ours yet when it was occupied
         partition = self._own.get(self._of(_url(owner)))
-        if partition is None or partition.owners is None:
+        if partition is None or partition.crawl.owners is None:
             return released
         if ready_at - self.now > partition.longest:
-            partition.owners.hold(owner, ready_at)
-        return partition.owners.release(owner, ready_at)
+            partition.crawl.owners.hold(owner, ready_at)
+        return partition.crawl.owners.release(owner, ready_at)
 
     def hold(self, owner: str, until: float, *, force: bool = False, failures: int | None = None) -> bool:
         return self._owners(owner).hold(owner, until, force=force, failures=failures)
@@ -102,7 +102,9 @@ class RoutedOwners:
 
     def next_ready(self) -> float | None:
         """Return when the next document can be leased of the partitions that may be worked on."""
-        times = [one.owners.next_ready() for one in self._workable() if one.owners is not None and one.left > 0]
+        times = [
+            one.crawl.owners.next_ready() for one in self._workable() if one.crawl.owners is not None and one.left > 0
+        ]
         return min((time for time in times if time is not None), default=None)
 
     def queued_of(self, owner: str) -> int:
@@ -122,10 +124,10 @@ class RoutedOwners:
 
     def _owners(self, name: str) -> Owners:
         partition = self._own.get(self._of(_url(name)))
-        return self._others if partition is None or partition.owners is None else partition.owners
+        return self._others if partition is None or partition.crawl.owners is None else partition.crawl.owners
 
     def _all(self) -> list[Owners]:
-        return [self._others, *(one.owners for one in self._own.values() if one.owners is not None)]
+        return [self._others, *(one.crawl.owners for one in self._own.values() if one.crawl.owners is not None)]
 
 
 class RoutedVisited:

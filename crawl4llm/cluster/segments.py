@@ -13,7 +13,7 @@ from crawl4llm.base.crawl_log import CrawlLine, FailureLine, LogPosition
 from crawl4llm.base.files import ArchiveError
 from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.page_writer import open_archive
+from crawl4llm.crawl.archive import open_archive
 from crawl4llm.options import Options
 from crawl4llm.warc import Archive, ArchiveInfo, ArchivePosition
 from crawl4llm.warc.cdxj import INDEX_NAME

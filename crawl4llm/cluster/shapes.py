@@ -27,7 +27,7 @@ from crawl4llm.base.shapes import (
 )
 from crawl4llm.cluster.storage import Storage
 from crawl4llm.cluster_options import MOST_PARTITIONS
-from crawl4llm.crawl.crawl_state import DONE
+from crawl4llm.crawl.ends import DONE
 from crawl4llm.frontier import Outcome
 from crawl4llm.warc.page_records import is_utc_date
 

@@ -22,8 +22,8 @@ from crawl4llm.cluster.logged import FINGERPRINT
 from crawl4llm.cluster.objects import Exchange, links_in
 from crawl4llm.cluster.shapes import read
 from crawl4llm.cluster.storage import unpacked
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
-from crawl4llm.crawl.page_writer import REDIRECTS
+from crawl4llm.crawl.counting import REDIRECTS
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.frontier.aside import TABLE as ASIDE
 from crawl4llm.frontier.durable import LEASES
 from crawl4llm.frontier.fingerprints import fingerprint

@@ -6,44 +6,43 @@ Batch and continuous order share who has which partition, how one is dropped, an
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from crawl4llm.base.errors import Why
-from crawl4llm.base.pages import PageRecord
+from crawl4llm.base.pages import Capture, PageRecord
 from crawl4llm.cluster.liveness import DRAIN, STOP, Liveness
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.page_writer import Balance, NoCommits
-from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
-from crawl4llm.warc import NullArchive
+from crawl4llm.crawl.counting import Balance, Counters
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.scope import Scope
+from crawl4llm.frontier.memory import MemoryVisited
+from crawl4llm.policies import CrawledPage
 
 if TYPE_CHECKING:
-    from crawl4llm.cluster.partition import Parts
-    from crawl4llm.crawl.reorder_buffer import Hop
-    from crawl4llm.frontier import Lease, OwnerFrontier
+    from crawl4llm.cluster.partition import Common
+    from crawl4llm.crawl.crawl import Crawl
+    from crawl4llm.frontier import Lease, Owners
     from crawl4llm.frontier.visited import VisitedSet
 
 POLL: Final = 1.0
 """Seconds after which is looked for what others have put, announced or not."""
 
 
-class _NoLog:
-    def write(self, pages: object, failures: object) -> None:
-        """Drop the lines: the partitions keep theirs."""
-
-
-class OnePartition(Crawl, ABC):
-    """A partition, which is a crawl of its own documents."""
+class OnePartition(Protocol):
+    """A partition: a crawl of its own documents, and what the storage knows of it."""
 
     number: int
+    crawl: Crawl
 
     def counted(self) -> Counter[str]:
         """Return what was counted by this worker."""
-        return self.counters.counts
 
-    @abstractmethod
+    @property
+    def balance(self) -> Balance:
+        """The states of its documents."""
+
     def close(self) -> None:
         """Throw away what the storage does not have."""
 
@@ -51,40 +50,29 @@ class OnePartition(Crawl, ABC):
 P = TypeVar("P", bound=OnePartition)
 
 
-class WorkerCrawl(Crawl, ABC, Generic[P]):
-    """Drives the partitions of this worker as the scheduler drives a :class:`crawl4llm.crawl.algorithm.Crawl`."""
+class WorkerCrawl(Driven, Generic[P]):
+    """Drives the partitions of this worker as the scheduler drives one crawl."""
 
     def __init__(
         self,
-        parts: Parts,
+        common: Common,
         liveness: Liveness,
         *,
         is_new: bool,
         visited: VisitedSet | None = None,
-        by_owners: OwnerFrontier | None = None,
+        owners: Owners | None = None,
     ) -> None:
-        """``is_new``: whether the storage shows no work yet. ``visited`` and ``by_owners`` are asked what this worker's
+        """``is_new``: whether the storage shows no work yet. ``visited`` and ``owners`` are asked what this worker's
         partitions have visited, and whose turn it is."""
-        archive = NullArchive()
-        super().__init__(
-            parts.options,
-            policy=parts.make_policy(),
-            rate=parts.rate,
-            frontier=MemoryFrontier(),
-            visited=MemoryVisited() if visited is None else visited,
-            by_owners=by_owners,
-            clock=parts.clock,
-            archive=archive,
-            log=_NoLog(),
-            commits=NoCommits(archive),
-            provenance={},
-            limits=parts.limits,
-            rules=parts.rules,
-            concurrent_leases=parts.concurrent_leases,
-        )
-        self.seeds = len(parts.seeds)
-        self._parts = parts
-        self._storage = parts.storage
+        counters = Counters()
+        parts = common.parts.begun(counters.counts)
+        visited = MemoryVisited() if visited is None else visited
+        scope = Scope(visited, (), common.limits, parts, by_owners=owners is not None)
+        facts = common.options, common.make_policy(), scope, counters, parts
+        super().__init__(*facts, owners, common.clock, common.concurrent_leases)
+        self.seeds = len(common.seeds)
+        self._common = common
+        self._storage = common.storage
         self._liveness = liveness
         self._is_new = is_new
         self._own: dict[int, P] = {}
@@ -99,32 +87,59 @@ class WorkerCrawl(Crawl, ABC, Generic[P]):
 
     async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
         """Join the workers, and go on to the first documents to fetch."""
-        self._liveness.join({"crawl_id": str(self._parts.info.crawl_id)})
+        self._liveness.join({"crawl_id": str(self._common.info.crawl_id)})
         await self._go_on()
 
     def requested(self, url: str, purpose: str, unsent: str | None, lease: Lease | None) -> None:
         """Let the partition count it that the document or the URL belongs to, if that is this worker's."""
         found = None if lease is None else self._of.get(id(lease.entry))
-        partition = self._own.get(self._parts.partitions.of(url)) if found is None else found[0]
+        partition = self._own.get(self._common.partitions.of(url)) if found is None else found[0]
         if partition is None:
             super().requested(url, purpose, unsent, lease)
         else:
-            partition.requested(url, purpose, unsent, lease)
+            partition.crawl.requested(url, purpose, unsent, lease)
 
     def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
         if partition := self._partition_of(lease):
-            partition.fetched(lease, page, status)
+            partition.crawl.fetched(lease, page, status)
 
     def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
         if partition := self._partition_of(lease):
-            partition.failed(lease, reason, why, final=final)
+            partition.crawl.failed(lease, reason, why, final=final)
 
     def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
         if partition := self._partition_of(lease):
-            partition.dropped(lease, reason, why)
+            partition.crawl.dropped(lease, reason, why)
 
-    def hop_of(self, lease: Lease) -> Hop | None:
-        return None
+    def redirected(self, lease: Lease, page: PageRecord) -> None:
+        if partition := self._partition_of(lease):
+            partition.crawl.redirected(lease, page)
+
+    def block(self, domains: Sequence[str]) -> None:
+        self.scope.block(domains)
+        for partition in self._own.values():
+            partition.crawl.block(domains)
+
+    def drop_blocked(self) -> bool:
+        return False
+
+    def follow(self, links: CrawledPage) -> None:
+        """Drop them: only a live crawl has links that are no page's."""
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Drop it: only a live crawl has exchanges."""
+
+    @property
+    def answered(self) -> int:
+        return sum(one.crawl.answered for one in self._own.values())
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._of)
+
+    @property
+    def may_lease(self) -> bool:
+        return len(self._of) < self.concurrent_leases and self._ended is None and not self.lag()
 
     @property
     def finished(self) -> str | None:

@@ -189,7 +189,7 @@ class Command(Visiting, ScrapyCrawl):
 
     def _judge(self, run: Run, reason: str) -> None:
         """Set the exit status: 0 only when the work was done."""
-        from crawl4llm.crawl.crawl_state import DONE, LIMITS, ONLY_PARKED, UNANSWERED
+        from crawl4llm.crawl.ends import DONE, LIMITS, ONLY_PARKED, UNANSWERED
         from crawl4llm.engine.summary import mostly_failed
 
         if run.crawl.failure:

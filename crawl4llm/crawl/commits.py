@@ -19,18 +19,31 @@ from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
 from crawl4llm.options import Options
-from crawl4llm.policies import Policy
+from crawl4llm.policies import Pieces, Policy
 from crawl4llm.warc import Archive, ArchivePosition
 from crawl4llm.warc.series import SeriesPosition
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.algorithm import Crawl
-    from crawl4llm.crawl.budgets import Budgets
-    from crawl4llm.crawl.mixture import Mixture
-    from crawl4llm.crawl.near_duplicates import NearDuplicates
-    from crawl4llm.crawl.page_writer import Balance
-    from crawl4llm.crawl.sited_frontier import SitedFrontier
+    from crawl4llm.crawl.counting import Balance
     from crawl4llm.frontier.visited import VisitedSet
+
+
+class Committed(Protocol):
+    """What is committed: a crawl, or a partition of one."""
+
+    @property
+    def crawled(self) -> int:
+        """Pages crawled so far."""
+
+    @property
+    def balance(self) -> Balance:
+        """The states of its documents."""
+
+    def save(self) -> Mapping[str, Any]:
+        """Return its state as JSON takes it."""
+
+    def committed(self) -> None:
+        """Hear that the commit was made."""
 
 
 class Commits(Protocol):
@@ -39,10 +52,10 @@ class Commits(Protocol):
     lasting: bool
     """Whether another process can go on where this one ends."""
 
-    def commit(self, crawl: Crawl) -> None:
+    def commit(self, crawl: Committed) -> None:
         """Make log, archive and state last, all together, if it is time. Raises InputError where that fails."""
 
-    def commit_now(self, crawl: Crawl) -> None:
+    def commit_now(self, crawl: Committed) -> None:
         """Do the same at once."""
 
 
@@ -74,6 +87,13 @@ class CrawlStore(Protocol):
         """Make all of it last, with the ``state`` of the crawl, which is JSON, and its policy's. ``balance``: of the
         documents. Raises InputError where that fails, RuntimeError where a document would be lost: then the commit
         before stands."""
+
+
+class Kept(Protocol):
+    """What keeps state in pieces."""
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep it there from now on, and go on from what is there. Raises StoreError."""
 
 
 CRAWL, _POLICY, _SEEDS, _PURGED = b"crawl", b"policy", b"seeds", b"purged"
@@ -158,7 +178,7 @@ class LmdbCrawlStore:
         self._pieces = StoredPieces(tables)
         self._policy: Policy | None = None
 
-    def keep(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | SitedFrontier | None) -> None:
+    def keep(self, policy: Policy, *others: Kept | None) -> None:
         """Keep the state of the policy, and of others, from now on."""
         self._policy = policy
         for other in others:
@@ -207,15 +227,19 @@ class JobCommits:
     _pages: int = 0
     _time: float = field(default_factory=time.monotonic)
 
-    def commit(self, crawl: Crawl) -> None:
+    def commit(self, crawl: Committed) -> None:
         """Commit if enough pages were crawled, or enough time went by, since the last time."""
-        if (
-            crawl.crawled - self._pages >= self.options.commit_interval_pages
-            or time.monotonic() - self._time >= self.options.commit_interval_seconds
-        ):
+        if self.is_time(crawl):
             self.commit_now(crawl)
 
-    def commit_now(self, crawl: Crawl) -> None:
+    def is_time(self, crawl: Committed) -> bool:
+        """Return whether it is."""
+        return (
+            crawl.crawled - self._pages >= self.options.commit_interval_pages
+            or time.monotonic() - self._time >= self.options.commit_interval_seconds
+        )
+
+    def commit_now(self, crawl: Committed) -> None:
         """Commit. Raises as :meth:`CrawlStore.commit` does."""
         self.log.flush(fsync=self.options.commit_fsync)
         self.archive.flush(fsync=self.options.commit_fsync)

@@ -17,10 +17,8 @@ from crawl4llm.base.output_dir import ClaimedOutputDir
 from crawl4llm.base.run_folder import SETTINGS, read_json, write_json
 from crawl4llm.base.terminal import harmless, wants_bar
 from crawl4llm.crawl.answer_spool import AnswerSpool
-from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.commits import JobCommits, LmdbCrawlStore, State, read_state
+from crawl4llm.crawl.commits import JobCommits, Kept, LmdbCrawlStore, State, read_state
 from crawl4llm.crawl.jobdir import DIGESTS, JOB, JobDir
-from crawl4llm.crawl.near_duplicates import NearDuplicates
 from crawl4llm.crawl.store_check import ID, check_store
 from crawl4llm.crawl.turns import Clock, patience_of
 from crawl4llm.frontier import Caps
@@ -34,8 +32,6 @@ from crawl4llm.policies import Policy
 from crawl4llm.warc import Archive
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.mixture import Mixture
-    from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier.mixed import Shares
 
 
@@ -147,7 +143,7 @@ class Job:
         """Return the documents set aside."""
         return StoredAside(self._tables)
 
-    def take_up(self, policy: Policy, *others: Budgets | NearDuplicates | Mixture | SitedFrontier | None) -> None:
+    def take_up(self, policy: Policy, *others: Kept | None) -> None:
         """Let the policy go on from the last commit, and keep its state in the store, as that of others. Raises
         InputError."""
         self.store.keep(policy, *others)

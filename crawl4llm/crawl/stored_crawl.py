@@ -12,10 +12,9 @@ from crawl4llm.base.crawl_log import FAILURES, NAME
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.run_folder import SETTINGS, WARC, read_json
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.budgets import scopes_of
 from crawl4llm.crawl.commits import State, read_state
+from crawl4llm.crawl.counting import Balance, balance
 from crawl4llm.crawl.jobdir import JobDir
-from crawl4llm.crawl.page_writer import Balance, balance
 from crawl4llm.crawl.sited_frontier import unanswered_in
 from crawl4llm.crawl.store_check import check_store
 from crawl4llm.frontier import Entry
@@ -24,6 +23,7 @@ from crawl4llm.frontier.durable import DurableFrontier
 from crawl4llm.frontier.durable_owned import DurableOwnerFrontier, stored_frontier
 from crawl4llm.frontier.store import Store
 from crawl4llm.frontier.visited import DurableVisited
+from crawl4llm.parts.budgets.accounts import scopes_of
 from crawl4llm.warc.cdxj import INDEX_NAME, TEXT_INDEX_NAME
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from crawl4llm.scoring.text import load_extractor
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.algorithm import Crawl
     from crawl4llm.crawl.control import Control
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.turns import Clock
     from crawl4llm.options import Options
@@ -87,7 +87,7 @@ class Web(Protocol):
         """Return the URL of a seed, where owners wait; an empty string where its key is one, or it cannot be looked
         up."""
 
-    def middleware_argument(self, crawl: Crawl) -> Any:
+    def middleware_argument(self, crawl: Driven) -> Any:
         """Return the argument that its downloader middleware is made with."""
 
     def crawl_id(self, identity: Mapping[str, Any]) -> str:

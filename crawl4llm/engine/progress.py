@@ -13,7 +13,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from crawl4llm.base.terminal import wants_bar
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.engine.scheduler import iteration_done
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Progress:
         return extension
 
     def _opened(self, spider: Any) -> None:
-        crawl: Crawl | None = getattr(spider, "crawl", None)
+        crawl: Driven | None = getattr(spider, "crawl", None)
         if crawl is None:
             return
         self._bar = wants_bar(crawl.options.progress_bar)
@@ -62,14 +62,14 @@ class Progress:
         call.start(seconds, now=False)
         self._shown.callback(call.stop)
 
-    def _log_news(self, crawl: Crawl) -> None:
+    def _log_news(self, crawl: Driven) -> None:
         """Log how far the crawl is, if that has changed or was not said for long."""
         line, now = _line(crawl), time.monotonic()
         if line != self._said or now >= self._logged + _SAME_SECONDS:
             self._said, self._logged = line, now
             logger.info("%s", line)
 
-    def _iteration_done(self, crawl: Crawl) -> None:
+    def _iteration_done(self, crawl: Driven) -> None:
         if self._bar:
             return
         if time.monotonic() - self._logged < _LOG_SECONDS:
@@ -82,7 +82,7 @@ class Progress:
         self._shown.close()
 
 
-def _show(bar: tqdm[Any], crawl: Crawl) -> None:
+def _show(bar: tqdm[Any], crawl: Driven) -> None:
     bar.n = crawl.crawled + crawl.answered
     states = crawl.balance
     # In front, as a narrow terminal cuts off what stands behind.
@@ -90,11 +90,11 @@ def _show(bar: tqdm[Any], crawl: Crawl) -> None:
     bar.set_postfix_str(f"visited {states.discovered:,}, frontier {states.queued:,}")
 
 
-def _log(crawl: Crawl, level: int = logging.INFO) -> None:
+def _log(crawl: Driven, level: int = logging.INFO) -> None:
     logger.log(level, "%s", _line(crawl))
 
 
-def _line(crawl: Crawl) -> str:
+def _line(crawl: Driven) -> str:
     place = "" if crawl.continuous else f"iteration {crawl.iteration - 1}: "
     states = crawl.balance
     counts = crawl.crawled, crawl.options.crawl_max_pages, states.discovered, states.queued

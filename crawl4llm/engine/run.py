@@ -21,35 +21,29 @@ from crawl4llm.base import crawl_log
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.domains import Domain
 from crawl4llm.base.errors import InputError
-from crawl4llm.base.input_files import given_path
 from crawl4llm.base.output_dir import SCRATCH, STORED_CRAWL, ClaimedOutputDir, check_worker_of, give_back
 from crawl4llm.base.run_folder import ERRORS, SEEDS, SETTINGS, STATS, WARC, write_json, write_text
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.cluster_options import without_cluster
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.blocklists import publish
-from crawl4llm.crawl.budgeted_frontier import layered
-from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.page_writer import MemoryCrawlStore, NoCommits, open_archive, warcinfo_fields
+from crawl4llm.crawl.archive import open_archive, warcinfo_fields
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.memory_store import MemoryCrawlStore, NoCommits
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.crawl.scope import Limits
 from crawl4llm.crawl.seeds import Seeds, read_seeds, sample_seeds
 from crawl4llm.crawl.turns import Clock, patience_of
-from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.crawl.web import Web
 from crawl4llm.engine import SOFTWARE
 from crawl4llm.engine.error_log import error_log
 from crawl4llm.engine.scrapy_settings import misspelt
 from crawl4llm.engine.webs import web_class
 from crawl4llm.frontier import IMPATIENT, Caps, OwnerFrontier
-from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.options import Options, read_options
+from crawl4llm.parts import open_parts
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
-from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.workers import PageWorkers
 from crawl4llm.warc import Archive, ArchiveInfo
 
@@ -58,7 +52,8 @@ if TYPE_CHECKING:
 
     from crawl4llm.crawl.commits import CrawlStore
     from crawl4llm.crawl.job import Job
-    from crawl4llm.crawl.mixture import Mixture
+    from crawl4llm.crawl.page_writer import RatePages
+    from crawl4llm.frontier.mixed import Shares
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +65,12 @@ class Run:
     model that was loaded. Raises InputError.
     """
 
-    crawl: Crawl
+    crawl: Driven
     web: Web
     output: Path
     crawl_id: str
     seeds: Seeds
     workers: PageWorkers[PageRater]
-    rules: UrlRules | None
-    """Which URLs it leaves alone, where settings say so."""
     job: Job | None
     """Its durable state, if JOBDIR is set."""
     added_seeds: Sequence[str]
@@ -91,11 +84,7 @@ class Run:
             self._limits = Limits(settings.getint("DEPTH_LIMIT"), settings.getint("URLLENGTH_LIMIT"))
             self.web = web_class(settings)(settings)
             self.options = options = self.web.options
-            self.rules = _rules(options)
-            if options.near_duplicates != OFF:
-                require_library()
-            elif options.known_texts is not None:
-                require_library("KNOWN_TEXTS", "leave it out")
+            self._concurrent_leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
             self._clock = _clock(self.web, options)
             if options.storage is not None or options.cluster is not None:
                 from crawl4llm.cluster.opening import check_lease, refuse_settings
@@ -105,6 +94,7 @@ class Run:
                 refuse_settings(options, is_live=is_live, has_clock=has_clock, has_jobdir=has_jobdir)
                 if is_live:
                     check_lease(options, settings.getfloat("DOWNLOAD_TIMEOUT"))
+            self.parts = open_parts(options)
             policy_class = load_policy(options.url_policy)
             self.web.check_policy(policy_class)
             self.job = None
@@ -113,7 +103,6 @@ class Run:
 
                 self.job = Job(Path(settings["JOBDIR"]), options)
                 opened.push(self.job.close_start)
-            self._mixture = _mixture(options)
             rater = self._open_web(policy_class, opened)
             self.seeds = self._read_seeds(seeds_file)
             self.workers = opened.enter_context(
@@ -126,8 +115,8 @@ class Run:
                 self._partitions = divided(policy, self.web.corpus, options)
             identity = self._identity(policy, rater)
             self._begin(identity, opened)
-            self.crawl = self._open_crawl(policy, identity, settings, opened)
-            self._found_before = self.crawl.new_quality
+            self.crawl = self._open_crawl(policy, identity, opened)
+            self._found_before = self._new_quality
             self.added_seeds = self.job.state.seeds if self.job else ()
             self.close = opened.pop_all().close
 
@@ -137,13 +126,8 @@ class Run:
         opened.callback(corpus.close)
         corpus.check()
         corpus.require("outlinks", *policy.corpus_parts)
-        if self.options.known_texts is not None:
-            from crawl4llm.scoring.known_texts import KnownTexts
-
-            rater = replace(rater, known_texts=KnownTexts.open(Path(self.options.known_texts)))
-        if self._mixture is not None:
-            rater = replace(rater, classifiers=self._mixture.classifiers)
-        return rater
+        needs = self._needs = self.parts.needs()
+        return replace(rater, known_texts=needs.known_texts, classifiers=needs.classifiers)
 
     def _read_seeds(self, file: str | None) -> Seeds:
         if file is None:
@@ -161,10 +145,10 @@ class Run:
             job.settle(self.crawl_id, identity)
             self.output, self.crawl_id = job.output, job.crawl_id
         opened.enter_context(error_log(self.output / ERRORS))
-        if self.rules is not None and self.rules.blocklists:
-            publish(self.rules.blocklists.lists, self.output, fsync=job is not None and options.commit_fsync)
-        self.workers.start()
         fsync = job is not None and options.commit_fsync
+        for publish in self.parts.having("publish"):
+            publish(self.output, fsync=fsync)
+        self.workers.start()
         versions = {"crawl4llm": __version__, "scrapy": scrapy.__version__, "python": platform.python_version()}
         values = without_cluster({name.upper(): value for name, value in asdict(options).items()})
         if not options.own:
@@ -177,14 +161,13 @@ class Run:
         write_json(self.output / SETTINGS, self._facts, fsync=fsync)
         write_text(self.output / SEEDS, "".join(f"{key}\n" for key in self.seeds.keys), fsync=fsync)
 
-    def _open_crawl(self, policy: Policy, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
+    def _open_crawl(self, policy: Policy, identity: dict[str, Any], opened: ExitStack) -> Driven:
         options, job, web = self.options, self.job, self.web
         if options.storage is not None:
-            return self._join(identity, settings, opened)
+            return self._join(identity, opened)
         clock = self._clock
         if job is not None:
-            shares = None if self._mixture is None else self._mixture.shares
-            job.open(reranks=policy.reranks, clock=clock, shares=shares)
+            job.open(reranks=policy.reranks, clock=clock, shares=self._shares)
         log = CrawlLog(self.output, at=job.state.log if job else None)
         opened.callback(log.close)
         archive = self._open_archive(identity)
@@ -193,36 +176,30 @@ class Run:
         store: CrawlStore
         owned: OwnerFrontier | None
         store, owned = (job.store, job.by_owners) if job else self._store_in_memory(caps)
-        leases = options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS")
-        budgets = Budgets(options.url_budget) if options.url_budget else None
-        aside = job.aside() if job else MemoryAside()
-        layers = layered(store.frontier, owned, budgets, aside, sites=web.tells_sites_apart)
-        near_duplicates = NearDuplicates() if options.near_duplicates != OFF else None
-        crawl = Crawl(
+        crawl = open_crawl(
             options,
             policy=policy,
-            rate=web.rating(self.workers, text=archive.keeps_text, signature=options.compares_texts),
-            frontier=layers.frontier,
-            by_owners=layers.owned,
+            rate=self._rating(text=archive.keeps_text),
+            frontier=store.frontier,
+            by_owners=owned,
             visited=store.visited,
             archive=archive,
             log=log,
             commits=job.commits(log, archive) if job else NoCommits(archive, store),
+            parts=self.parts,
             provenance=_provenance(identity),
-            concurrent_leases=(clock and clock.most_leases) or leases,
-            opted_out=[Domain(name) for name in job.state.purged] if job else [],
-            spool=job.answers() if job and web.keeps_answers else None,
-            limits=self._limits,
+            aside=job.aside() if job else None,
             clock=clock,
-            url_of_seed=web.url_of_seed if clock or self.rules or budgets else None,
-            rules=self.rules,
-            near_duplicates=near_duplicates,
-            mixture=self._mixture,
-            sites=layers.sites,
+            tells_sites_apart=web.tells_sites_apart,
             sends=web.host is not None,
+            concurrent_leases=(clock and clock.most_leases) or self._concurrent_leases,
+            opted_out=[Domain(name) for name in job.state.purged] if job else [],
+            limits=self._limits,
+            spool=job.answers() if job and web.keeps_answers else None,
+            url_of_seed=web.url_of_seed if clock or self._asks_for_urls else None,
         )
         if job is not None:
-            job.take_up(policy, budgets, near_duplicates, self._mixture, layers.sites)
+            job.take_up(policy, crawl.parts, crawl.sites)
         if job is not None and job.state.crawl is not None:
             crawl.load(job.state.crawl, store.leases())
             if job.by_owners is not None and (number := job.by_owners.owners.unpark_within(options.crawl_delay_cap)):
@@ -231,31 +208,45 @@ class Run:
             crawl.counters.counts.update(self.seeds.counts)
         return crawl
 
-    def _join(self, identity: dict[str, Any], settings: BaseSettings, opened: ExitStack) -> Crawl:
+    @property
+    def _asks_for_urls(self) -> bool:
+        """Whether a part goes by the URLs of seeds."""
+        return any(self.parts.having(hook) for hook in ("seeds", "blocks", "lease"))
+
+    def _rating(self, *, text: bool) -> RatePages:
+        """Return what rates pages; ``text``: whether it also gives their main text."""
+        return self.web.rating(self.workers, text=text, signature=self._needs.signature)
+
+    @property
+    def _shares(self) -> Shares | None:
+        """The shares of classes by which the frontier goes, if it does."""
+        return next((part.shares for part in self.parts if part.shares is not None), None)
+
+    def _join(self, identity: dict[str, Any], opened: ExitStack) -> Driven:
         """Join a crawl by several workers, whose state is in the storage."""
         from crawl4llm.cluster.opening import open_cluster
-        from crawl4llm.cluster.partition import Parts
+        from crawl4llm.cluster.partition import Common
         from crawl4llm.cluster.storage import Storage
 
         options, web = self.options, self.web
-        parts = Parts(
+        common = Common(
             options,
             make_policy=lambda: make_policy(self.workers, options),
-            rate=web.rating(self.workers, text=False, signature=options.compares_texts),
+            rate=self._rating(text=False),
             provenance=_provenance(identity),
             limits=self._limits,
-            rules=self.rules,
-            url_of_seed=web.url_of_seed if self.rules or options.url_budget else None,
+            parts=self.parts,
+            url_of_seed=web.url_of_seed if self._asks_for_urls else None,
             info=self._archive_info(identity),
             seeds=self.seeds.keys,
             partitions=self._partitions,
             storage=Storage(str(options.storage)),
             folder=self.output / SCRATCH,
             clock=self._clock,
-            concurrent_leases=options.crawl_concurrent_leases or settings.getint("CONCURRENT_REQUESTS"),
+            concurrent_leases=self._concurrent_leases,
             tells_sites_apart=web.tells_sites_apart,
         )
-        crawl = open_cluster(parts, self._facts, self.seeds.counts, self._join_as)
+        crawl = open_cluster(common, self._facts, self.seeds.counts, self._join_as)
         opened.callback(crawl.close)
         return crawl
 
@@ -267,13 +258,13 @@ class Run:
 
     def _store_in_memory(self, caps: Caps) -> tuple[CrawlStore, OwnerFrontier | None]:
         """Return a store that ends with this process, and its frontier, if that goes by owners."""
-        clock, mixture = self._clock, self._mixture
+        clock, shares = self._clock, self._shares
         patience = IMPATIENT if clock is None else patience_of(self.options, clock)
         owned: OwnerFrontier
-        if mixture is not None:
+        if shares is not None:
             from crawl4llm.frontier.mixed import MemoryMixedFrontier
 
-            owned = MemoryMixedFrontier(mixture.shares, caps, patience, by_owners=clock is not None)
+            owned = MemoryMixedFrontier(shares, caps, patience, by_owners=clock is not None)
         elif clock is not None:
             from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 
@@ -317,13 +308,8 @@ class Run:
             "batch_size": options.crawl_batch_size,
             "random_seed": options.crawl_seed,
             "seeds_digest": f"sha256:{hashlib.sha256(seeds).hexdigest()}",
-            **({"url_rules": self.rules.identity} if self.rules else {}),
-            **({"known_urls": self.rules.known.identity} if self.rules and self.rules.known else {}),
             **({"limits": self._limits._asdict()} if any(self._limits) else {}),
-            **({"url_traps": options.url_traps} if options.url_traps else {}),
-            **({"near_duplicates": options.near_duplicates} if options.near_duplicates != OFF else {}),
-            **({"known_texts": rater.known_texts.identity} if rater.known_texts else {}),
-            **({"mixture": self._mixture.identity} if self._mixture else {}),
+            **self.parts.identity(),
             **({"own_settings": dict(options.own)} if options.own else {}),
         }
 
@@ -342,13 +328,18 @@ class Run:
             host=web.host,
         )
 
+    @property
+    def _new_quality(self) -> int:
+        """Pages crawled so far that are as good as QUALITY_THRESHOLD wants, with a new text."""
+        return self.crawl.counters.counts["pages/new_quality"]
+
     def costs(self, stats: Mapping[str, Any]) -> dict[str, float]:
         """Return what new quality documents have cost since the crawl was begun or resumed, by keys of
         :mod:`crawl4llm.base.stats`: where something is sent, as no clock enters a simulation. ``stats`` are Scrapy's.
         Workers count when they have ended."""
         if self.options.quality_threshold is None or self.web.host is None:
             return {}
-        found = self.crawl.new_quality - self._found_before
+        found = self._new_quality - self._found_before
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         spent = {
             "new_quality/per_gb": stats.get("downloader/response_bytes", 0) / 1e9,
@@ -378,30 +369,6 @@ def _clock(web: Web, options: Options) -> Clock | None:
             "SIMULATION_OWNER_DELAY; leave it out"
         )
     return clock
-
-
-def _mixture(options: Options) -> Mixture | None:
-    """Return what MIXTURE asks for; None where nothing does. Raises InputError."""
-    if options.mixture is None:
-        return None
-    from crawl4llm.crawl.mixture import Mixture  # few crawls need it
-    from crawl4llm.scoring.classifiers import read_classifiers
-
-    return Mixture(read_classifiers(given_path(options.mixture)))
-
-
-def _rules(options: Options) -> UrlRules | None:
-    """Return the rules of the settings for URLs; None where they have none. Raises InputError."""
-    scoped = options.scope_domains or options.scope_https_only or options.scope_skipped_types
-    if not (scoped or options.blocklists or options.known_urls):
-        return None
-    rules = UrlRules(options)
-    if rules.known is not None:
-        for line in rules.known.lines:
-            logger.info("%s", line)
-    for fault in rules.faults:
-        logger.warning("%s", fault)
-    return rules
 
 
 def _check_names(settings: BaseSettings) -> None:

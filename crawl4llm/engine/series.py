@@ -24,7 +24,7 @@ from crawl4llm.engine.scheduler import iteration_done
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.engine.run import Run
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Series:
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         self._crawler, self._run = crawler, run
-        self._crawl: Crawl = run.crawl
+        self._crawl: Driven = run.crawl
         self._file: SeriesFile | None = None
         self._last = self._next_measure = float("-inf")
         """When the last point was added, and when the usage is looked at next, by the monotonic clock."""

@@ -17,20 +17,12 @@ from crawl4llm.base.reasons import ERROR, KILLED, KNOWN_URL, PURPOSES, TIMEOUT
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS, read_json
 from crawl4llm.base.stats import PREFIX
 from crawl4llm.base.terminal import harmless
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.crawl_state import (
-    ALL_KNOWN,
-    BUDGETS_SPENT,
-    DONE,
-    FRONTIER_EMPTY,
-    KNOWN_AT_FIRST,
-    LIMITS,
-    MAX_PAGES,
-    ONLY_PARKED,
-    UNANSWERED,
-)
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.ends import DONE, FRONTIER_EMPTY, LIMITS, MAX_PAGES, ONLY_PARKED, UNANSWERED
 from crawl4llm.engine.progress import in_short
 from crawl4llm.options import Options
+from crawl4llm.parts.budgets import BUDGETS_SPENT
+from crawl4llm.parts.known_texts import ALL_KNOWN, KNOWN_AT_FIRST
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -56,7 +48,6 @@ _TO_CHECK = {
     ERROR: "errors.log in the output, SCORER and TEXT_EXTRACTOR",
 }
 """Reasons that are not a document's own when most documents fail for them, and what to look at then."""
-_COSTS = {"new_quality/per_gb": "per GB", "new_quality/per_cpu_hour": "per CPU hour"}
 _SCORING = ("scorer", "scorer_model", "scorer_label", "text_extractor")
 """Settings that decide what a page's score is."""
 Again = Callable[..., str]
@@ -65,7 +56,7 @@ _ANEW: Again = partial(command, "crawl", "influence")
 _NO_COSTS: Mapping[str, float] = {}
 
 
-def opening(crawl: Crawl, seeds: int, output: Path) -> str:
+def opening(crawl: Driven, seeds: int, output: Path) -> str:
     """Return what a crawl is about to do, in one line."""
     verb, wanted = "Crawling", f"{crawl.options.crawl_max_pages:,} pages"
     if crawl.crawled:
@@ -75,7 +66,7 @@ def opening(crawl: Crawl, seeds: int, output: Path) -> str:
 
 
 def summary(
-    crawl: Crawl, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS, again: Again = _ANEW
+    crawl: Driven, reason: str, output: Path, costs: Mapping[str, float] = _NO_COSTS, again: Again = _ANEW
 ) -> str:
     """Return the summary of a crawl that ended for ``reason`` and was written to ``output``; some lines of text.
     ``costs``: what new quality documents have cost, by keys of the stats; ``again``: how the crawl is begun."""
@@ -98,28 +89,15 @@ def summary(
         f"  visited          {len(crawl.visited):,} documents from {crawl.seeds:,} seeds",
         f"  fetched          {_fetched(figures)}",
     ]
-    if (rate := figures.get("new_quality/per_1000_fetches")) is not None:
-        others = [f", {costs[key]:,.0f} {what}" for key, what in _COSTS.items() if key in costs]
-        lines.append(
-            f"  new quality      {crawl.new_quality:,} documents, {rate:,.1f} per 1,000 fetches{''.join(others)}"
-        )
-    if crawl.options.known_texts is not None:
-        lines.append(f"  known texts      {int(figures.get('pages/known_text') or 0):,} of {crawl.crawled:,} pages")
-    lines += _mixture(crawl)
+    lines += [line for of_part in crawl.parts.having("lines") for line in of_part({**figures, **costs})]
     if seconds := figures.get("simulation/seconds"):
         lines.append(f"  virtual time     {seconds:,.1f} s, {crawl.crawled / seconds:,.2f} pages a second")
     tallies = {outcome: _tally(figures, outcome) for outcome in ("failed", "dropped", "redirected")}
     lines += [f"  {outcome:<17}{tally}" for outcome, tally in tallies.items() if tally]
-    if (lost := figures.get("links/taken_for_known")) is not None:
-        lines.append(f"  known URLs       {known:,} dropped, of which {lost:.2g} are not known, by expectation")
     lines.append(f"  documents        {crawl.balance}")
     if parked := figures.get("owners/parked"):
         documents = f"{crawl.owners.documents.parked if crawl.owners else 0:,} documents of {int(parked):,} owners"
         lines.append(f"  parked           {documents}, whose robots.txt ask for more than CRAWL_DELAY_CAP")
-    if waiting := figures.get("parked/budget"):
-        lines.append(
-            f"  without budget   {int(waiting):,} documents, whose owners or URL prefixes have not earned more"
-        )
     if waiting := figures.get("parked/unanswered"):
         lines.append(f"  unanswered       {int(waiting):,} documents, whose sites have not answered so far")
     archive = ", warc/" if crawl.options.warc_enabled else ""
@@ -128,7 +106,7 @@ def summary(
     return "\n".join(lines)
 
 
-def _next(crawl: Crawl, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
+def _next(crawl: Driven, reason: str, output: Path, again: Again, *, compared: bool) -> Iterator[str]:
     """Yield what to do next, if there is something."""
     if crawl.lasting and reason not in DONE:
         greater = ", with a greater CRAWL_DELAY_CAP for the parked owners too" if reason == ONLY_PARKED else ""
@@ -158,7 +136,7 @@ def begun_again(settings: BaseSettings, seeds: str | None) -> Again:
     return partial(command, *words, **given_settings(settings))
 
 
-def _of_worker(crawl: Crawl, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
+def _of_worker(crawl: Driven, reason: str, output: Path, figures: Mapping[str, float | None]) -> str:
     """Return the summary of a worker's part in a crawl by several."""
     storage, done = crawl.options.storage, reason in DONE
     pages = f"{crawl.crawled:,} of {crawl.options.crawl_max_pages:,} pages"
@@ -182,14 +160,6 @@ def _fetched(figures: Mapping[str, float | None]) -> str:
     return "; ".join([", ".join([f"{fetched:,} requests for documents", *others]), *filter(None, [unsent])])
 
 
-def _mixture(crawl: Crawl) -> Iterator[str]:
-    """Yield a line for each class of MIXTURE."""
-    classes = () if crawl.mixture is None else crawl.mixture.figures()
-    for place, (name, label, share, wanted) in enumerate(classes):
-        heading = "" if place else "mixture"
-        yield harmless(f"  {heading:<17}{name} {label} {share:.1%} of the pages, {wanted:.1%} wanted")
-
-
 def _by_reason(figures: Mapping[str, float | None], outcome: str) -> dict[str, int]:
     return {key.partition("/")[2]: int(count or 0) for key, count in figures.items() if key.startswith(f"{outcome}/")}
 
@@ -200,7 +170,7 @@ def _tally(figures: Mapping[str, float | None], outcome: str, what: str = "docum
     return f"{sum(counts.values()):,} {what} ({listed})" if counts else ""
 
 
-def mostly_failed(crawl: Crawl, output: Path) -> str | None:
+def mostly_failed(crawl: Driven, output: Path) -> str | None:
     """Say what to check where more than half of the documents asked for failed for a reason that is not their own.
 
     Returns None elsewhere, where fewer than 20 were asked for, and for a live crawl that has archived a page. Asked for
@@ -229,7 +199,7 @@ def _example(output: Path, reason: str) -> str:
     return ""
 
 
-def _comparisons(crawl: Crawl, output: Path) -> Iterator[str]:
+def _comparisons(crawl: Driven, output: Path) -> Iterator[str]:
     """Yield how other policies did from the same seeds in the same corpus, by the newest run of each beside this one.
 
     Both are looked at up to the number of pages that the shorter run has. Where these are the same, nothing is said:

@@ -1,6 +1,6 @@
 """Documents set aside: discovered and not crawled, and out of the frontier's order until they may be asked for again.
 
-They wait by owner and scope, best first: :mod:`crawl4llm.crawl.budgets` says which owners and URL prefixes have no
+They wait by owner and scope, best first: :mod:`crawl4llm.parts.budgets` says which owners and URL prefixes have no
 budget left, :mod:`crawl4llm.crawl.sited_frontier` which sites have not answered yet.
 """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.frontier import Owners
     from crawl4llm.live.places import Place
     from crawl4llm.live.robots import RobotsUnknown
@@ -57,7 +57,7 @@ class Backoff:
     kept with the robots.txt. With a JOBDIR both outlive the process; a method that cannot write them raises InputError.
     """
 
-    def __init__(self, crawl: Crawl, owners: Owners, waits: Sequence[float], tries: Tries) -> None:
+    def __init__(self, crawl: Driven, owners: Owners, waits: Sequence[float], tries: Tries) -> None:
         self._crawl, self._owners, self._waits, self._tries = crawl, owners, waits, tries
         self._answered: OrderedDict[str, float] = OrderedDict()
         """Monotonic times of the last answers to this process, by owner and by site; the latest last."""

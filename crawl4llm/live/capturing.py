@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from crawl4llm.base.pages import Capture, HeaderFields, Truncation, utc_date
-from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.reorder_buffer import Hop, is_leased, lease_of
 from crawl4llm.live.answers import Exchange
 from crawl4llm.live.bodies import CUT
@@ -96,7 +96,7 @@ class Capturing:
 
     def _count(self, request: Request) -> None:
         crawl = getattr(self._crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        if isinstance(crawl, CrawlState):
+        if isinstance(crawl, Driven):
             lease = lease_of(request) if is_leased(request) else None
             crawl.requested(request.url, purpose_of(request), None, lease)
 

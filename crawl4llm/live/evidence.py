@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from crawl4llm.base.errors import Why
-from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.live.capturing import WANTED, captures_of
 from crawl4llm.warc.page_records import digest
 
@@ -30,10 +30,10 @@ REFUSALS: Final = {401, 402, 403, 451}
 """Statuses by which a server says that this crawler may not have a document, and not that there is none."""
 
 
-def crawl_of(crawler: Crawler) -> CrawlState | None:
+def crawl_of(crawler: Crawler) -> Driven | None:
     """Return the crawl of the spider; None for those of others, which archive by other ways, or not."""
     crawl = getattr(crawler.spider, "crawl", None)
-    return crawl if isinstance(crawl, CrawlState) else None
+    return crawl if isinstance(crawl, Driven) else None
 
 
 def wanted() -> dict[str, Any]:
@@ -58,7 +58,7 @@ def keep(crawler: Crawler, request: Request, purpose: str, site: str) -> str | N
 
 
 def keep_head(
-    crawl: CrawlState, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
+    crawl: Driven, request: Request, purpose: str, rule: str, about: Mapping[str, str] = MappingProxyType({})
 ) -> Why | None:
     """Archive the head of the answer to a request for a document that is not to be kept itself.
 
@@ -73,7 +73,7 @@ def keep_head(
     return why(rule, source_of(head))
 
 
-def keep_bomb(crawl: CrawlState, request: Request) -> Why | None:
+def keep_bomb(crawl: Driven, request: Request) -> Why | None:
     """Archive the answer to a request for a document as it was sent, because its body unpacks to far too much.
 
     Redirects that led there are left out. Returns the rule with the place of the record; None if nothing was sent.

@@ -63,16 +63,14 @@ class Fetching:
         if not HAS_HOST.match(request.url):
             raise NoPage(f"{request.url}: there is no such host", BAD_URL)
         if "redirect_times" not in request.meta:  # Scrapy's
-            if (reason := self._scope.blocked(request.url)) is not None:
-                why = self._scope.why(request.url)
-                raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
+            if (refusal := self._scope.blocked(request.url)) is not None:
+                raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)
         else:
             entry, key = lease_of(request).entry, normalise_url(request.url)
             if self._scope.ends_lease(entry, key):
                 raise elsewhere(request)
-            if (reason := self._scope.refusal(entry, key)) is not None:
-                why = self._scope.why(key, entry.url or entry.key)
-                raise NoPage(f"{request.url}: {reason}", reason, wanted=False, why=why)
+            if (refusal := self._scope.refusal(entry, key)) is not None:
+                raise NoPage(f"{request.url}: {refusal.reason}", refusal.reason, wanted=False, why=refusal.why)
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Attach the page; a response with another status than 200 has none. Raises OptedOut where it may not be

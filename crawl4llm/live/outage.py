@@ -22,7 +22,7 @@ from crawl4llm.live.stopping import NotHeld, is_stopping
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.frontier import Owners
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Outage:
     after CRAWL_WAIT seconds the crawl is stopped.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, owners: Owners) -> None:
+    def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
         self._crawler, self._crawl, self._owners = crawler, crawl, owners
         self._wait = crawl.options.crawl_wait
         self.interval = min(_INTERVAL, self._wait / 10)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.frontier import Lease, Owners
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Pace:
     what goes back to the frontier, and Withdrawn where the crawl stops.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, owners: Owners) -> None:
+    def __init__(self, crawler: Crawler, crawl: Driven, owners: Owners) -> None:
         self._crawler, self._crawl, self._owners = crawler, crawl, owners
         options = read_options(crawler.settings)
         self._delay = crawler.settings.getfloat("DOWNLOAD_DELAY")
@@ -121,7 +121,7 @@ class Pace:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Pace:
         """Build it for the spider's crawl. Raises NotConfigured where there are no owners."""
-        crawl: Crawl | None = getattr(crawler.spider, "crawl", None)
+        crawl: Driven | None = getattr(crawler.spider, "crawl", None)
         if crawl is None or crawl.owners is None:
             raise NotConfigured
         return cls(crawler, crawl, crawl.owners)

@@ -33,7 +33,7 @@ from crawl4llm.policies import CrawledPage
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Sitemaps:
     """Scrapy extension. Nothing of it is written down: a crawl that goes on reads the sitemaps of a site once more,
     when it first needs its robots.txt."""
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, most: int) -> None:
+    def __init__(self, crawler: Crawler, crawl: Driven, most: int) -> None:
         """``most``: URLs that are taken of an owner."""
         self._crawler, self._crawl, self._most = crawler, crawl, most
         self._waiting: dict[str, list[tuple[str, list[str]]]] = {}
@@ -76,7 +76,7 @@ class Sitemaps:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Sitemaps:
         """Build it for the spider's crawl. Raises NotConfigured where SITEMAPS is 0."""
-        crawl: Crawl | None = getattr(crawler.spider, "crawl", None)
+        crawl: Driven | None = getattr(crawler.spider, "crawl", None)
         most = read_options(crawler.settings).sitemaps
         if crawl is None or not most:
             raise NotConfigured

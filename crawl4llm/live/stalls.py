@@ -15,12 +15,12 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
-from crawl4llm.crawl.crawl_state import UNANSWERED
+from crawl4llm.crawl.ends import UNANSWERED
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.frontier import Owners
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Stalls:
     """Scrapy extension; speaks of stalls only where the frontier goes by owners. ``folders``: on whose disks is
     written."""
 
-    def __init__(self, crawl: Crawl, owners: Owners | None, now: float, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, crawl: Driven, owners: Owners | None, now: float, folders: Sequence[Path] = ()) -> None:
         self._crawl, self._owners, self._folders = crawl, owners, folders
         self._answered = now
         self._said = -math.inf
@@ -43,7 +43,7 @@ class Stalls:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Stalls:
         """Build it for the spider's crawl. Raises NotConfigured where there is none."""
-        crawl: Crawl | None = getattr(crawler.spider, "crawl", None)
+        crawl: Driven | None = getattr(crawler.spider, "crawl", None)
         if crawl is None:
             raise NotConfigured
         run: Any = crawler.spider

@@ -19,13 +19,14 @@ from scrapy.utils.asyncio import create_looping_call
 from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.output_dir import BLOCKED
-from crawl4llm.crawl.blocklists import NAME, publish
 from crawl4llm.crawl.control import CONTROL, Control, publish_blocked, read_control
-from crawl4llm.crawl.crawl_state import Injected
 from crawl4llm.crawl.inject_folder import InjectFolder
+from crawl4llm.crawl.steering import Injected
 from crawl4llm.live.pace import Pace
 from crawl4llm.live.stopping import is_stopping
 from crawl4llm.options import read_options
+from crawl4llm.parts.blocklists.lists import NAME, publish
+from crawl4llm.parts.blocklists.work import BlocklistsPart
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawl4llm.base.pages import Corpus
-    from crawl4llm.crawl.algorithm import Crawl
-    from crawl4llm.crawl.blocklists import Blocklists
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.engine.run import Run
+    from crawl4llm.parts.blocklists.lists import Blocklists
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Steering:
 
     def __init__(self, crawler: Crawler, jobdir: Path, run: Run) -> None:
         self._crawler, self._jobdir, self._output = crawler, jobdir, run.output
-        self._crawl: Crawl = run.crawl
+        self._crawl: Driven = run.crawl
         self._corpus: Corpus = run.web.corpus
         options = read_options(crawler.settings)
         self._max_pages, self._leases = options.crawl_max_pages, options.crawl_concurrent_leases
@@ -66,7 +67,8 @@ class Steering:
         self._had_terminal = os.isatty(2)
         self._before: Any = None
         self._tasks: set[asyncio.Future[None]] = set()
-        self._lists = run.rules.blocklists if run.rules is not None and run.rules.blocklists else None
+        part = next((part for part in run.parts if isinstance(part, BlocklistsPart)), None)
+        self._lists = None if part is None else part.lists
         self._reading: asyncio.Future[None] | None = None
         """Reads block lists that have changed."""
         self._looking = create_looping_call(self._look)

@@ -14,7 +14,7 @@ from crawl4llm.options import read_options
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.crawl_state import CrawlState
+    from crawl4llm.crawl.driven import Driven
 
 abort_downloads = object()
 """Scrapy signal: the time is up for what is on the wire. Download handlers end it with :class:`Withdrawn`."""
@@ -33,7 +33,7 @@ class NotHeld(Withdrawn):
 
 def is_stopping(crawler: Crawler) -> bool:
     """Return whether the crawl was told to stop (Ctrl-C, SIGTERM, or by itself), so that nothing more is to be sent."""
-    crawl: CrawlState | None = getattr(crawler.spider, "crawl", None)
+    crawl: Driven | None = getattr(crawler.spider, "crawl", None)
     return crawler.engine is not None and (not crawler.engine.running or (crawl is not None and bool(crawl.stopped)))
 
 

@@ -15,7 +15,7 @@ from crawl4llm.base.urls import site_of
 if TYPE_CHECKING:
     from scrapy import Request
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.sited_frontier import SitedFrontier
     from crawl4llm.frontier import Owners
     from crawl4llm.live.places import Exchange
@@ -31,7 +31,7 @@ _SHORTEST_TURN: Final = 1.0
 class Tries:
     """Tells the crawl's :class:`SitedFrontier` the outcome of requests. Without one no request is a try."""
 
-    def __init__(self, crawl: Crawl, owners: Owners) -> None:
+    def __init__(self, crawl: Driven, owners: Owners) -> None:
         self._crawl, self._owners = crawl, owners
 
     def of(self, url: str) -> SitedFrontier | None:

@@ -33,7 +33,7 @@ from crawl4llm.warc.series import host_name
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
     from crawl4llm.crawl.page_writer import RatePages
     from crawl4llm.crawl.scope import Scope
     from crawl4llm.policies import Policy
@@ -176,7 +176,7 @@ class LiveWeb:
         """Return an empty string: keys are URLs."""
         return ""
 
-    def middleware_argument(self, crawl: Crawl) -> tuple[Scope, OptOuts, Reader]:
+    def middleware_argument(self, crawl: Driven) -> tuple[Scope, OptOuts, Reader]:
         """Return what says where redirects may lead, what pages may be used for, and what is in them."""
         crawl.lag = self._reader.lag
         return crawl.scope, OptOuts(self._settings), self._reader

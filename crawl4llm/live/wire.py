@@ -38,7 +38,7 @@ from crawl4llm.base.errors import NoPage
 from crawl4llm.base.pages import utc_date
 from crawl4llm.base.reasons import DNS, REFUSED_ADDRESS
 from crawl4llm.base.urls import host_of
-from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.driven import Driven
 from crawl4llm.crawl.reorder_buffer import is_leased, lease_of
 from crawl4llm.frontier import Outcome
 from crawl4llm.live.answers import AnswerTap, Exchange
@@ -99,7 +99,7 @@ class WireHandler(HTTP11DownloadHandler):
         self._network = crawler.get_extension(Network)
         self._log = crawler.get_extension(RequestLog)
         crawl = getattr(crawler.spider, "crawl", None)  # of other people's spiders it may be anything
-        self._crawl = crawl if isinstance(crawl, CrawlState) else None
+        self._crawl = crawl if isinstance(crawl, Driven) else None
         self._scope = None if self._crawl is None else self._crawl.scope
         if self._network is not None:
             self._pool.persistent = crawler.settings.getfloat("DOWNLOAD_DELAY") < _LONGEST_IDLE
@@ -121,9 +121,8 @@ class WireHandler(HTTP11DownloadHandler):
         a domain that is blocked."""
         if self._withdraws and is_stopping(self._of):
             raise Withdrawn("the crawl is stopping")
-        if self._scope is not None and (reason := self._scope.blocked(request.url)) is not None:
-            why = self._scope.why(request.url)
-            raise NoPage(f"{request.url}: its domain is blocked", reason, wanted=False, why=why)
+        if self._scope is not None and (refusal := self._scope.blocked(request.url)) is not None:
+            raise NoPage(f"{request.url}: its domain is blocked", refusal.reason, wanted=False, why=refusal.why)
         request.meta[SENT] = False
         failure = None
         try:
@@ -236,7 +235,7 @@ class WireHandler(HTTP11DownloadHandler):
             AnswerTap(connection, exchange, closes=not self._pool.persistent)
         return answered.addCallback(self._begin_response, exchange)
 
-    def _guard(self, transport: Any, crawl: CrawlState, url: str, exchange: Exchange, asked: Request | None) -> None:
+    def _guard(self, transport: Any, crawl: Driven, url: str, exchange: Exchange, asked: Request | None) -> None:
         """Let the connection be lost if its host is blocked, or may be another worker's, when the request is written.
 
         The loop may write it late: after the handshake of TLS, or after the process has stood still. Note with the

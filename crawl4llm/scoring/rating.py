@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class TextSet(Protocol):
-    """Texts that somebody has already; see :class:`crawl4llm.scoring.known_texts.KnownTexts`."""
+    """Texts that somebody has already; see :class:`crawl4llm.parts.known_texts.texts.KnownTexts`."""
 
     @property
     def identity(self) -> str: ...

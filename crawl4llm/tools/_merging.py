@@ -22,12 +22,14 @@ from crawl4llm.cluster.controls import Controls
 from crawl4llm.cluster.history import Batch, History, News, news_of
 from crawl4llm.cluster.request_spool import write_log
 from crawl4llm.cluster.soundness import BatchesSoundness
-from crawl4llm.crawl.algorithm import Crawl
 from crawl4llm.crawl.control import write_blocked
-from crawl4llm.crawl.page_writer import REDIRECTS, Counters, PageWriter, Rated
+from crawl4llm.crawl.counting import REDIRECTS, Counters
+from crawl4llm.crawl.crawl import Crawl
+from crawl4llm.crawl.page_writer import PageWriter
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.memory import MemoryVisited
 from crawl4llm.option_checks import is_dotted
+from crawl4llm.parts import Rated
 from crawl4llm.policies import load_policy
 from crawl4llm.tools._merging_journals import Merge
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveInfo, NullArchive, cdxj

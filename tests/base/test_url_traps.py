@@ -7,7 +7,7 @@ import time
 import pytest
 from crawl_helpers import PROJECT
 
-from crawl4llm.base.url_traps import RULES, Traps
+from crawl4llm.parts.url_traps.rules import RULES, Traps
 
 SESSION = "0123456789abcdef0123456789abcdef"
 TRAPS = {

@@ -16,8 +16,8 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_log, error_of, scrapy
 
 from crawl4llm.base.compression import zstd
-from crawl4llm.crawl.known_urls import KnownUrls
-from crawl4llm.scoring.known_texts import KnownTexts
+from crawl4llm.parts.known_texts.texts import KnownTexts
+from crawl4llm.parts.known_urls.urls import KnownUrls
 from crawl4llm.scoring.signatures import signature_of
 
 pa = pytest.importorskip("pyarrow")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
 from driven_crawl import Driven, JobCrawl
 from graph_corpus import GraphCorpus
 from hypothesis import given
@@ -16,16 +17,16 @@ from hypothesis import strategies as st
 from crawl4llm.base.domains import owner_of
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.reasons import NOT_HTML, OPT_OUT, ROBOTS
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
-from crawl4llm.crawl.budgets import Budgets, RunningMedian, scopes_of
-from crawl4llm.crawl.crawl_state import BUDGETS_SPENT, FRONTIER_EMPTY
-from crawl4llm.crawl.linked_twice import LinkedTwice
+from crawl4llm.crawl.ends import FRONTIER_EMPTY
 from crawl4llm.crawl.pieces import StoredPieces
 from crawl4llm.frontier import Entry, Outcome
 from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
 from crawl4llm.frontier.store import Store
+from crawl4llm.parts.budgets import BUDGETS_SPENT
+from crawl4llm.parts.budgets.accounts import Budgets, RunningMedian, scopes_of
+from crawl4llm.parts.budgets.linked_twice import LinkedTwice
 from crawl4llm.policies import Candidate, CrawledPage
 
 SITE, MAZE = "http://site.example/", "http://maze.example/"
@@ -137,7 +138,7 @@ def test_nothing_is_above_the_median_of_nothing() -> None:
 def test_what_was_linked_to_twice_is_known_until_newer_ones_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawl4llm.crawl.linked_twice._MOST", 500)
+    monkeypatch.setattr("crawl4llm.parts.budgets.linked_twice._MOST", 500)
     keys = [f"http://a.example/{number}" for number in range(1700)]
     at_once = LinkedTwice()
     at_once.add(keys)

@@ -19,7 +19,7 @@ from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.base.stats import is_documented
 from crawl4llm.crawl import reorder_buffer
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY, MAX_PAGES
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES
 from crawl4llm.policies import Candidate, Rating
 from crawl4llm.warc import ArchiveWriter
 from crawl4llm.warc.reader import read_record

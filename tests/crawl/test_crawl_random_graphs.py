@@ -14,7 +14,7 @@ from graph_corpus import GraphCorpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawl4llm.crawl.crawl_state import MAX_PAGES
+from crawl4llm.crawl.ends import MAX_PAGES
 
 DOCUMENTS, MISSING = "abcdefgh", "xyz"
 

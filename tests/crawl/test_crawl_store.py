@@ -13,7 +13,8 @@ from frontier_contract import entry
 
 from crawl4llm.cluster.scratch import Scratch
 from crawl4llm.crawl.commits import CrawlStore, LmdbCrawlStore
-from crawl4llm.crawl.page_writer import MemoryCrawlStore, balance
+from crawl4llm.crawl.counting import balance
+from crawl4llm.crawl.memory_store import MemoryCrawlStore
 from crawl4llm.frontier import Lease, Outcome
 from crawl4llm.frontier.indexed import IndexedFrontier
 from crawl4llm.frontier.memory import MemoryFrontier

@@ -13,7 +13,7 @@ from crawl_helpers import Web, crawl, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.known_sets import SetWriter
-from crawl4llm.crawl.known_urls import KIND, URL_SCHEME, KnownUrls, url_fingerprint
+from crawl4llm.parts.known_urls.urls import KIND, URL_SCHEME, KnownUrls, url_fingerprint
 
 SEEDS = 20
 
@@ -146,9 +146,9 @@ def test_what_is_neither_set_nor_list_starts_no_crawl(tmp_path: Path, content: b
 
 def test_a_list_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "list").write_text("http://a.example/\nhttp://b.example/\n")
-    monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 2)
+    monkeypatch.setattr("crawl4llm.parts.known_urls.urls.MOST_LISTED", 2)
     assert len(KnownUrls([str(tmp_path / "list")])) == 2
-    monkeypatch.setattr("crawl4llm.crawl.known_urls.MOST_LISTED", 1)
+    monkeypatch.setattr("crawl4llm.parts.known_urls.urls.MOST_LISTED", 1)
     with pytest.raises(InputError, match=r"more than 1 URLs; make one: .*scrapy corpus known \S+/list.set \S+/list$"):
         KnownUrls([str(tmp_path / "list")])
 

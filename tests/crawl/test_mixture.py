@@ -16,9 +16,9 @@ import pytest
 from crawl_helpers import PROJECT, Web, crawl, crawl_args, crawl_log, error_of, scrapy, stats
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.crawl.mixture import Mixture
 from crawl4llm.crawl.reorder_buffer import RaisedN
 from crawl4llm.frontier import Entry
+from crawl4llm.parts.mixture.work import Mixture
 from crawl4llm.policies import CrawledPage
 from crawl4llm.policies._classes import ClassGuesses
 from crawl4llm.scoring.classifiers import read_classifiers

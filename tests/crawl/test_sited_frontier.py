@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.budgeted_frontier import layered
-from crawl4llm.crawl.budgets import Budgets
+
+from crawl4llm.base.urls import site_of
 from crawl4llm.crawl.sited_frontier import TURNS_A_TRY, SitedFrontier
 from crawl4llm.frontier import Caps, Entry, Lease, Outcome
 from crawl4llm.frontier.aside import MemoryAside
 from crawl4llm.frontier.memory_owned import MemoryOwnerFrontier
+from crawl4llm.parts.budgets.accounts import Budgets
 
 OWNER = "a.test"
 GOOD = "http://a.test/"

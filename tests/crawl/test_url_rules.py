@@ -15,9 +15,9 @@ from graph_corpus import GraphCorpus
 from crawl4llm.base.errors import InputError
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.crawl.scope import Scope
-from crawl4llm.crawl.url_rules import UrlRules
 from crawl4llm.options import Options
-from crawl4llm.scope_options import FILE_TYPES
+from crawl4llm.parts.scope import FILE_TYPES
+from crawl4llm.parts.scope.rules import UrlRules
 
 
 def rules(**settings: object) -> UrlRules:

@@ -13,7 +13,7 @@ import pytest
 from crawl_helpers import Web, crawl, error_of
 from driven_crawl import Driven, scored
 
-from crawl4llm.crawl.crawl_state import FRONTIER_EMPTY
+from crawl4llm.crawl.ends import FRONTIER_EMPTY
 from crawl4llm.engine.summary import mostly_failed, summary
 
 WEB = scored(

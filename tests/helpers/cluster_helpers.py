@@ -17,12 +17,13 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.base.pages import Link, PageRecord
 from crawl4llm.cluster import opening
 from crawl4llm.cluster.alone import Alone
-from crawl4llm.cluster.partition import Parts
+from crawl4llm.cluster.partition import Common
 from crawl4llm.cluster.partitions import Partitions
 from crawl4llm.cluster.storage import Storage
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.scope import NO_LIMITS
 from crawl4llm.options import Options
+from crawl4llm.parts import Parts
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
@@ -99,13 +100,13 @@ class Worker(Driven):
         async def rate(pages: Any) -> Any:
             return await rate_by_key(workers, pages)
 
-        shared = Parts(
+        shared = Common(
             options,
             make_policy=lambda: make_policy(workers, options),
             rate=rate,
             provenance={"corpus": "graph"},
             limits=NO_LIMITS,
-            rules=None,
+            parts=Parts(),
             url_of_seed=None,
             info=INFO,
             seeds=self._seeds,

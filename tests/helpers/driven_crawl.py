@@ -19,20 +19,18 @@ from graph_corpus import GraphCorpus, NumberScorer
 from crawl4llm.base.crawl_log import CrawlLog
 from crawl4llm.base.errors import PageError
 from crawl4llm.base.run_folder import SETTINGS, WARC, write_json
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.budgeted_frontier import BudgetedFrontier
-from crawl4llm.crawl.budgets import Budgets
-from crawl4llm.crawl.crawl_state import CrawlState
+from crawl4llm.crawl.crawl import Crawl
+from crawl4llm.crawl.driven import Driven as DrivenCrawl
 from crawl4llm.crawl.job import Job
-from crawl4llm.crawl.near_duplicates import NearDuplicates
-from crawl4llm.crawl.page_writer import NoCommits
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
 from crawl4llm.frontier import Entry, Lease, OwnerFrontier
 from crawl4llm.frontier.aside import Aside, MemoryAside
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
+from crawl4llm.parts import open_parts
 from crawl4llm.policies import BasePolicy, Candidate, Rating, load_policy
 from crawl4llm.policies._ordering import make_policy
-from crawl4llm.scope_options import OFF
 from crawl4llm.scoring.rating import PageRater
 from crawl4llm.scoring.workers import PageWorkers, rate_by_key
 from crawl4llm.warc import Archive, ArchiveFormat, ArchiveWriter, NullArchive
@@ -49,11 +47,11 @@ def scored(links: Graph, **kwargs: Any) -> GraphCorpus:
 @contextmanager
 def pages_at_once(pages: int) -> Iterator[None]:
     """Let a batch be taken in slices of so many pages; by itself it is so many that small graphs have one slice."""
-    before, CrawlState.pages_at_once = CrawlState.pages_at_once, pages
+    before, DrivenCrawl.pages_at_once = DrivenCrawl.pages_at_once, pages
     try:
         yield
     finally:
-        CrawlState.pages_at_once = before
+        DrivenCrawl.pages_at_once = before
 
 
 class NotingPolicy(BasePolicy):
@@ -107,17 +105,13 @@ class Driven:
 
     def _new_crawl(self, options: Options, leases: int, **parts: Any) -> Crawl:
         workers = PageWorkers(PageRater(self.corpus, NumberScorer(), extractor=None), processes=0, time_limit=1.0)
-        self._budgets = budgets = Budgets(options.url_budget) if options.url_budget else None
-        if budgets is not None:
-            owned = parts.get("by_owners")
-            parts["frontier"] = budgeted = BudgetedFrontier(parts["frontier"], owned, budgets, self._aside())
-            parts["by_owners"] = None if owned is None else budgeted
-        self._near_duplicates = near = NearDuplicates() if options.near_duplicates != OFF else None
-        return Crawl(
+        opened = open_parts(options)
+        return open_crawl(
             options,
             policy=make_policy(workers, options),
-            rate=partial(rate_by_key, workers, text=options.warc_text, signature=options.compares_texts),
-            near_duplicates=near,
+            rate=partial(rate_by_key, workers, text=options.warc_text, signature=opened.needs().signature),
+            parts=opened,
+            aside=self._aside(),
             provenance={"corpus": "graph"},
             concurrent_leases=leases,
             **parts,
@@ -218,7 +212,7 @@ class JobCrawl(Driven):
             job.settle(str(INFO.crawl_id), {"corpus_digest": "graph", "model_digest": "", "seeds_digest": ""})
             write_json(job.output / SETTINGS, {"crawl_id": job.crawl_id}, fsync=True)
             self._folder = job.output
-            job.open(reranks=checked.compares_texts or load_policy(checked.url_policy).reranks)
+            job.open(reranks=checked.known_texts is not None or load_policy(checked.url_policy).reranks)
             self._log = CrawlLog(job.output, at=job.state.log)
             form = ArchiveFormat(text=checked.warc_text)
             self.archive = ArchiveWriter(job.output / WARC, INFO, checked.warc_max_bytes, job.state.archive, form)
@@ -231,7 +225,7 @@ class JobCrawl(Driven):
                 log=self._log,
                 commits=job.commits(self._log, self.archive),
             )
-            job.take_up(self.crawl.policy, self._budgets, self._near_duplicates)
+            job.take_up(self.crawl.policy, self.crawl.parts)
             if job.state.crawl is not None:
                 self.crawl.load(job.state.crawl, job.store.leases())
             opened.pop_all()

@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from crawl4llm.crawl.algorithm import Crawl
+from crawl4llm.crawl.crawl import Crawl
 from crawl4llm.crawl.reorder_buffer import lease_of
 from crawl4llm.engine.scheduler import iteration_done
 from crawl4llm.live.wire import WireHandler

@@ -11,7 +11,7 @@ from addon_site import Answer, page, serve
 from crawl_helpers import crawl_log, stats
 from live_helpers import check_archive, crawl_live, moved, start_live, wait_for
 
-from crawl4llm.base.url_traps import RULES
+from crawl4llm.parts.url_traps.rules import RULES
 
 CHAIN = 16
 TRAPS = {

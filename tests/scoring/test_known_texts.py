@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crawl4llm.base.errors import InputError
-from crawl4llm.scoring.known_texts import KnownTexts, record_of
+from crawl4llm.parts.known_texts.texts import KnownTexts, record_of
 from crawl4llm.scoring.signatures import SIGNATURE, are_alike, signature_of
 from crawl4llm.tools.corpus.known_files import TEXT, URL, Spread, write_texts, write_urls
 

@@ -16,7 +16,7 @@ from archive_helpers import INFO, capture, captured, fastwarc_records, index, pa
 from power_cut_helpers import die, files_under
 
 from crawl4llm.base.pages import PageRecord
-from crawl4llm.crawl.page_writer import open_archive
+from crawl4llm.crawl.archive import open_archive
 from crawl4llm.options import Options
 from crawl4llm.warc import ArchiveError, ArchiveFormat, ArchivePosition, ArchiveWriter, cdxj
 from crawl4llm.warc import series as names

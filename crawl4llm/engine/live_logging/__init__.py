@@ -25,7 +25,7 @@ from crawl4llm.engine.scheduler import BAD_INPUT, iteration_done
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawl4llm.crawl.algorithm import Crawl
+    from crawl4llm.crawl.driven import Driven
 
 LOGGERS = {
     "tensorboard": "crawl4llm.engine.live_logging.tensorboard_logger.TensorBoardLogger",
@@ -86,7 +86,7 @@ class LiveLogging:
         return cls(crawler)
 
     def _open(self, spider: Any) -> None:
-        crawl: Crawl | None = getattr(spider, "crawl", None)
+        crawl: Driven | None = getattr(spider, "crawl", None)
         if crawl is None or crawl.options.dry_run:
             return
         try:
@@ -103,7 +103,7 @@ class LiveLogging:
             self._repeated = create_looping_call(self._log, crawl)
             self._repeated.start(_SECONDS, now=False)
 
-    def _log(self, crawl: Crawl) -> None:
+    def _log(self, crawl: Driven) -> None:
         assert self._crawler.stats is not None
         stats = sorted(self._crawler.stats.get_stats().items())
         figures = {key.removeprefix(PREFIX): value for key, value in stats if key.startswith(PREFIX)}

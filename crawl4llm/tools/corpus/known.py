@@ -27,9 +27,9 @@ from crawl4llm.base.input_files import given_path, open_input
 from crawl4llm.base.processes import run_jobs
 from crawl4llm.base.tables import Fact, Part
 from crawl4llm.base.terminal import harmless, wants_bar
-from crawl4llm.crawl.known_urls import url_fingerprint
 from crawl4llm.options import cores, read_options
-from crawl4llm.scoring.known_texts import record_of
+from crawl4llm.parts.known_texts.texts import record_of
+from crawl4llm.parts.known_urls.urls import url_fingerprint
 from crawl4llm.scoring.signatures import require_library
 from crawl4llm.scoring.text import load_extractor
 from crawl4llm.scoring.workers import PageWorkers

@@ -102,10 +102,10 @@ def frontier(jobdir: str) -> dict[str, Any]:
     """Return how scores and owners are distributed among the best documents of a frontier. Raises InputError. The
     folder is known to be a JOBDIR."""
     from crawl4llm.base.domains import owner_of
-    from crawl4llm.crawl.budgets import scopes_of
     from crawl4llm.frontier.aside import StoredAside
     from crawl4llm.frontier.durable_owned import stored_frontier
     from crawl4llm.frontier.store import NAME, Store
+    from crawl4llm.parts.budgets.accounts import scopes_of
 
     with closing(Store(Path(jobdir) / NAME, readonly=True)) as store:
         queued = stored_frontier(store)

@@ -21,7 +21,7 @@ from crawl4llm.base.received import require_fit
 from crawl4llm.base.run_folder import LIVE, SEEDS, SETTINGS, STATS
 from crawl4llm.base.urls import host_of
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.crawl_state import DONE
+from crawl4llm.crawl.ends import DONE
 from crawl4llm.tools.evaluate.columns import AT_ONCE, TEXTS, Texts, packed, stored
 from crawl4llm.tools.evaluate.documents import Flags, Floats, Integers
 

@@ -18,11 +18,11 @@ from crawl4llm.base.errors import InputError, PageError
 from crawl4llm.base.input_files import open_archive_file, open_input
 from crawl4llm.base.reasons import BLOCKLIST, NO_TEXT, OPT_OUT
 from crawl4llm.base.within import require_within
-from crawl4llm.crawl.blocklists import Blocklists, published
 from crawl4llm.crawl.control import read_blocked
 from crawl4llm.optouts.heard import FILES, LARGEST_FILE, OfPage, OfSite
 from crawl4llm.optouts.robots_rules import product_token
 from crawl4llm.optouts.said import from_text
+from crawl4llm.parts.blocklists.lists import Blocklists, published
 from crawl4llm.tools._alongside import Alongside
 from crawl4llm.tools.export.opt_outs import judged
 from crawl4llm.tools.export.reading import Reader, locate

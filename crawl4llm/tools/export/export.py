@@ -65,7 +65,7 @@ from simulate.open import largest_page
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawl4llm.scoring.known_texts import KnownTexts
+    from crawl4llm.parts.known_texts.texts import KnownTexts
     from crawl4llm.tools.export.selecting_on_disk import TableOnDisk
 
 
@@ -118,7 +118,7 @@ def _archives(sources: Sequence[Source]) -> list[str]:
 
 def _known_texts(path: str) -> KnownTexts:
     """Open a file of known texts. Raises InputError."""
-    from crawl4llm.scoring.known_texts import KnownTexts
+    from crawl4llm.parts.known_texts.texts import KnownTexts
 
     known = KnownTexts(given_path(path), named="--known")
     if known.near:

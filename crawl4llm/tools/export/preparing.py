@@ -46,7 +46,7 @@ from crawl4llm.warc.reader import StoredRecord, html_of_record
 from crawl4llm.warc.records import Record, field_name
 
 if TYPE_CHECKING:
-    from crawl4llm.scoring.known_texts import KnownTexts
+    from crawl4llm.parts.known_texts.texts import KnownTexts
 
 BLOCK = 1024
 """Documents that are prepared, and saved, at once."""

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from crawl4llm.base.crawl_log import CrawlLine, CrawlLog, FailureLine
 from crawl4llm.base.pages import PageRecord
 from crawl4llm.base.reasons import CORRUPT_RECORD
-from crawl4llm.crawl.algorithm import Crawl
-from crawl4llm.crawl.page_writer import NoCommits, RatePages
+from crawl4llm.crawl.memory_store import NoCommits
+from crawl4llm.crawl.opening import open_crawl
+from crawl4llm.crawl.page_writer import RatePages
 from crawl4llm.frontier.memory import MemoryFrontier, MemoryVisited
 from crawl4llm.options import Options
+from crawl4llm.parts import Parts
 from crawl4llm.policies import Policy, load_policy
 from crawl4llm.policies._ordering import make_policy
 from crawl4llm.scoring import load_scorers
@@ -55,7 +57,7 @@ async def crawl_in_memory(
 ) -> list[CrawlLine]:
     """Crawl pages that ``fetch`` gives at once, by Algorithm 1 without Scrapy; return the lines of the crawl log."""
     log = Lines()
-    crawling = Crawl(
+    crawling = open_crawl(
         options,
         policy=policy,
         rate=rate,
@@ -65,6 +67,7 @@ async def crawl_in_memory(
         log=log,
         commits=NoCommits(NullArchive()),
         provenance={},
+        parts=Parts(),
     )
     await crawling.begin(seeds)
     while not crawling.finished:

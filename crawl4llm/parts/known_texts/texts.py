@@ -1,8 +1,8 @@
 """Texts that somebody has already: a file of their digests and signatures, looked up without reading it whole.
 
 A text is known word for word by 64 bits of the BLAKE2b of its words, divided by single blanks, in UTF-8: white space
-makes no difference, case does. It is known nearly by the rule of :mod:`crawl4llm.crawl.near_duplicates`: for each of
-its bands, those with the same checksum are compared with it bit by bit.
+makes no difference, case does. It is known nearly by the rule of :mod:`crawl4llm.parts.near_duplicates.texts`: for each
+of its bands, those with the same checksum are compared with it bit by bit.
 
 A file (:mod:`crawl4llm.base.known_sets`) has the set of digests, 4 bytes a text, and unless it was made without, the
 bits of all texts in the order of their digests, 16 bytes, and a sorted table for each band, 8 bytes: 148 bytes a text

@@ -1,4 +1,4 @@
-"""The mixture of a crawl (MIXTURE): which classes its pages have, how far each is from its share, and what that says of
+"""Tells which classes the pages of a crawl have, how far each is from its share (MIXTURE), and what that says of
 documents found."""
 
 from __future__ import annotations
@@ -6,25 +6,38 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from crawl4llm.base.errors import InputError
+from crawl4llm.base.input_files import given_path
+from crawl4llm.base.terminal import harmless
 from crawl4llm.frontier import Entry
 from crawl4llm.frontier.mixed import MOST_CELLS, Shares
+from crawl4llm.parts.mixture import Settings
+from crawl4llm.parts.part import Needs, Part, Rated
 from crawl4llm.policies import Candidate, CrawledPage, Pieces
 from crawl4llm.policies._classes import ClassGuesses
-from crawl4llm.scoring.classifiers import Classifier
+from crawl4llm.scoring.classifiers import Classifier, read_classifiers
 
 
-class Mixture:
-    """What the parts of a crawl with MIXTURE share; the frontier has its ``shares``."""
+class Mixture(Part):
+    """See the module; the frontier has its ``shares``."""
 
-    def __init__(self, classifiers: Sequence[Classifier]) -> None:
-        """Raises InputError where classes make more combinations than a frontier takes."""
+    name = "mixture"
+
+    shares: Shares
+
+    def __init__(self, options: Settings, classifiers: Sequence[Classifier] | None = None) -> None:
+        """``classifiers``: in place of those that the settings name. Raises InputError, also if their classes make more
+        combinations than a frontier takes."""
+        super().__init__(options)
+        if classifiers is None:
+            classifiers = read_classifiers(given_path(str(options.mixture)))
         self.classifiers = classifiers
         facts = [[one.name, one.digest, one.classes, one.shares] for one in classifiers]
-        self.identity = f"sha256:{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
-        """Digest of what decides classes and the shares wanted."""
+        self._digest = f"sha256:{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}"
+        """Of what decides classes and the shares wanted."""
         sizes = [len(one.classes) for one in classifiers]
         if (cells := math.prod(sizes)) > MOST_CELLS:
             raise InputError(
@@ -35,10 +48,19 @@ class Mixture:
         self._found: dict[str, int] = {}
         """Cells of documents that are to be queued next."""
 
-    def crawled(self, classes: Sequence[int] | None) -> None:
-        """Count a page crawled; None: it has no text, and no class."""
-        if classes is not None:
-            self.shares.count(classes)
+    def needs(self) -> Needs:
+        return Needs(classifiers=self.classifiers)
+
+    def identity(self) -> Mapping[str, Any]:
+        return {"mixture": self._digest}
+
+    def rated(self, place: int, page: Rated) -> None:
+        page.line["classes"] = self._named(page.classes)
+
+    def crawled(self, entry: Entry, page: Rated) -> None:
+        """A page without a text has no class."""
+        if page.classes is not None:
+            self.shares.count(page.classes)
 
     def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
         """Learn of a page whose links are followed, and guess the classes of the documents first found on it."""
@@ -55,26 +77,30 @@ class Mixture:
 
     # -- what is told of it ---------------------------------------------------------------------------------------
 
-    def named(self, classes: Sequence[int] | None) -> dict[str, str] | None:
+    def _named(self, classes: Sequence[int] | None) -> dict[str, str] | None:
         """Return a page's labels, by classifier."""
         if classes is None:
             return None
         return {one.name: one.classes[number] for one, number in zip(self.classifiers, classes, strict=True)}
 
-    def figures(self) -> Iterator[tuple[str, str, float, float]]:
+    def classes(self) -> Iterator[tuple[str, str, float, float]]:
         """Yield each class: its classifier and label, its share of the pages that have classes, and the one wanted."""
         for one, crawled in zip(self.classifiers, self.shares.crawled, strict=True):
             pages = max(sum(crawled), 1)
             for label, count, wanted in zip(one.classes, crawled, one.shares, strict=True):
                 yield one.name, label, count / pages, wanted
 
-    def statistics(self) -> dict[str, float]:
-        """Return figures of :mod:`crawl4llm.base.stats`."""
-        figures = {}
-        for name, label, share, wanted in self.figures():
-            figures[f"mixture/share/{name}/{label}"] = share
-            figures[f"mixture/wanted/{name}/{label}"] = wanted
-        return figures
+    def figures(self, figures: Mapping[str, float | None]) -> Mapping[str, float | None]:
+        found: dict[str, float | None] = {}
+        for name, label, share, wanted in self.classes():
+            found[f"mixture/share/{name}/{label}"] = share
+            found[f"mixture/wanted/{name}/{label}"] = wanted
+        return found
+
+    def lines(self, figures: Mapping[str, float | None]) -> Iterator[str]:
+        for place, (name, label, share, wanted) in enumerate(self.classes()):
+            heading = "" if place else "mixture"
+            yield harmless(f"  {heading:<17}{name} {label} {share:.1%} of the pages, {wanted:.1%} wanted")
 
     # -- pause and resume -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The URL rules of a crawl: which URLs the settings SCOPE_*, BLOCKLISTS and KNOWN_URLS leave alone.
+"""The URL rules of a crawl: which URLs the settings SCOPE_* leave alone.
 
 Written here and not taken from courlan, whose checks take 14 microseconds a link, and whose normal forms are others
 than RFC 3986's: docs/scope.md has the figures.
@@ -14,11 +14,10 @@ from crawl4llm.base.domain_lists import DomainList
 from crawl4llm.base.domains import ascii_host
 from crawl4llm.base.errors import Why
 from crawl4llm.base.input_files import given_path
-from crawl4llm.crawl.blocklists import Blocklists
-from crawl4llm.scope_options import FILE_TYPES, ScopeOptions
+from crawl4llm.parts.scope import FILE_TYPES
 
 if TYPE_CHECKING:
-    from crawl4llm.crawl.known_urls import KnownUrls
+    from crawl4llm.parts.scope import Settings
 
 SCHEME, FILE_TYPE, DOMAIN = "scheme", "file_type", "domain"
 """Rules, by which links are counted."""
@@ -29,15 +28,8 @@ _HOSTS: Final = 65_536
 class UrlRules:
     """Says which URLs are followed at all; whether they were visited before makes no difference."""
 
-    def __init__(self, options: ScopeOptions) -> None:
+    def __init__(self, options: Settings) -> None:
         """Read the files that the settings name. Raises InputError."""
-        self.blocklists = Blocklists(options.blocklists)
-        self.known: KnownUrls | None = None
-        """URLs that are not fetched again."""
-        if options.known_urls:
-            from crawl4llm.crawl.known_urls import KnownUrls
-
-            self.known = KnownUrls(options.known_urls)
         self._https_only = options.scope_https_only
         self._endings = _endings(options.scope_skipped_types)
         self._domains = frozenset(given for given in options.scope_domains if "/" not in given)
@@ -49,9 +41,7 @@ class UrlRules:
         for one in self._files:
             one.data = b""
         self._is_within = lru_cache(maxsize=_HOSTS)(self._look_up) if options.scope_domains else None
-        self.has_scope = bool(self._https_only or self._endings or self._is_within)
-        """Whether :meth:`off_scope` may refuse anything."""
-        self.faults = self.blocklists.faults + [one.fault for one in self._files if one.fault]
+        self.faults = [one.fault for one in self._files if one.fault]
         """A line on each file that could not be used to the last line."""
 
     @property
@@ -62,7 +52,6 @@ class UrlRules:
             "domain_files": [one.digest for one in self._files],
             "https_only": self._https_only,
             "skipped": sorted(set(map(str.lower, self._endings))),
-            "blocklists": [one.digest for one in self.blocklists.lists],
         }
 
     def off_scope(self, url: str) -> str | None:
@@ -78,17 +67,9 @@ class UrlRules:
         return None
 
     def why(self, url: str) -> Why | None:
-        """Return the rule by which a URL is not followed, or nothing is sent to its domain, or it is known; None where
-        there is none.
-
-        A list is told with its digest, which is its name in ``OUTPUT_DIR/blocklists/``.
-        """
-        if listed := self.blocklists.find(url):
-            return Why(f"BLOCKLISTS {listed.name}, line {listed.line} (sha256:{listed.digest})")
+        """Return the rule by which a URL is not followed; None if there is none."""
         rules = {SCHEME: "SCOPE_HTTPS_ONLY", FILE_TYPE: f"SCOPE_SKIPPED_TYPES .{self._ending(url)}"}
-        if (kind := self.off_scope(url)) is not None:
-            return Why(rules.get(kind, "SCOPE_DOMAINS"))
-        return None if self.known is None else self.known.why(url)
+        return None if (kind := self.off_scope(url)) is None else Why(rules.get(kind, "SCOPE_DOMAINS"))
 
     def _ending(self, url: str) -> str:
         """Return the ending of the file name in a URL's path, if it is one that is skipped; else an empty string.

@@ -21,7 +21,7 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from crawl4llm.base.domains import owner_of
-from crawl4llm.crawl.linked_twice import LinkedTwice
+from crawl4llm.parts.budgets.linked_twice import LinkedTwice
 from crawl4llm.policies import Pieces
 
 _FOLDERS: Final = 2

@@ -1,0 +1,457 @@
+"""A crawl from seeds to N pages: runs the loop of Algorithm 1, without a word on how pages are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crawl4llm.base.errors import InputError, Why
+from crawl4llm.base.pages import Capture, PageRecord
+from crawl4llm.base.reasons import TOO_MANY_REDIRECTS
+from crawl4llm.crawl.algorithm import Algorithm
+from crawl4llm.crawl.counting import REDIRECTS, Balance, balance
+from crawl4llm.crawl.driven import Driven
+from crawl4llm.crawl.ends import FRONTIER_EMPTY, MAX_PAGES, ONLY_PARKED, UNANSWERED
+from crawl4llm.crawl.reorder_buffer import Answer, Hop, RaisedN, ReorderBuffer, Spool
+from crawl4llm.crawl.steering import Arrivals, Blocking, Injected
+from crawl4llm.crawl.turns import Clock
+from crawl4llm.frontier import MOST_HOPS, Lease, Outcome, OwnerFrontier
+from crawl4llm.options import Options
+from crawl4llm.policies import Candidate, CrawledPage
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.commits import Commits
+    from crawl4llm.crawl.gate import Gate
+    from crawl4llm.crawl.sited_frontier import SitedFrontier
+
+_REORDER_FACTOR = 8
+"""Continuous order: leases that may be out for each one in flight, so that one slow page bounds what waits for it."""
+
+
+@dataclass
+class Waits:
+    """What tells when documents may be asked for: nothing unless the frontier goes by owners."""
+
+    by_owners: OwnerFrontier | None = None
+    clock: Clock | None = None
+    sites: SitedFrontier | None = None
+    """Tells the sites of an owner apart."""
+    gate: Gate | None = None
+    """Sets documents aside that parts keep back."""
+
+
+class Crawl(Driven):
+    """A crawl whose documents this process has all.
+
+    Batch order (n > 0) finishes all leases of a batch before the next. Continuous order (n = 0) hands out the best
+    document whenever fewer than ``concurrent_leases`` are in flight. Pages enter log and archive in the order in which
+    they were dequeued, in either; but if the frontier goes by owners, in the order in which they came, so that a slow
+    owner holds up nobody.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        algorithm: Algorithm,
+        commits: Commits,
+        waits: Waits,
+        *,
+        concurrent_leases: int = 1,
+        spool: Spool | None = None,
+        url_of_seed: Callable[[str], str] | None = None,
+    ) -> None:
+        """``url_of_seed`` returns a seed's URL, which tells its owner, if its key does not."""
+        owners = None if waits.by_owners is None else waits.by_owners.owners
+        facts = options, algorithm.policy, algorithm.scope, algorithm.counters, algorithm.parts
+        super().__init__(*facts, owners, waits.clock, concurrent_leases)
+        self.algorithm, self.frontier = algorithm, algorithm.frontier
+        self.sites = waits.sites
+        self.buffer = ReorderBuffer(spool, in_order=owners is None)
+        self.granted: int | None = None
+        """Pages that it may begin with in all; None: N."""
+        self.held_back = RaisedN()
+        self.arrivals = Arrivals()
+        self._commits, self._gate, self._url_of_seed = commits, waits.gate, url_of_seed
+        self._blocking = None if waits.by_owners is None else Blocking(self.scope, waits.by_owners, algorithm.log)
+        self._merging = 0
+        """Answers that advance() has taken and not merged yet."""
+        self._begun = False
+        self._ends = self.parts.having("finished")
+        self.start_batch(0)
+
+    def start_batch(self, number: int) -> None:
+        """Begin with a batch; in continuous order there is but one, 0."""
+        self.iteration = number
+        self.algorithm.iteration = None if self.continuous else number
+
+    # -- the loop of Algorithm 1 --------------------------------------------------------------------------------------
+
+    async def begin(self, seeds: Sequence[str], added: Sequence[str] = ()) -> None:
+        """Visit the seeds (lines 1 to 4); all of them form the first batch, whatever n.
+
+        A crawl that is taken up again follows the links of what were its last pages, if it is to crawl more, and takes
+        only the seeds that were ``added`` to it.
+        """
+        if not self._begun:
+            self._begun = True
+            self.counters.counts[REDIRECTS] = 0
+            await self.algorithm.enqueue(self.visit_seeds(seeds))
+            self.commit_now()
+            return
+        if not self.buffer and not self.held_back.places and not self.finished:
+            await self.algorithm.enqueue(self._extract_held_back())
+        if added:
+            await self.algorithm.enqueue(self.visit_seeds(added))
+
+    def visit_seeds(self, seeds: Sequence[str]) -> list[Candidate]:
+        """Visit documents that no page led to, and return those that may be crawled."""
+        keys = self.visited.add(seeds)
+        self.seeds += len(keys)
+        urls = map(self._url_of_seed, keys) if self._url_of_seed else [""] * len(keys)
+        return self.algorithm.visit_seeds([Candidate(key, url, 0, None) for key, url in zip(keys, urls, strict=True)])
+
+    def dequeue(self) -> list[Lease]:
+        """Lease the best documents of the frontier (line 15), never more than are missing to N."""
+        if self.is_full or self._is_over:
+            return []  # nor is a batch begun: if N is raised, links that were held back are followed first
+        wanted = self.missing
+        if self.continuous:
+            wanted = min(wanted, self.concurrent_leases - self.buffer.in_flight)
+            if self.owners is None:
+                wanted = min(wanted, _REORDER_FACTOR * self.concurrent_leases - len(self.buffer))
+        elif self.buffer:
+            return []
+        else:
+            wanted = self.held_back.fill(self.options.crawl_batch_size if self.iteration else self.seeds, wanted)
+        leases = self.algorithm.dequeue(max(wanted, 0))
+        if not len(self.frontier):
+            self.held_back.places = 0
+        self.buffer.add(leases)
+        if self.turns is not None:
+            for lease in leases:
+                self.turns.begin(lease)
+        return leases
+
+    async def advance(self, *, expand: bool = True) -> None:
+        """Merge the pages that were fetched into P, extract their links, and enqueue those not visited (lines 7 to 14).
+
+        ``expand=False`` leaves the links alone, as it is when the crawl has its N pages. Raises InputError if log or
+        archive cannot be written; what they held before can still be read.
+        """
+        may_be_last = not expand or self.crawled + len(self.buffer) >= self.options.crawl_max_pages
+        # Always as many at once, whatever came in by when.
+        answers = self.buffer.take(None if self.continuous else self.pages_at_once)
+        self.scope.follow_redirects(answers, self.counters.counts)
+        new = [] if may_be_last else self._extract_held_back()
+        self._merging = len(answers)
+        new += await self.algorithm.merge(answers, self.held_back.hold_back if may_be_last else None)
+        self._merging = 0
+        if not self.buffer and not self.finished:
+            self.held_back.places = 0  # as Algorithm 1 has it, others do not take the place of pages that failed
+        if not self.buffer and not self.held_back.places:
+            self.start_batch(self.iteration + (not self.continuous))
+            if expand and not self.finished:
+                new += self._extract_held_back()
+        lists = self.arrivals.take_lists()
+        if expand:
+            new += [candidate for links in lists for candidate in self.algorithm.extract(links)]
+        await self.algorithm.enqueue(new)
+        if self.arrivals.has_seeds:
+            some = self.arrivals.take_seeds(self.pages_at_once, self.counters)
+            await self.algorithm.enqueue(self.visit_seeds(some))
+        if self.finished or self.arrivals.awaits_commit:
+            self.commit_now()
+        else:
+            self._commits.commit(self)
+
+    def _extract_held_back(self) -> list[Candidate]:
+        return [candidate for page in self.held_back.release() for candidate in self.algorithm.extract(page)]
+
+    async def wind_up(self) -> None:
+        """End the crawl, for now or for good; documents that were not asked for go back to the frontier.
+
+        In a batch that another process will finish all documents stay on lease, and answers that cannot be taken yet
+        are kept if there is a spool, else forgotten: the batch, and its slices, will be the same.
+        """
+        if self.continuous or not self.lasting:
+            for lease in self.unanswered():
+                self.give_back(lease)
+            while self.can_advance:
+                await self.advance(expand=self.lasting)
+        else:
+            self.buffer.keep()
+        self.commit_now()
+
+    def commit_now(self) -> None:
+        """Make all that was done last, between two calls of :meth:`advance`. Raises InputError."""
+        self._commits.commit_now(self)
+
+    # -- answers (line 6) ---------------------------------------------------------------------------------------------
+
+    def fetched(self, lease: Lease, page: PageRecord, status: int) -> None:
+        """Take the page of a document."""
+        if answer := self._answer(lease, None):
+            answer.page, answer.status = page, status
+            self._hold(answer)
+
+    def redirected(self, lease: Lease, page: PageRecord) -> None:
+        """End a document that redirects led from to another owner's, which is queued in its place. Only if the frontier
+        goes by owners. The ``page`` has no content, the exchanges so far, and that document's key as its last hop."""
+        if lease.entry.hops >= MOST_HOPS:
+            self.failed(lease, TOO_MANY_REDIRECTS)
+        elif answer := self._answer(lease, None):
+            answer.page, answer.outcome = page, Outcome.REDIRECTED
+            self._hold(answer)
+
+    def failed(self, lease: Lease, reason: str, why: Why | None = None, *, final: bool = True) -> None:
+        """End a document that could not be had; unless ``final`` it is tried again, CRAWL_MAX_ATTEMPTS times in all."""
+        answer = self._answer(lease, reason, why)
+        if answer and (final or lease.entry.attempts >= self.options.crawl_max_attempts):
+            answer.outcome = Outcome.FAILED
+
+    def dropped(self, lease: Lease, reason: str, why: Why | None = None) -> None:
+        """End a document that is not wanted."""
+        if answer := self._answer(lease, reason, why):
+            answer.outcome = Outcome.DROPPED
+
+    def give_back(self, lease: Lease) -> None:
+        """Queue a document again that was not asked for."""
+        if self.buffer.withdraw(lease):
+            self.frontier.give_back(lease, attempted=False)
+            self._lease_ended(lease, asked=False)
+
+    def broken_off(self, lease: Lease, hop: Hop) -> None:
+        """Note where redirects led before the fetch was broken off; another process can go on there."""
+        self.buffer.redirected(lease, hop)
+
+    def hop_of(self, lease: Lease) -> Hop | None:
+        """Return where to go on with a fetch that another process has broken off."""
+        return self.buffer.hop_of(lease)
+
+    def unanswered(self) -> list[Lease]:
+        """Return the leases without an answer, in the order of their hand-out."""
+        return self.buffer.unanswered()
+
+    def _answer(self, lease: Lease, reason: str | None, why: Why | None = None) -> Answer | None:
+        """Return the place for an answer, which is noted; None if the lease has ended."""
+        answer = self.buffer.answer(lease)
+        if answer is None:
+            self.counters.counts["late"] += 1
+            return None
+        answer.reason, answer.why = reason, why
+        self.counters.heard(reason)
+        self._lease_ended(lease)
+        return answer
+
+    def _hold(self, answer: Answer) -> None:
+        try:
+            self.buffer.hold(answer)
+        except InputError as error:  # it stays in memory, and the crawl stops
+            self.failure = self.failure or str(error)
+
+    def _lease_ended(self, lease: Lease, *, asked: bool = True) -> None:
+        if self.turns is not None:
+            self.turns.end(lease, asked=asked)
+
+    # -- what is no page's ------------------------------------------------------------------------------------------
+
+    def keep_exchange(self, capture: Capture, purpose: str, about: Mapping[str, str]) -> None:
+        """Archive an exchange that is no page's, such as one for ``robots.txt``, which is its ``purpose``, at once: it
+        stands before all pages that are merged later, and lasts with the next commit, as they do."""
+        try:
+            self.algorithm.writer.archive_exchange(capture, purpose, about)
+        except InputError as error:
+            self.failure = self.failure or str(error)
+
+    # -- steering ---------------------------------------------------------------------------------------------------
+
+    def block(self, domains: Sequence[str]) -> None:
+        """Drop the documents of these domains, and let in those of others that were blocked before.
+
+        New ones never enter the frontier; those queued leave it in time, if they are all of an owner's, or when their
+        turn comes.
+        """
+        self.scope.block(domains)
+        if self._blocking is not None:
+            self._blocking.look_at(domains)
+
+    def lists_changed(self) -> None:
+        """Drop what is queued, in time, for owners that block lists have now."""
+        if self._blocking is not None:
+            self._blocking.look_at_all()
+
+    def drop_blocked(self) -> bool:
+        """Drop some queued documents of owners that are blocked; return whether there may be more."""
+        try:
+            return self._blocking is not None and self._blocking.drop_some(self.pages_at_once)
+        except InputError as error:
+            self.failure = self.failure or str(error)
+            return False
+
+    def inject(self, injected: Injected) -> None:
+        """Let :meth:`advance` visit more seeds."""
+        self.arrivals.inject(injected)
+
+    def follow(self, links: CrawledPage) -> None:
+        """Let :meth:`advance` follow links that were found on no page of the crawl, such as a sitemap's. To the policy
+        they are those of a page without an influence score."""
+        self.arrivals.lists.append(links)
+
+    # -- how it stands ------------------------------------------------------------------------------------------------
+
+    @property
+    def may_lease(self) -> bool:
+        """Whether :meth:`dequeue` would hand out one more document in continuous order, if it could be had now."""
+        return self.in_flight < self.concurrent_leases and self.missing > 0 and not self.lag()
+
+    @property
+    def in_flight(self) -> int:
+        """Leases without an answer."""
+        return self.buffer.in_flight
+
+    @property
+    def missing(self) -> int:
+        """Pages that are missing to N if all leases become pages; none if the crawl is to end."""
+        if self._is_over:
+            return 0
+        most = self.options.crawl_max_pages if self.granted is None else self.granted
+        return most - self.crawled - self._merging - len(self.buffer)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether another process can go on where this one ends."""
+        return self._commits.lasting
+
+    @property
+    def crawled(self) -> int:
+        r"""Pages crawled so far (\|P\|)."""
+        return self.counters.crawled
+
+    @property
+    def answered(self) -> int:
+        """Answered leases that :meth:`advance` has not consumed yet."""
+        return self.buffer.answered
+
+    @property
+    def can_advance(self) -> bool:
+        """Whether there are answers that :meth:`advance` may take: in batch order, the rest of the batch or many."""
+        waiting = self.buffer
+        if (self._seeds_wait or self.arrivals.lists) and not self.is_full:
+            return True
+        if not waiting.answered:
+            return False
+        if self.continuous:
+            return waiting.heard_of_first(1)
+        return not waiting.in_flight or (
+            waiting.answered >= self.pages_at_once and waiting.heard_of_first(self.pages_at_once)
+        )
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether so many answers wait for :meth:`advance` that no more should be fetched."""
+        return self.buffer.answered >= 2 * self.pages_at_once or self.buffer.is_full
+
+    @property
+    def finished(self) -> str | None:
+        """Why the crawl is over; None while it is not (line 5)."""
+        if self.is_full:
+            return MAX_PAGES
+        if (reason := self._is_over) and not self.buffer:
+            return reason
+        waits = self._seeds_wait or self.arrivals.lists or self.expects or self.unanswered_sites
+        if self.buffer or self.held_back or waits or len(self.frontier):
+            return None
+        if self.set_aside:
+            return next((part.spent for part in self.parts if part.spent), FRONTIER_EMPTY)
+        return FRONTIER_EMPTY
+
+    @property
+    def waits_only(self) -> str | None:
+        """ONLY_PARKED if the crawl waits for parked owners alone; UNANSWERED if for sites that never answered, perhaps
+        with parked owners; else None."""
+        if self.owners is None or self.held_back:
+            return None
+        if self.sites is not None and self.sites.only_unanswered:
+            return UNANSWERED
+        return ONLY_PARKED if not self.buffer and 0 < len(self.frontier) == self.owners.documents.parked else None
+
+    @property
+    def _is_over(self) -> str | None:
+        """Why a part wants the crawl to end."""
+        return next((reason for end in self._ends if (reason := end()) is not None), None) if self._ends else None
+
+    @property
+    def set_aside(self) -> int:
+        """Documents that parts have set aside."""
+        return 0 if self._gate is None else self._gate.set_aside
+
+    @property
+    def _seeds_wait(self) -> bool:
+        """Whether injected seeds are there that are taken up at once; in batches they wait for pages, if any come."""
+        return self.arrivals.has_seeds and (self.continuous or not self.buffer)
+
+    @property
+    def balance(self) -> Balance:
+        """The states of its documents; sound between two calls of :meth:`advance`."""
+        aside = self.set_aside + self.unanswered_sites
+        return balance(self.visited, self.frontier, self.counters.counts, self.owners, aside)
+
+    def statistics(self) -> dict[str, float | None]:
+        """Return all figures of :mod:`crawl4llm.base.stats`, as they stand."""
+        figures = self.counters.figures(self.frontier)
+        states = self.balance
+        figures["pages/visited"] = states.discovered
+        figures["frontier/queued"], figures["frontier/leased"] = states.queued, states.leased
+        if self.owners is not None:
+            figures["frontier/parked"] = states.parked
+            figures["owners/parked"] = self.owners.counts.parked
+            figures.update(self.clock.statistics())
+        if self._gate is not None:
+            figures["frontier/parked"], figures["parked/budget"] = states.parked, self.set_aside
+        if self.sites is not None:
+            figures["parked/unanswered"] = self.unanswered_sites
+        if not self.continuous:
+            figures["iterations"] = self.iteration
+        for more in self.parts.having("figures"):
+            figures.update(more(figures))
+        return figures
+
+    # -- pause and resume -----------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Forget answers that were taken before the commit that was just made. Raises InputError."""
+        self.buffer.committed()
+        self.arrivals.committed()
+        for hear in [*self.parts.having("committed"), *self.after_commit]:
+            hear()
+
+    def save(self) -> dict[str, Any]:
+        """Return its state between two calls of :meth:`advance`, apart from what its store has, as JSON takes it."""
+        return {
+            "counts": dict(self.counters.counts),
+            "iteration": self.iteration,
+            "seeds": self.seeds,
+            "influence": [self.counters.influence_sum, self.counters.influence_pages],
+            **self.held_back.save(),
+            **({} if self.owners is None else {"clock": self.clock.save()}),
+            "parts": self.parts.save(),
+        }
+
+    def load(self, state: Mapping[str, Any], leases: Iterable[Lease]) -> None:
+        """Go on, in a new crawl, from what :meth:`save` returned, with the frontier's leases."""
+        self.counters.counts.update(state["counts"])
+        self.start_batch(state["iteration"])
+        self.seeds = state["seeds"]
+        self.counters.influence_sum, self.counters.influence_pages = state["influence"]
+        self.held_back.load(state)
+        self._begun = True
+        self.parts.load(state["parts"])
+        if self.owners is not None:
+            # They kept no owner from being asked while nothing ran, and two may be of one owner.
+            for lease in leases:
+                self.frontier.give_back(lease, attempted=False)
+            self.clock.load(state.get("clock"), self.owners)
+            return
+        self.buffer.add(leases)
+        self.buffer.recall()

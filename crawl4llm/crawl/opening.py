@@ -1,0 +1,89 @@
+"""Puts a crawl together: its layers of frontier, its parts, and the steps of Algorithm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from crawl4llm.base.crawl_log import LogWriter
+from crawl4llm.base.domains import Domain
+from crawl4llm.crawl.algorithm import Algorithm, Neighbours
+from crawl4llm.crawl.counting import Counters
+from crawl4llm.crawl.crawl import Crawl, Waits
+from crawl4llm.crawl.gate import layered
+from crawl4llm.crawl.page_writer import PageWriter, RatePages
+from crawl4llm.crawl.scope import NO_LIMITS, Limits, Scope
+from crawl4llm.frontier import Frontier, OwnerFrontier
+from crawl4llm.frontier.aside import Aside, MemoryAside
+from crawl4llm.options import Options
+from crawl4llm.parts import Parts
+from crawl4llm.policies import Policy
+from crawl4llm.warc import Archive
+
+if TYPE_CHECKING:
+    from crawl4llm.crawl.commits import Commits
+    from crawl4llm.crawl.reorder_buffer import Spool
+    from crawl4llm.crawl.turns import Clock
+    from crawl4llm.frontier.visited import VisitedSet
+
+
+def open_crawl(
+    options: Options,
+    *,
+    policy: Policy,
+    rate: RatePages,
+    frontier: Frontier,
+    visited: VisitedSet,
+    archive: Archive,
+    log: LogWriter,
+    commits: Commits,
+    parts: Parts,
+    provenance: Mapping[str, str],
+    by_owners: OwnerFrontier | None = None,
+    aside: Aside | None = None,
+    clock: Clock | None = None,
+    tells_sites_apart: bool = False,
+    sends: bool = False,
+    concurrent_leases: int = 1,
+    opted_out: Sequence[Domain] = (),
+    limits: Limits = NO_LIMITS,
+    spool: Spool | None = None,
+    url_of_seed: Callable[[str], str] | None = None,
+    neighbours: Neighbours | None = None,
+) -> Crawl:
+    """Return a crawl that has not begun.
+
+    ``by_owners``: ``frontier``, if it goes by owners; only in continuous order. They wait by the ``clock``.
+    ``aside`` keeps what is out of the frontier's order for a while; in memory unless given. ``sends``: requests are
+    sent, and who sends them counts them. Other arguments are as those who use them have them.
+    """
+    counters = Counters()
+    layers = layered(frontier, by_owners, parts, aside or MemoryAside(), sites=tells_sites_apart)
+    parts = parts.begun(counters.counts, layers.gate)
+    if layers.gate is not None:
+        layers.gate.ask(parts)
+    owned = layers.owned is not None
+    scope = Scope(visited, opted_out, limits, parts, partitions=options.partitions, by_owners=owned)
+    writer = PageWriter(
+        archive, rate, visited=visited, counters=counters, provenance=provenance, rated=parts.having("rated")
+    )
+    algorithm = Algorithm(
+        layers.frontier,
+        writer,
+        scope,
+        policy,
+        parts,
+        log,
+        counters,
+        counts_answers=not sends,
+        neighbours=neighbours,
+    )
+    return Crawl(
+        options,
+        algorithm,
+        commits,
+        Waits(layers.owned, clock, layers.sites, layers.gate),
+        concurrent_leases=concurrent_leases,
+        spool=spool,
+        url_of_seed=url_of_seed,
+    )

@@ -1,0 +1,31 @@
+"""Block lists: domains to which nothing is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from crawl4llm.base.reasons import BLOCKLIST
+from crawl4llm.option_checks import files, option
+from crawl4llm.parts.part import Declaration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Its settings."""
+
+    blocklists: tuple[str, ...] = option(
+        (),
+        files,
+        "Files of domains, divided by commas: nothing is sent to these and all below them. Live crawls with `JOBDIR` "
+        "read them again when they change ([scope.md](scope.md#block-lists)).",
+    )
+
+
+DECLARED: Final = Declaration(
+    "blocklists",
+    "BLOCKLISTS",
+    "crawl4llm.parts.blocklists.work.BlocklistsPart",
+    asked=lambda options: bool(options.blocklists),
+    reasons={BLOCKLIST: "a list of BLOCKLISTS has its domain"},
+)

@@ -1,0 +1,88 @@
+"""Sets documents aside whose owner or URL prefix has no budget (URL_BUDGET), and queues them again when it has one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from crawl4llm.frontier import Outcome
+from crawl4llm.parts.budgets import BUDGETS_SPENT
+from crawl4llm.parts.budgets.accounts import LISTED, Budgets, scopes_of
+from crawl4llm.parts.part import Part, Rated
+
+if TYPE_CHECKING:
+    from crawl4llm.frontier import Entry
+    from crawl4llm.policies import Candidate, CrawledPage, Pieces
+
+_MOST_BACK: Final = 100
+"""Documents that go back at once when a budget grows; others follow with what these spend or earn."""
+
+
+class BudgetsPart(Part):
+    """See the module. That holds even if little else is queued."""
+
+    name = "budgets"
+    spent = BUDGETS_SPENT
+
+    def begin(self) -> None:
+        self._budgets = Budgets(self.options.url_budget)
+
+    def lease(self, entry: Entry) -> str | None:
+        scopes = _scopes(entry)
+        if (scope := self._budgets.exhausted(scopes)) is not None:
+            self._budgets.wait(scope, waiting=True)
+            return scope
+        seed = entry.parent is None
+        self._budgets.spend(scopes, seed=seed)
+        if seed:
+            self._take_back(scopes)
+        return None
+
+    def ended(self, entry: Entry, outcome: Outcome | None, *, asked: bool) -> None:
+        """A document that is asked for again spends once: what it gives back is its own."""
+        if outcome is None or not asked:
+            scopes = _scopes(entry)
+            self._budgets.refund(scopes)
+            if outcome is not None:
+                self._take_back(scopes)
+
+    def crawled(self, entry: Entry, page: Rated) -> None:
+        scopes = _scopes(entry)
+        self._budgets.earn(scopes, entry.key, page.influence, new_text=page.has_new_text)
+        self._take_back(scopes)
+
+    def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
+        known = {link.key for link in page.links if link.key is not None}
+        self._budgets.linked(known.difference([page.entry.key], (candidate.key for candidate in new)))
+        if len(new) >= LISTED:
+            places = [scopes_of(candidate.url or candidate.key) for candidate in new]
+            counts = Counter(chain.from_iterable(places))
+            listed = {scope for scope, count in counts.items() if count >= LISTED}
+            for scope in sorted(listed.difference(_scopes(page.entry))):
+                self._budgets.trust(scope)
+                self._take_back([next(scopes[0] for scopes in places if scope in scopes), scope])
+
+    def lines(self, figures: Mapping[str, float | None]) -> Iterator[str]:
+        if waiting := int(figures.get("parked/budget") or 0):
+            yield f"  without budget   {waiting:,} documents, whose owners or URL prefixes have not earned more"
+
+    def keep_in(self, pieces: Pieces) -> None:
+        self._budgets.keep_in(pieces)
+
+    def save(self) -> Any:
+        return self._budgets.save()
+
+    def load(self, state: Any) -> None:
+        self._budgets.load(state)
+
+    def _take_back(self, scopes: list[str]) -> None:
+        for scope, left in self._budgets.for_waiting(scopes):
+            wanted = min(left, _MOST_BACK)
+            if self.shelf.take_back(scopes[0], scope, wanted) < wanted:
+                self._budgets.wait(scope, waiting=False)
+
+
+def _scopes(entry: Entry) -> list[str]:
+    return scopes_of(entry.url or entry.key)

@@ -1,0 +1,35 @@
+"""Known URLs: which documents are known already, and are not fetched again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from crawl4llm.base.reasons import KNOWN_URL
+from crawl4llm.option_checks import files, option
+from crawl4llm.parts.part import Declaration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Its settings."""
+
+    known_urls: tuple[str, ...] = option(
+        (),
+        files,
+        "Sets of URLs that `scrapy corpus known` has made, or lists of them, divided by commas: what pages lead to is "
+        "dropped as `known_url` where they have it ([novelty.md](novelty.md#known-urls)). Seeds are not.",
+    )
+
+
+DECLARED: Final = Declaration(
+    "known_urls",
+    "KNOWN_URLS",
+    "crawl4llm.parts.known_urls.work.KnownUrlsPart",
+    asked=lambda options: bool(options.known_urls),
+    reasons={KNOWN_URL: "KNOWN_URLS has its URL, and it is no seed"},
+    counts={
+        "links/taken_for_known": "documents dropped as `known_url` that are not known, to be expected by the error "
+        "rate of the sets"
+    },
+)

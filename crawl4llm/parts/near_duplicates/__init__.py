@@ -1,0 +1,37 @@
+"""Near duplicates: which pages have a text that is like an earlier page's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from crawl4llm.option_checks import fixed, one_of
+from crawl4llm.parts.part import CONTINUOUS, Declaration
+
+OFF, FOLLOW, LEAVE = "off", "follow", "leave"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Its settings."""
+
+    near_duplicates: str = fixed(
+        OFF,
+        one_of(OFF, FOLLOW, LEAVE),
+        "Whether the text of each page is compared with those of the last 262,144 new pages. Pages that are like an "
+        "earlier one are counted and noted. Their links are followed (`follow`), or not (`leave`) "
+        "([traps.md](traps.md#near-duplicates)). The live profile has `follow`.",
+    )
+
+
+DECLARED: Final = Declaration(
+    "near_duplicates",
+    "NEAR_DUPLICATES",
+    "crawl4llm.parts.near_duplicates.work.NearDuplicatesPart",
+    asked=lambda options: options.near_duplicates != OFF,
+    counts={
+        "pages/near_duplicates": "crawled pages whose text is like that of an earlier one (NEAR_DUPLICATES)",
+        "links/near_duplicate": "links on near duplicates, where NEAR_DUPLICATES leaves them",
+    },
+    partitioned=CONTINUOUS,
+)

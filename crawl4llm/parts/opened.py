@@ -1,0 +1,84 @@
+"""The parts of one crawl: which of them have a hook, and which one raised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crawl4llm.parts.part import Needs, Part, Shelf
+
+if TYPE_CHECKING:
+    from crawl4llm.policies import Pieces
+
+P = TypeVar("P", bound=Part)
+
+
+class Parts:
+    """Some parts in their order."""
+
+    def __init__(self, parts: Iterable[Part] = ()) -> None:
+        self._parts = tuple(parts)
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts)
+
+    def having(self, hook: str) -> Sequence[Callable[..., Any]]:
+        """Return the bound methods of those parts that have a hook."""
+        return [getattr(part, hook) for part in self if getattr(type(part), hook) is not getattr(Part, hook)]
+
+    def get(self, kind: type[P]) -> P | None:
+        """Return the part of a class; None if the crawl does not have it."""
+        return next((part for part in self if isinstance(part, kind)), None)
+
+    def begun(self, counts: Counter[str], shelf: Shelf | None = None) -> Parts:
+        """Return copies of the parts for a crawl, or for a partition of one: they share files, and no state. ``shelf``:
+        of the frontier, if a part sets documents aside."""
+        parts = [copy(part) for part in self]
+        for part in parts:
+            part.counts = counts
+            if shelf is not None:
+                part.shelf = shelf
+            part.begin()
+        return Parts(parts)
+
+    # -- of all parts together --------------------------------------------------------------------------------------
+
+    def needs(self) -> Needs:
+        """Return what they need to know of each page."""
+        needs = [part.needs() for part in self]
+        return Needs(
+            signature=any(one.signature for one in needs),
+            known_texts=next((one.known_texts for one in needs if one.known_texts is not None), None),
+            classifiers=[classifier for one in needs for classifier in one.classifiers],
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides which pages are crawled in which order."""
+        return {name: value for part in self for name, value in part.identity().items()}
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep their state in pieces. Raises StoreError."""
+        for part in self:
+            part.keep_in(pieces)
+
+    def save(self) -> dict[str, Any]:
+        """Return the rest of their state by their names, as JSON takes it."""
+        saved = {part.name: part.save() for part in self}
+        return {name: state for name, state in saved.items() if state is not None}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`save` returned."""
+        for part in self:
+            if part.name in state:
+                part.load(state[part.name])
+
+    def raised(self, traceback: TracebackType | None) -> Part | None:
+        """Return the part whose code an error came from, or through; None if it is none of them."""
+        while traceback is not None:
+            if isinstance(part := traceback.tb_frame.f_locals.get("self"), Part):
+                return part
+            traceback = traceback.tb_next
+        return None

@@ -1,0 +1,218 @@
+"""What a part of a crawl is: the hooks by which it meets the crawl, and what it is told by them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from crawl4llm.base.errors import Why
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from crawl4llm.base.pages import Link
+    from crawl4llm.frontier import Entry, Outcome
+    from crawl4llm.frontier.mixed import Shares
+    from crawl4llm.policies import Candidate, CrawledPage, Pieces
+    from crawl4llm.scoring.rating import TextClassifier, TextSet
+
+EVERYWHERE, CONTINUOUS, ALONE = "everywhere", "continuous", "alone"
+"""Of :attr:`Declaration.partitioned`: which crawls with STORAGE may have a part."""
+
+
+class Declaration(NamedTuple):
+    """What is known of a part without importing its work."""
+
+    name: str
+    setting: str
+    """The setting that asks for it, or the first one of several."""
+    work: str
+    """Dotted path of its class, which is imported if the part is asked for."""
+    asked: Callable[[Any], bool]
+    """Returns whether settings ask for it."""
+    reasons: Mapping[str, str] = {}
+    """Reasons for which it drops documents, with their meanings."""
+    counts: Mapping[str, str] = {}
+    """Its figures, by their keys in the stats, with their meanings."""
+    partitioned: str = EVERYWHERE
+
+
+class Needs(NamedTuple):
+    """What a scorer is to find out about each page besides its score."""
+
+    signature: bool = False
+    """Whether its text's signature (:mod:`crawl4llm.scoring.signatures`)."""
+    known_texts: TextSet | None = None
+    """Whether its text is one of these."""
+    classifiers: Sequence[TextClassifier] = ()
+    """Its classes by these."""
+
+
+class Refusal(NamedTuple):
+    """Why a document is dropped before it is asked for."""
+
+    reason: str
+    why: Why | None = None
+    """The rule that says so."""
+    counted: str | None = None
+    """One more figure that counts it, if a link led to it."""
+
+
+@dataclass(slots=True)
+class Rated:
+    """What is known of a page that was fetched, to the parts one after the other and then to the crawl."""
+
+    influence: float | None
+    """Its influence score; None if that could not be computed."""
+    text: str | None = None
+    """Its main text, if the archive keeps that and it could be had."""
+    signature: bytes = b""
+    """That of its text; empty if nothing needs it, or the text is blank."""
+    known: bool = False
+    """Whether its text is a known one, if there are any."""
+    classes: tuple[int, ...] | None = None
+    """See :attr:`crawl4llm.policies.CrawledPage.classes`."""
+    novel: bool | None = None
+    """Whether its text is new; None if it has none, or no part compares texts."""
+    has_new_text: bool = True
+    """Whether it has a text that is new; True too if no part compares texts."""
+    left: str | None = None
+    """The figure that counts its links if they are not followed; None if they are."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Fields for its metadata record in the archive."""
+    line: dict[str, Any] = field(default_factory=dict)
+    """Fields for its line of the crawl log."""
+
+    def compare(self, *, is_new: bool) -> None:
+        """Note whether the text is new to a part; it is new if it is so to all."""
+        self.novel = (is_new and self.novel is not False) if self.signature else None
+        self.has_new_text = bool(self.novel)
+
+
+class Shelf(Protocol):
+    """The documents that were set aside because :meth:`Part.lease` said so."""
+
+    def take_back(self, owner: str, scope: str, most: int) -> int:
+        """Queue the best documents again that were set aside for a scope, ``most`` at most; return how many."""
+
+
+class Part:
+    """Something that a crawl also does. All that is here does nothing: a hook is called only if a class overrides it.
+
+    A part is made of the settings (``Part(options)``), which may read files and raise InputError. Its state, if it has
+    any, is made in :meth:`begin`: each partition of a crawl by several workers begins with a copy of the part, so that
+    partitions share the files and nothing else.
+    """
+
+    name: str
+    """The key of its saved state."""
+    counts: Counter[str]
+    """The figures of the crawl, for its own ones, after :meth:`begin`."""
+    shelf: Shelf
+    """What it has set aside, after :meth:`begin`."""
+    shares: Shares | None = None
+    """The shares of classes by which the frontier goes, if the part wants some."""
+    spent = ""
+    """The reason for which a crawl ends that has nothing left but what the part has set aside."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    # -- before the first page --------------------------------------------------------------------------------------
+
+    def needs(self) -> Needs:
+        """Return what a scorer is to find out about each page."""
+        return Needs()
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what of it decides which pages are crawled in which order, by names of its own, as JSON takes it."""
+        return {}
+
+    def publish(self, output: Path, *, fsync: bool) -> None:
+        """Write into the output directory by what the crawl goes. Raises InputError."""
+
+    def begin(self) -> None:
+        """Make the state of a crawl, or of a partition of it."""
+
+    # -- links, redirects and seeds ---------------------------------------------------------------------------------
+
+    def follows(self, source: Entry, links: Sequence[Link]) -> Sequence[Link]:
+        """Return the links of a page that may be followed, and count the others. A document that one link may not lead
+        to is not visited, so that another link may."""
+        return links
+
+    def admits(self, candidate: Candidate) -> Refusal | None:
+        """Return why a document is dropped to which a page was the first to link; None if it is queued."""
+        return None
+
+    def redirects(self, source: Entry, url: str) -> Refusal | None:
+        """Return why no redirect of a document may lead to a URL."""
+        return None
+
+    def seeds(self, url: str) -> Refusal | None:
+        """Return why a seed is dropped."""
+        return None
+
+    def blocks(self, url: str) -> Refusal | None:
+        """Return why nothing may be sent to a URL, whatever led to it: it is asked of links, redirects and seeds, and
+        of each request."""
+        return None
+
+    def may_list(self, site: str, url: str) -> bool:
+        """Return whether a list of URLs (a sitemap) may be asked for that a site names; both are URLs."""
+        return True
+
+    def found(self, page: CrawledPage, new: Sequence[Candidate]) -> None:
+        """Hear of a page whose links are followed, and of the documents first found on it that were not dropped."""
+
+    def place(self, entries: Sequence[Entry]) -> None:
+        """Change documents that are queued next."""
+
+    # -- leases -----------------------------------------------------------------------------------------------------
+
+    def lease(self, entry: Entry) -> str | None:
+        """Return for what a document is set aside whose turn it is; None if it may be fetched now."""
+        return None
+
+    def ended(self, entry: Entry, outcome: Outcome | None, *, asked: bool) -> None:
+        """Hear that a lease ended which the part let begin. ``outcome``: None if the document is queued again.
+        ``asked``: whether it may have been asked for at its owner's cost."""
+
+    # -- pages ------------------------------------------------------------------------------------------------------
+
+    def rated(self, place: int, page: Rated) -> None:
+        """See a page that was fetched, and change what is known of it. ``place``: its place in the crawl, from 0."""
+
+    def crawled(self, entry: Entry, page: Rated) -> None:
+        """Hear of a page that was archived; ``entry``: the document as it left the frontier."""
+
+    # -- the end, and what is told of it ----------------------------------------------------------------------------
+
+    def finished(self) -> str | None:
+        """Return why the crawl is to end, though more could be fetched."""
+        return None
+
+    def figures(self, figures: Mapping[str, float | None]) -> Mapping[str, float | None]:
+        """Return figures that are computed of others."""
+        return {}
+
+    def lines(self, figures: Mapping[str, float | None]) -> Iterator[str]:
+        """Yield lines of the summary at the crawl's end, by its figures."""
+        return iter(())
+
+    # -- pause and resume -------------------------------------------------------------------------------------------
+
+    def keep_in(self, pieces: Pieces) -> None:
+        """Keep state in pieces from now on, and go on from what is there. Raises StoreError."""
+
+    def save(self) -> Any:
+        """Return the rest of its state as JSON takes it; None: nothing. Pieces last with the next commit."""
+        return None
+
+    def load(self, state: Any) -> None:
+        """Go on from what :meth:`save` returned. Raises ValueError, or what look-ups raise, for anything else."""
+
+    def committed(self) -> None:
+        """Hear that all up to here lasts."""

@@ -1,0 +1,94 @@
+"""Scope: which links, redirects and seeds are followed, by domain, scheme and kind of file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from crawl4llm.base.domain_lists import domain_of_line
+from crawl4llm.base.errors import InputError
+from crawl4llm.base.reasons import OFF_SCOPE
+from crawl4llm.option_checks import fixed, flag, one_of, text, words
+from crawl4llm.parts.part import Declaration
+
+FILE_TYPES: Final = {
+    "images": "png jpg jpeg jpe gif webp avif svg svgz ico bmp tif tiff heic psd",
+    "media": "mp3 m4a aac ogg oga ogv opus wav flac wma mid mp4 m4v mov avi mkv webm wmv flv mpg mpeg 3gp swf fla rm "
+    "ram m3u m3u8",
+    "archives": "zip tar gz tgz bz2 tbz xz txz 7z rar zst lz lzma z cab jar war sit sitx hqx",
+    "documents": "pdf ps eps doc docx xls xlsx ppt pptx odt ods odp rtf epub mobi djvu",
+    "programs": "exe msi dmg iso deb rpm apk pkg bin whl appimage",
+    "assets": "css woff woff2 ttf otf eot",
+}
+"""Endings of file names by kind, of what is no page. Left out are those that pages often have: ``.js`` ends names of
+libraries, ``.py`` and ``.md`` what forges show as pages, ``.xml`` and ``.json`` may be anything."""
+_ENDING = re.compile(r"\.[a-z0-9]{1,8}")
+
+
+def _domains(value: Any) -> tuple[str, ...]:
+    """Take domains, suffixes and, with a slash in them, paths of files, divided by commas, or a sequence of them."""
+    try:
+        names = [
+            text(one) if "/" in one and "://" not in one else domain_of_line(one, suffixes=True) for one in words(value)
+        ]
+    except InputError as error:
+        raise ValueError(f"must be domains, like example.com, or files, like ./domains.txt: {error}") from None
+    return tuple(dict.fromkeys(names))
+
+
+def _file_types(value: Any) -> tuple[str, ...]:
+    """Take names of FILE_TYPES, and endings with a dot, divided by commas, or a sequence of them."""
+    named = [word.lower() for word in words(value)]
+    for word in named:
+        if word not in FILE_TYPES and not _ENDING.fullmatch(word):
+            raise ValueError(f"has {word!r}; known are: {', '.join(FILE_TYPES)}, and endings like .pdf")
+    return tuple(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Its settings."""
+
+    crawl_scope: str = fixed(
+        "web",
+        one_of("web", "domain"),
+        "Links that are followed: all, or (`domain`) those within the registrable domain of the page they are on, so "
+        "that no seed's crawl leaves its domain.",
+    )
+    scope_domains: tuple[str, ...] = fixed(
+        (),
+        _domains,
+        "Domains, with all below them, and suffixes, such as `edu,ac.uk,example.org`, or paths of files of them (with "
+        "a slash: `./domains.txt`), divided by commas: nothing else is crawled ([scope.md](scope.md)). Empty: all.",
+    )
+    scope_https_only: bool = fixed(False, flag, "Whether only `https` is crawled.")
+    scope_skipped_types: tuple[str, ...] = fixed(
+        (),
+        _file_types,
+        "Kinds of files that are not crawled, by the ending of their names, divided by commas: "
+        f"{', '.join(f'`{name}`' for name in FILE_TYPES)}, and endings like `.pdf` ([scope.md](scope.md#file-types)).",
+    )
+
+
+def has_rules(options: Settings) -> bool:
+    """Return whether settings have rules for URLs."""
+    return bool(options.scope_domains or options.scope_https_only or options.scope_skipped_types)
+
+
+DECLARED: Final = Declaration(
+    "scope",
+    "CRAWL_SCOPE",
+    "crawl4llm.parts.scope.work.ScopePart",
+    asked=lambda options: options.crawl_scope != "web" or has_rules(options),
+    counts={
+        "links/off_scope": "links that CRAWL_SCOPE forbids to follow",
+        "links/scheme": "links that SCOPE_HTTPS_ONLY forbids to follow",
+        "links/file_type": "links that SCOPE_SKIPPED_TYPES forbids to follow",
+        "links/domain": "links that SCOPE_DOMAINS forbids to follow",
+    },
+    reasons={
+        OFF_SCOPE: "a seed that SCOPE_DOMAINS, SCOPE_HTTPS_ONLY or SCOPE_SKIPPED_TYPES forbid; live: a redirect to "
+        "where these or CRAWL_SCOPE do not lead",
+    },
+)

@@ -1,0 +1,37 @@
+"""URL traps: which URLs lead into endless pages, by named rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from crawl4llm.base.reasons import TRAP
+from crawl4llm.option_checks import fixed, some_of
+from crawl4llm.parts.part import Declaration
+from crawl4llm.parts.url_traps.rules import RULES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Its settings."""
+
+    url_traps: tuple[str, ...] = fixed(
+        (),
+        some_of(*RULES),
+        "Rules by which links and redirects are dropped as `trap`, divided by commas: "
+        f"{', '.join(f'`{name}`' for name in RULES)} ([traps.md](traps.md#rules)). Seeds are not. Empty: none. The "
+        "live profile has all of them.",
+    )
+
+
+DECLARED: Final = Declaration(
+    "url_traps",
+    "URL_TRAPS",
+    "crawl4llm.parts.url_traps.work.UrlTraps",
+    asked=lambda options: bool(options.url_traps),
+    reasons={TRAP: "a rule of URL_TRAPS holds of its URL"},
+    counts={
+        "links/trap/<rule>": "links to documents not visited before that were dropped as `trap`, by the rule of "
+        "URL_TRAPS"
+    },
+)
