@@ -229,7 +229,7 @@ class Partition(OnePartition):
     @property
     def balance(self) -> Balance:
         counts = self.counters.counts + self._ended_before
-        return balance(self.visited, self.frontier, counts, None)._replace(hops_counted=True)
+        return balance(self.visited, self.frontier, counts, None)
 
     @property
     def is_merged(self) -> bool:
